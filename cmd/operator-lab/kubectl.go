@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/applets"
+)
+
+func kubectlCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl [--name sandbox] [kubectl arguments…]",
+		Short: "Run kubectl against a sandbox",
+		Long: `Run upstream's kubectl, linked into this binary, against a sandbox. --name chooses the sandbox
+and comes first; everything else is kubectl's.`,
+		Example: `  operator-lab kubectl get pods -A
+  operator-lab kubectl --name demo apply -f hikawa.yaml`,
+		DisableFlagParsing: true, // all flags but a leading --name are kubectl's
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, args, err := leadingName(args)
+			if err != nil {
+				return err
+			}
+			if needsCluster(args) {
+				r, err := running(name)
+				if err != nil {
+					return err
+				}
+				if err := os.Setenv("KUBECONFIG", r.Kubeconfig()); err != nil {
+					return err
+				}
+			}
+			os.Args = append([]string{"kubectl"}, args...)
+			if code := applets.Kubectl(); code != exitOK {
+				return &exitError{code: code}
+			}
+			return nil
+		},
+	}
+}
+
+// leadingName takes --name off the front.
+func leadingName(args []string) (name string, rest []string, err error) {
+	if len(args) == 0 {
+		return sandbox.DefaultName, args, nil
+	}
+	if value, ok := strings.CutPrefix(args[0], "--name="); ok {
+		return value, args[1:], nil
+	}
+	if args[0] != "--name" {
+		return sandbox.DefaultName, args, nil
+	}
+	if len(args) == 1 {
+		return "", nil, usageError("such as 'operator-lab kubectl --name demo get pods'", "--name needs the name of a sandbox")
+	}
+	return args[1], args[2:], nil
+}
+
+// needsCluster is false for what only prints help, and when the person names a cluster.
+func needsCluster(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	for _, arg := range args {
+		switch {
+		case arg == "--":
+			return true
+		case arg == "--help", arg == "-h", arg == "--kubeconfig", strings.HasPrefix(arg, "--kubeconfig="):
+			return false
+		}
+	}
+	switch args[0] {
+	case "help", "completion", "kustomize", "options", "plugin", "__complete", "__completeNoDesc":
+		return false
+	}
+	return true
+}
+
+func envCommand(io streams) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Print the shell variables that point other tools at a sandbox",
+		Example: `  eval "$(operator-lab env)"
+  kubectl get pods`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			r, err := running(name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(io.out, "export KUBECONFIG=%s\n", shellQuote(r.Kubeconfig()))
+			return nil
+		},
+	}
+	nameFlag(cmd, &name)
+	return cmd
+}
+
+// shellQuote protects a word from the shell when it has to be.
+func shellQuote(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:,@%=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+)
+
+func rootCommand(io streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "operator-lab",
+		Short: "A sandbox in one binary for people who learn, teach or write Kubernetes operators",
+		Long: `operator-lab boots a real Kubernetes control plane (etcd, kube-apiserver, controllers and
+scheduler, all linked into this one binary), runs operators in it and shows their
+reconcile loop. Nothing is downloaded; no Docker, no cluster, no root.
+
+Start with:  operator-lab run zundoko`,
+		Example: `  operator-lab run zundoko                 watch an operator at work, from boot to end
+  operator-lab up --detach                 start a sandbox and leave it running
+  operator-lab kubectl get pods -A         use it
+  eval "$(operator-lab env)"               let kubectl, helm, your operator… use it
+  operator-lab down                        stop it`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// Anything that is not a verb is a mistake, not an argument.
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return usageError(suggestion(cmd, args[0]), "unknown command %q", args[0])
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(io.in)
+	root.SetOut(io.out)
+	root.SetErr(io.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("see '"+cmd.CommandPath()+" --help'", "%w", err)
+	})
+	root.AddGroup(
+		&cobra.Group{ID: "learn", Title: "See operators at work:"},
+		&cobra.Group{ID: "sandbox", Title: "Sandboxes:"},
+		&cobra.Group{ID: "develop", Title: "For your own operator:"},
+	)
+	for _, group := range []struct {
+		id       string
+		commands []*cobra.Command
+	}{
+		{"learn", []*cobra.Command{runCommand(io)}},
+		{"sandbox", []*cobra.Command{
+			upCommand(io), downCommand(io), statusCommand(io), listCommand(io), logsCommand(io),
+			kubectlCommand(), envCommand(io),
+		}},
+		{"develop", []*cobra.Command{operatorCommand(io), assetsCommand(io)}},
+		{"", []*cobra.Command{versionCommand(io)}},
+	} {
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.id
+			root.AddCommand(cmd)
+		}
+	}
+	return root
+}
+
+func suggestion(cmd *cobra.Command, word string) string {
+	cmd.SuggestionsMinimumDistance = 2
+	if names := cmd.SuggestionsFor(word); len(names) > 0 {
+		return "did you mean 'operator-lab " + strings.Join(names, "' or 'operator-lab ") + "'?"
+	}
+	return "see 'operator-lab --help'"
+}
+
+// noArgs refuses arguments with a hint.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError("see '"+cmd.CommandPath()+" --help'", "%q takes no argument, got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// nameFlag binds --name.
+func nameFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "name", sandbox.DefaultName, "name of the sandbox; several run side by side")
+	_ = cmd.RegisterFlagCompletionFunc("name", completeNames)
+}
+
+func completeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	state, err := sandbox.StateDir()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	records, _ := sandbox.List(state)
+	names := make([]string, len(records))
+	for i, r := range records {
+		names[i] = r.Name
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// lookup reads a sandbox's record; when there is none of that name the error says which there are.
+func lookup(name string) (*sandbox.Record, error) {
+	state, err := sandbox.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	r, err := sandbox.Lookup(state, name)
+	if err == nil {
+		return r, nil
+	}
+	if isProblem(err) {
+		return nil, err
+	}
+	return nil, notRunning(name)
+}
+
+// running is lookup for a sandbox that has to be up.
+func running(name string) (*sandbox.Record, error) {
+	r, err := lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Running || !r.Ready {
+		return nil, notRunning(name)
+	}
+	return r, nil
+}
+
+func notRunning(name string) error {
+	hint := "start it with 'operator-lab up --detach"
+	if name != sandbox.DefaultName {
+		hint += " --name " + name
+	}
+	return &sandbox.Problem{Err: errors.Join(errNamed{sandbox.ErrNotRunning, name}), Hint: hint + "'; 'operator-lab list' shows all"}
+}
+
+// errNamed says which sandbox an error is about.
+type errNamed struct {
+	error
+	name string
+}
+
+func (e errNamed) Error() string { return e.error.Error() + ": " + e.name }
+
+func (e errNamed) Unwrap() error { return e.error }
+
+func isProblem(err error) bool {
+	var problem *sandbox.Problem
+	return errors.As(err, &problem)
+}

@@ -1,0 +1,90 @@
+// Package operators lists the operators that come with the lab.
+//
+// Each is ordinary controller-runtime code in a package of its own, which knows nothing of the lab and runs on any
+// cluster. This package says what the lab, or anybody else, needs to load one: its manifests, its parameters and
+// how its controllers join a manager.
+package operators
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+)
+
+// Operator is one of the bundled operators.
+type Operator struct {
+	// Name is what commands call it.
+	Name string
+	// Summary is one line about it.
+	Summary string
+	// Seed is the article it comes from, in a few words.
+	Source string
+	// AddToScheme registers its types.
+	AddToScheme func(*runtime.Scheme) error
+	// Manifests are its YAML files.
+	Manifests fs.FS
+	// Namespace and ServiceAccount are who it runs as.
+	Namespace, ServiceAccount string
+	// LeaderElectionID is the name of its lease.
+	LeaderElectionID string
+	// New returns an instance with default parameters.
+	New func() Instance
+}
+
+// Username is the name the API server knows the operator's service account by.
+func (o Operator) Username() string {
+	return "system:serviceaccount:" + o.Namespace + ":" + o.ServiceAccount
+}
+
+// Groups are the groups the API server puts that service account into.
+func (o Operator) Groups() []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + o.Namespace, "system:authenticated"}
+}
+
+// Instance is one operator to be run, with its parameters.
+type Instance interface {
+	// Flags binds its parameters, so that every command (and later a manifest) sets them by the same names.
+	Flags(*pflag.FlagSet)
+	// Variant that the parameters choose.
+	Variant() string
+	// CRDs of that variant.
+	CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error)
+	// SetupWithManager adds its controllers, each with the given options.
+	SetupWithManager(ctrl.Manager, controller.Options) error
+	// Demo is what 'run' plays.
+	Demo() Demo
+}
+
+// Demo is a small play for an operator: what to apply, and when it is over.
+type Demo interface {
+	// Flags binds what can be changed about it.
+	Flags(*pflag.FlagSet)
+	// Objects to apply, in this order.
+	Objects() ([]client.Object, error)
+	// Over reports whether the play has come to its end, read from the cluster.
+	Over(context.Context, client.Reader) (bool, error)
+	// Caption says what an object means to people, such as a word that is sung; empty when nothing.
+	Caption(kind string, object json.RawMessage) string
+	// Summary of the play as pairs of a name and a value, read from the cluster.
+	Summary(context.Context, client.Reader) ([][2]string, error)
+}
+
+// All returns the bundled operators, sorted by name.
+func All() []Operator { return []Operator{zundokoOperator()} }
+
+// Find returns the operator of a name.
+func Find(name string) (Operator, bool) {
+	for _, o := range All() {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return Operator{}, false
+}

@@ -1,0 +1,216 @@
+package zundoko_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/zundoko"
+	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
+)
+
+const (
+	quick = 5 * time.Millisecond
+	// inOrder keeps the words of classic in order: they are more than a second apart.
+	inOrder = 1100 * time.Millisecond
+	short   = "Zun,Zun,Zun,Zun,Doko"
+)
+
+func parse(t *testing.T, text string) []v1beta1.Word {
+	t.Helper()
+	song, err := zundoko.ParseSong(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return song
+}
+
+// TestSong sings the same song with both variants, and counts what it takes.
+func TestSong(t *testing.T) {
+	t.Parallel()
+	const long = "Doko,Zun,Zun,Zun,Zun,Zun,Doko,Zun,Doko,Zun,Zun,Zun,Zun,Doko"
+	for name, test := range map[string]struct {
+		variant    zundoko.Variant
+		interval   time.Duration
+		song       string
+		writes     func(words int) int
+		generation func(words int) int64
+	}{
+		"hardened":       {zundoko.Hardened, quick, short, func(n int) int { return 2*n + 3 }, func(int) int64 { return 1 }},
+		"hardened, long": {zundoko.Hardened, 20 * time.Millisecond, long, func(n int) int { return 2*n + 3 }, func(int) int64 { return 1 }},
+		"hardened, fast": {zundoko.Hardened, time.Millisecond, long, func(n int) int { return 2*n + 3 }, func(int) int64 { return 1 }},
+		"classic": {
+			zundoko.Classic, inOrder, short,
+			func(n int) int { return 3*n + 3 }, func(n int) int64 { return int64(2*n + 3) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, test.variant)
+			s.operate(zundoko.Options{Variant: test.variant, Song: parse(t, test.song)})
+			hikawa := s.hikawa("hikawa", test.interval)
+			s.eventually("the song is over", func() bool { return s.sung(hikawa) })
+
+			n := strings.Count(test.song, ",") + 1
+			if diff := cmp.Diff(test.song, s.lyrics(hikawa.UID)); diff != "" {
+				t.Errorf("sang other words (-want +got):\n%s", diff)
+			}
+			for i, word := range s.words(hikawa.UID) {
+				if want := fmt.Sprintf("hikawa-zundoko-%03d", i+1); word.Name != want {
+					t.Errorf("word %d is named %s, want %s", i+1, word.Name, want)
+				}
+			}
+			kiyoshi := s.kiyoshi("hikawa")
+			s.read(kiyoshi)
+			if !metav1.IsControlledBy(kiyoshi, hikawa) || kiyoshi.Spec.Say != "Kiyoshi!" {
+				t.Errorf("not the Kiyoshi of this song: %+v", kiyoshi)
+			}
+			if got := hikawa.Status.NumZundokosSaid; got != n {
+				t.Errorf("status counts %d words, want %d", got, n)
+			}
+			if got, want := hikawa.Generation, test.generation(n); got != want {
+				t.Errorf("generation is %d, want %d", got, want)
+			}
+			s.wantWrites(test.writes(n))
+			s.wantQuiet(hikawa)
+		})
+	}
+}
+
+// wantWrites compares the number of all writes so far. The last one can be seen in the world a moment
+// before its caller has counted it.
+func (s *stage) wantWrites(want int) {
+	s.t.Helper()
+	s.eventually("the last write is counted", func() bool { return s.traffic.number("") >= want })
+	if got := s.traffic.number(""); got != want {
+		s.t.Errorf("took %d writes, want %d: %v", got, want, s.traffic.all())
+	}
+}
+
+// wantQuiet wakes the operator once more, and wants nothing to come of it.
+func (s *stage) wantQuiet(hikawa *v1beta1.Hikawa) {
+	s.t.Helper()
+	first, kiyoshi := s.word(hikawa.Name, 1), s.kiyoshi(hikawa.Name)
+	s.read(first)
+	first.Annotations = map[string]string{"heard": "yes"}
+	if err := s.Update(s.t.Context(), first); err != nil {
+		s.t.Fatal(err)
+	}
+	s.read(kiyoshi)
+	s.read(hikawa)
+	before := []string{hikawa.ResourceVersion, kiyoshi.ResourceVersion, s.lyrics(hikawa.UID)}
+	s.othersHadTheirTurn(quick)
+	s.read(kiyoshi)
+	s.read(hikawa)
+	after := []string{hikawa.ResourceVersion, kiyoshi.ResourceVersion, s.lyrics(hikawa.UID)}
+	if diff := cmp.Diff(before, after); diff != "" {
+		s.t.Errorf("a song that is over was changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestSeedRepeatsTheSong sings each seed twice.
+func TestSeedRepeatsTheSong(t *testing.T) {
+	t.Parallel()
+	sing := func(seed int64) string {
+		s := newStage(t, zundoko.Hardened)
+		// Namespace and name count too, so both Hikawas have to have the same.
+		defer s.operate(zundoko.Options{Seed: seed})()
+		first := s.hikawa("hikawa", time.Millisecond)
+		s.eventually("the first song is over", func() bool { return s.sung(first) })
+		lyrics := s.lyrics(first.UID)
+		s.delete(first)
+		s.deleteAll(&v1beta1.Zundoko{}, &v1beta1.Kiyoshi{})
+		second := s.hikawa("hikawa", time.Millisecond)
+		s.eventually("the second song is over", func() bool { return s.sung(second) })
+		if diff := cmp.Diff(lyrics, s.lyrics(second.UID)); diff != "" {
+			t.Errorf("the second time seed %d gave another song (-first +second):\n%s", seed, diff)
+		}
+		return lyrics
+	}
+	if sing(3) == sing(4) {
+		t.Error("two seeds gave one song")
+	}
+}
+
+func (s *stage) deleteAll(kinds ...client.Object) {
+	s.t.Helper()
+	for _, kind := range kinds {
+		if err := s.DeleteAllOf(s.t.Context(), kind, client.InNamespace(s.namespace)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// TestThreeAtOnce sings three songs side by side.
+func TestThreeAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, zundoko.Hardened)
+	s.operate(zundoko.Options{Song: parse(t, short)})
+	var singers []*v1beta1.Hikawa
+	for _, name := range []string{"one", "one-zundoko-001", "three"} {
+		singers = append(singers, s.hikawa(name, 20*time.Millisecond))
+	}
+	for _, singer := range singers {
+		s.eventually(singer.Name+" is over", func() bool { return s.sung(singer) })
+		if got := s.lyrics(singer.UID); got != short {
+			t.Errorf("%s sang %s", singer.Name, got)
+		}
+	}
+	s.wantWrites(3 * (2*5 + 3))
+}
+
+// TestStatusAndEvents looks at what a person would look at.
+func TestStatusAndEvents(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, zundoko.Hardened)
+	s.operate(zundoko.Options{Song: parse(t, short)})
+	hikawa := s.hikawa("hikawa", time.Hour)
+	s.eventually("the first word is counted", func() bool { s.read(hikawa); return hikawa.Status.NumZundokosSaid == 1 })
+	s.wantConditions(hikawa, metav1.ConditionFalse, metav1.ConditionTrue, v1beta1.ReasonSinging)
+
+	hikawa.Spec.IntervalMillis = 1 // a new wish ends the pause of an hour
+	if err := s.Update(t.Context(), hikawa); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the song is over", func() bool { return s.sung(hikawa) })
+	s.wantConditions(hikawa, metav1.ConditionTrue, metav1.ConditionFalse, v1beta1.ReasonSung)
+	if hikawa.Status.ObservedGeneration != 2 || hikawa.Generation != 2 {
+		t.Errorf("observed generation %d of %d, want 2 of 2", hikawa.Status.ObservedGeneration, hikawa.Generation)
+	}
+	for _, reason := range []string{"SongStarted", "KiyoshiSaid"} {
+		s.eventually("event "+reason, func() bool { return s.events(reason) == 1 })
+	}
+}
+
+func (s *stage) wantConditions(hikawa *v1beta1.Hikawa, ready, progressing metav1.ConditionStatus, reason string) {
+	s.t.Helper()
+	for kind, want := range map[string]metav1.ConditionStatus{v1beta1.ConditionReady: ready, v1beta1.ConditionProgressing: progressing} {
+		got := meta.FindStatusCondition(hikawa.Status.Conditions, kind)
+		if got == nil || got.Status != want || got.Reason != reason || got.ObservedGeneration != hikawa.Generation {
+			s.t.Errorf("condition %s is %+v, want %s because of %s, at generation %d", kind, got, want, reason, hikawa.Generation)
+		}
+	}
+}
+
+// events counts the events of a reason.
+func (s *stage) events(reason string) int {
+	s.t.Helper()
+	var list eventsv1.EventList
+	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
+		s.t.Fatal(err)
+	}
+	n := 0
+	for _, event := range list.Items {
+		if event.Reason == reason {
+			n++
+		}
+	}
+	return n
+}

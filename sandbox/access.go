@@ -1,0 +1,50 @@
+package sandbox
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Access is the way into a sandbox that another process holds.
+type Access struct {
+	record *Record
+	plane  *plane
+	admin  *rest.Config
+}
+
+// Open returns access to a running sandbox, or [ErrNotRunning].
+func Open(state, name string) (*Access, error) {
+	r, err := Lookup(state, name)
+	if err != nil || !r.Running || !r.Ready {
+		return nil, fmt.Errorf("%w: %s", ErrNotRunning, name)
+	}
+	l := layout{r.Dir}
+	keys, err := openPKI(l.pki())
+	if err != nil {
+		return nil, err
+	}
+	p := &plane{layout: l, pki: keys, ports: r.Ports}
+	admin, err := p.config("admin")
+	return &Access{record: r, plane: p, admin: admin}, err
+}
+
+// Name of the sandbox.
+func (a *Access) Name() string { return a.record.Name }
+
+// Kubeconfig is the path of a kubeconfig with an administrator's credentials.
+func (a *Access) Kubeconfig() string { return a.record.Kubeconfig() }
+
+// Config is an administrator's client configuration, as [Sandbox.Config].
+func (a *Access) Config() *rest.Config { return rest.CopyConfig(a.admin) }
+
+// User issues credentials, as [Sandbox.User].
+func (a *Access) User(name string, groups ...string) (*rest.Config, error) {
+	return a.plane.user(name, groups)
+}
+
+// InstallCRDs installs CRDs, or updates them, and returns when the API server serves them.
+func (a *Access) InstallCRDs(crds []*apiextensionsv1.CustomResourceDefinition) error {
+	return a.plane.installCRDs(crds)
+}

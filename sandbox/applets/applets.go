@@ -1,0 +1,85 @@
+// Package applets holds the programs the one binary can be: upstream's own etcd, kube-apiserver,
+// kube-controller-manager, kube-scheduler and kubectl, linked in.
+//
+// Which one a process is, is decided by the base name it was called by (see [Main]), as busybox does it. A directory
+// of links to the binary is therefore all that envtest's BinaryAssetsDirectory needs.
+//
+// This is the only package that links k8s.io/kubernetes, and only cmd/operator-lab imports it: everything else drives
+// the binary.
+package applets
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+)
+
+// applets maps a program's name to its main function, which returns the exit code. Each reads os.Args, as upstream's
+// own main functions do.
+var applets = map[string]func() int{
+	"etcd":                    etcd,
+	"kube-apiserver":          server(apiServer),
+	"kube-controller-manager": server(controllerManager),
+	"kube-scheduler":          server(scheduler),
+	"kubectl":                 Kubectl,
+}
+
+// Main runs the program this process was called as, and reports whether that was one of the applets. When it returns
+// true, code is the process's exit code.
+func Main(argv0 string) (code int, ok bool) {
+	run, ok := applets[filepath.Base(argv0)]
+	if !ok {
+		return 0, false
+	}
+	return run(), true
+}
+
+// server wraps a program that must not outlive whoever started it.
+func server(run func() int) func() int {
+	return func() int {
+		dieWithParent()
+		return run()
+	}
+}
+
+// dieWithParent watches the sandbox's lifeline. A program started by somebody else's envtest suite has none: there a
+// change of the parent's pid is the sign. A process adopted before it looked (parent 1) may be meant to stay.
+func dieWithParent() {
+	if lifeline.Watch() {
+		return
+	}
+	parent := os.Getppid()
+	if parent == 1 {
+		return
+	}
+	go func() {
+		for range time.Tick(500 * time.Millisecond) {
+			if os.Getppid() != parent {
+				os.Exit(lifeline.ExitCode)
+			}
+		}
+	}()
+}
+
+func etcd() int {
+	dieWithParent()
+	prepareEtcd()
+	etcdmain.Main(os.Args)
+	return 0
+}
+
+// Kubectl is upstream's kubectl on os.Args.
+func Kubectl() int {
+	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+		kubectlutil.CheckErr(err) // prints as kubectl does and exits
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,235 @@
+package applets
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-base/cli"
+	"k8s.io/controller-manager/pkg/informerfactory"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
+
+	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+)
+
+const (
+	// collectorResync is how often the garbage collector compares its monitors with the served resources. It asks
+	// a cache that a watch on CRDs and APIServices empties, so it costs nothing while nothing changes.
+	// Upstream polls discovery every 30 s, which leaves the children of a new kind uncollected for as long.
+	collectorResync = 100 * time.Millisecond
+	// collectorSync is how long the collector waits at most for its first view of the cluster.
+	collectorSync = 10 * time.Second
+	// namespaceSettle is how long a deleted namespace waits, so that the one API server's admission has seen the
+	// deletion too. Upstream waits 5 s because there may be several API servers and etcd members.
+	namespaceSettle = 50 * time.Millisecond
+	// namespaceRetry is the pause while objects with finalizers are still leaving a namespace.
+	namespaceRetry = 100 * time.Millisecond
+	workers        = 8
+)
+
+// controllerManager is upstream's kube-controller-manager plus two of its own controllers run with other clocks.
+// The sandbox switches their originals off by flag.
+func controllerManager() int {
+	cmd := app.NewControllerManagerCommand()
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		config, err := kubeconfig(cmd)
+		if err != nil {
+			return err
+		}
+		if config != nil {
+			awaitAPIServer(cmd.Context(), config)
+			go runQuickControllers(cmd.Context(), config)
+		}
+		return run(cmd, args)
+	}
+	cmd.SetContext(context.Background())
+	return cli.Run(cmd)
+}
+
+// kubeconfig loads the file named by --kubeconfig, without client-side rate limits; nil when the flag is not set
+// (upstream then reports what it thinks of that).
+func kubeconfig(cmd *cobra.Command) (*rest.Config, error) {
+	file := cmd.Flag("kubeconfig").Value.String()
+	if file == "" {
+		return nil, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// awaitAPIServer returns when the API server answers that it is ready. Upstream's own wait looks once a second.
+func awaitAPIServer(ctx context.Context, config *rest.Config) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return // upstream's own start reports it
+	}
+	for ctx.Err() == nil {
+		if client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// runQuickControllers runs the garbage collector and the namespace deleter, and tells that it is ready when
+// both have their first view of the cluster. A process without them must not pass for healthy, so it exits when
+// they cannot start.
+func runQuickControllers(ctx context.Context, config *rest.Config) {
+	err := errors.Join(startGarbageCollector(ctx, config), startNamespaceDeleter(ctx, config))
+	if err != nil {
+		klog.ErrorS(err, "Cannot start the garbage collector and namespace controllers")
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+	}
+	lifeline.Ready()
+}
+
+func startGarbageCollector(ctx context.Context, config *rest.Config) error {
+	config = rest.AddUserAgent(config, "generic-garbage-collector")
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	served, err := watchServedResources(ctx, client.Discovery(), meta)
+	if err != nil {
+		return err
+	}
+	typed := informers.NewSharedInformerFactory(client, 0)
+	partial := metadatainformer.NewSharedInformerFactory(meta, 0)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	started := make(chan struct{})
+	close(started) // monitors start their informers themselves from here on
+	builder := garbagecollector.NewDependencyGraphBuilder(ctx, meta, mapper, garbagecollector.DefaultIgnoredResources(),
+		informerfactory.NewInformerFactory(typed, partial), started)
+	collector, err := garbagecollector.NewComposedGarbageCollector(ctx, client, meta, mapper, builder)
+	if err != nil {
+		return err
+	}
+	go collector.Run(ctx, workers, collectorSync)
+	go collector.Sync(ctx, served, collectorResync)
+	cache.WaitForCacheSync(ctx.Done(), func() bool { return collector.IsSynced(klog.FromContext(ctx)) })
+	return ctx.Err()
+}
+
+// servedResources answers the collector's discovery from memory until something changed what the API server serves.
+type servedResources struct {
+	discovery.CachedDiscoveryInterface
+	stale atomic.Bool
+}
+
+// ServerPreferredResources implements [discovery.ServerResourcesInterface]: it is all the collector asks for.
+func (s *servedResources) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
+	if s.stale.Swap(false) {
+		s.Invalidate()
+	}
+	lists, err := discovery.ServerPreferredResources(s.CachedDiscoveryInterface)
+	if err != nil {
+		s.stale.Store(true) // partly served: look again at the next turn
+	}
+	return lists, err
+}
+
+// servedBy are the objects whose changes change what is served.
+var servedBy = []schema.GroupVersionResource{
+	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+}
+
+func watchServedResources(ctx context.Context, d discovery.DiscoveryInterface, meta metadata.Interface) (*servedResources, error) {
+	served := &servedResources{CachedDiscoveryInterface: memory.NewMemCacheClient(d)}
+	changed := func(any) {
+		served.stale.Store(true)
+		// Discovery follows the object by a moment (the aggregator reads it from the CRD's server): look again.
+		for _, later := range []time.Duration{100, 300, 1000, 3000} {
+			time.AfterFunc(later*time.Millisecond, func() { served.stale.Store(true) })
+		}
+	}
+	factory := metadatainformer.NewSharedInformerFactory(meta, 0)
+	for _, resource := range servedBy {
+		_, err := factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    changed,
+			UpdateFunc: func(_, o any) { changed(o) },
+			DeleteFunc: changed,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	factory.Start(ctx.Done())
+	return served, nil
+}
+
+func startNamespaceDeleter(ctx context.Context, config *rest.Config) error {
+	config = rest.AddUserAgent(config, "namespace-controller")
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	deleter := deletion.NewNamespacedResourcesDeleter(ctx, client.CoreV1().Namespaces(), meta, client.CoreV1(),
+		client.Discovery().ServerPreferredNamespacedResources, corev1.FinalizerKubernetes)
+	queue := workqueue.NewTypedDelayingQueue[string]()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	informer := factory.Core().V1().Namespaces().Informer()
+	deleted := func(o any) {
+		if ns := o.(*corev1.Namespace); ns.DeletionTimestamp != nil {
+			queue.AddAfter(ns.Name, namespaceSettle)
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    deleted,
+		UpdateFunc: func(_, o any) { deleted(o) },
+	}); err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	for range workers {
+		go deleteNamespaces(ctx, queue, deleter)
+	}
+	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
+	return ctx.Err()
+}
+
+func deleteNamespaces(ctx context.Context, queue workqueue.TypedDelayingInterface[string], deleter deletion.NamespacedResourcesDeleterInterface) {
+	for {
+		name, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		if err := deleter.Delete(ctx, name); err != nil {
+			klog.V(2).InfoS("Namespace is not empty yet", "namespace", name, "reason", err)
+			queue.AddAfter(name, namespaceRetry)
+		}
+		queue.Done(name)
+	}
+}

@@ -1,0 +1,200 @@
+// Package host runs operators in this process against a sandbox: with the credentials of their own service account,
+// so that RBAC is really enforced, and with taps that write everything they do into a journal.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// FieldOwner is the field manager of what the lab itself applies.
+const FieldOwner = "operator-lab"
+
+// Cluster is where an operator runs: a sandbox of this process, or one that another process holds.
+type Cluster interface {
+	// Config is an administrator's.
+	Config() *rest.Config
+	// User issues credentials.
+	User(name string, groups ...string) (*rest.Config, error)
+}
+
+// Host is one operator at work.
+type Host struct {
+	// Taps observe and control it.
+	Taps *taps.Taps
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	mu     sync.Mutex
+	err    error
+}
+
+// Scheme knows Kubernetes' own types and those of the operator.
+func Scheme(op operators.Operator) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), op.AddToScheme(scheme))
+}
+
+// Start grants the operator what its manifests ask for and runs it until [Host.Stop] or the end of ctx. The CRDs must
+// be installed already.
+func Start(ctx context.Context, lab Cluster, op operators.Operator, instance operators.Instance, journal *trace.Journal) (*Host, error) {
+	if err := grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
+		return nil, fmt.Errorf("grant the operator its permissions: %w", err)
+	}
+	config, err := lab.User(op.Username(), op.Groups()...)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = op.Name
+	tap := taps.New(journal, taps.Options{Operator: op.Name})
+	scheme, err := Scheme(op)
+	if err != nil {
+		return nil, err
+	}
+	manager, err := ctrl.NewManager(tap.RESTConfig(config), tap.ManagerOptions(ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	}))
+	if err != nil {
+		return nil, err
+	}
+	if err := instance.SetupWithManager(manager, tap.ControllerOptions(controller.Options{})); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	h := &Host{Taps: tap, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		err := manager.Start(ctx)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.err = err
+	}()
+	return h, nil
+}
+
+// Done is closed when the operator has ended; [Host.Err] then says why.
+func (h *Host) Done() <-chan struct{} { return h.done }
+
+// Err is what ended the operator; nil while it runs and after [Host.Stop].
+func (h *Host) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// Stop ends the operator and returns when it has ended.
+func (h *Host) Stop() error {
+	h.cancel()
+	h.Taps.Close() // lets go whatever is held
+	<-h.done
+	return h.Err()
+}
+
+// Grants are an operator's namespace, service account, roles and bindings.
+func Grants(op operators.Operator, variant string) ([]*unstructured.Unstructured, error) {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(op.Namespace)
+	grants := []*unstructured.Unstructured{namespace}
+	for _, dir := range []string{"rbac", path.Join("rbac", variant)} {
+		more, err := Decode(op.Manifests, dir)
+		if err != nil {
+			return nil, err
+		}
+		grants = append(grants, more...)
+	}
+	return grants, nil
+}
+
+func grant(ctx context.Context, config *rest.Config, op operators.Operator, variant string) error {
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return err
+	}
+	grants, err := Grants(op, variant)
+	if err != nil {
+		return err
+	}
+	for _, o := range grants {
+		if err := Apply(ctx, c, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Apply applies an object server-side as [FieldOwner].
+func Apply(ctx context.Context, c client.Client, o *unstructured.Unstructured) error {
+	o.SetManagedFields(nil)
+	o.SetResourceVersion("")
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return nil
+}
+
+// Decode reads the objects of all YAML files in a directory, not below it.
+func Decode(files fs.FS, dir string) ([]*unstructured.Unstructured, error) {
+	entries, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, entry := range entries {
+		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".yaml") {
+			continue
+		}
+		more, err := decodeFile(files, path.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, more...)
+	}
+	return objects, nil
+}
+
+func decodeFile(files fs.FS, name string) ([]*unstructured.Unstructured, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	decoder := yaml.NewYAMLOrJSONDecoder(f, 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// quietPatience bounds the wait for a watch event that may never come, because the operator stopped watching.
+const quietPatience = 2 * time.Second
+
+// AwaitQuiet returns when the operator has nothing left to do now: no reconcile runs, no key is ready, and every
+// write it made has come back to it as a watch event, where it watches the kind. Keys that wait for a timer count as
+// quiet: they have nothing to do now.
+func (h *Host) AwaitQuiet(ctx context.Context) error {
+	journal := h.Taps.Journal()
+	changed, cancel := journal.Subscribe()
+	defer cancel()
+	timeline := trace.NewTimeline(journal)
+	echoes := newEchoes()
+	for {
+		echoes.note(timeline.Update())
+		if settled(timeline.Tip()) && echoes.complete() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-h.done:
+			return nil
+		case <-changed:
+		case <-time.After(quietPatience):
+			return nil
+		}
+	}
+}
+
+func settled(s *trace.State) bool {
+	if len(s.Running()) > 0 {
+		return false
+	}
+	for _, item := range s.Queue() {
+		if item.Ready {
+			return false
+		}
+	}
+	return true
+}
+
+// echoes matches writes with the watch events they come back as.
+type echoes struct {
+	watched map[string]bool   // kinds that the operator watches, as far as seen
+	writes  map[string]string // resourceVersion of writes not seen again -> kind
+	seen    map[string]bool   // resourceVersions of watch events
+}
+
+func newEchoes() *echoes {
+	return &echoes{watched: map[string]bool{}, writes: map[string]string{}, seen: map[string]bool{}}
+}
+
+func (e *echoes) note(events []*trace.Event) {
+	for _, event := range events {
+		switch {
+		case event.Kind == trace.KindWatch:
+			e.watched[event.Object.Kind] = true
+			e.seen[event.ResourceVersion] = true
+			delete(e.writes, event.ResourceVersion)
+		case event.Kind == trace.KindCall && event.IsWrite() && event.Via == "" && event.Error == "" && !event.NoOp &&
+			event.Verb != trace.VerbDelete && event.Verb != trace.VerbDeleteAll && !e.seen[event.ResourceVersion]:
+			e.writes[event.ResourceVersion] = event.Object.Kind
+		}
+	}
+}
+
+func (e *echoes) complete() bool {
+	for _, kind := range e.writes {
+		if e.watched[kind] {
+			return false
+		}
+	}
+	return true
+}

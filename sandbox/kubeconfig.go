@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Context is the name a sandbox has as cluster, user and context in a kubeconfig.
+func Context(name string) string { return "operator-lab-" + name }
+
+// KubeconfigOf renders a client's credentials as a kubeconfig with one context.
+func KubeconfigOf(name string, config *rest.Config) ([]byte, error) {
+	return clientcmd.Write(*kubeconfigOf(name, config))
+}
+
+func kubeconfigOf(name string, config *rest.Config) *clientcmdapi.Config {
+	k := clientcmdapi.NewConfig()
+	k.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	k.AuthInfos[name] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+	}
+	k.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: "default"}
+	k.CurrentContext = name
+	return k
+}
+
+func writeKubeconfig(path, name string, config *rest.Config) error {
+	b, err := KubeconfigOf(name, config)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, b)
+}
+
+// MergeKubeconfig adds a sandbox's context to the kubeconfig file at path and makes it the current one; whatever
+// else is in the file stays. A missing file is made.
+func MergeKubeconfig(path, name string, config *rest.Config) error {
+	return editKubeconfig(path, func(k *clientcmdapi.Config) {
+		add := kubeconfigOf(Context(name), config)
+		for key := range add.Contexts {
+			k.Clusters[key], k.AuthInfos[key], k.Contexts[key] = add.Clusters[key], add.AuthInfos[key], add.Contexts[key]
+		}
+		k.CurrentContext = add.CurrentContext
+	})
+}
+
+// UnmergeKubeconfig takes a sandbox's context out of the kubeconfig file again. Nothing happens when it is not in it.
+func UnmergeKubeconfig(path, name string) error {
+	key := Context(name)
+	k, err := clientcmd.LoadFromFile(path)
+	if err != nil || k.Contexts[key] == nil {
+		return nil
+	}
+	return editKubeconfig(path, func(k *clientcmdapi.Config) {
+		delete(k.Clusters, key)
+		delete(k.AuthInfos, key)
+		delete(k.Contexts, key)
+		if k.CurrentContext == key {
+			k.CurrentContext = ""
+		}
+	})
+}
+
+func editKubeconfig(path string, edit func(*clientcmdapi.Config)) error {
+	k, err := loadOrNew(path)
+	if err != nil {
+		return err
+	}
+	edit(k)
+	return clientcmd.WriteToFile(*k, path) // mode 0600
+}
+
+func loadOrNew(path string) (*clientcmdapi.Config, error) {
+	k, err := clientcmd.LoadFromFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return clientcmdapi.NewConfig(), nil
+	}
+	return k, err
+}

@@ -1,0 +1,127 @@
+// Package lifeline is the contract between a sandbox and the programs it starts, kept on both sides.
+//
+// The parent opens one pipe and keeps its write end; every child inherits the read end. However the parent ends,
+// SIGKILL included, the kernel closes the write end, each child reads end-of-file and exits at once. There is no pid
+// to compare, so nothing can be missed while the parent dies between fork and exec, and it works wherever there are
+// pipes.
+//
+// The child tells its pid and, once it does its work, that it is ready, as lines on its standard output, which the
+// parent reads anyway for the log. It also holds a shared lock on the file named [AliveFile] beside the link it was
+// started by, so that a later start can wait until nothing of an earlier one is left, see [AwaitGone].
+//
+// [Open] and [AwaitGone] are the parent's, [Watch] and [Ready] the child's.
+package lifeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// EnvVar names the environment variable that tells a child the file descriptor to watch.
+const EnvVar = "OPERATOR_LAB_LIFELINE"
+
+// ExitCode is what a child exits with when its parent is gone.
+const ExitCode = 82
+
+// PreparedFile, beside the links, tells kube-apiserver that its etcd already holds what its bootstrap hooks write.
+const PreparedFile = "prepared"
+
+// AliveFile is the name of the lock file beside the links a sandbox's programs are started by.
+const AliveFile = "alive"
+
+// The lines a child prints, each alone on a line.
+const (
+	PIDPrefix = "operator-lab: pid "
+	ReadyLine = "operator-lab: ready"
+)
+
+// Open makes the pipe and puts [EnvVar] into this process's environment, so that children started by any library,
+// envtest included, inherit it. The pipe lives as long as the process: further calls do nothing.
+func Open() error { return open() }
+
+var open = sync.OnceValue(func() error {
+	var fds [2]int
+	// The read end is inheritable on purpose. No fork may happen before the write end is marked, or a child would
+	// hold its own lifeline open.
+	syscall.ForkLock.Lock()
+	err := syscall.Pipe(fds[:])
+	if err == nil {
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.Unlock()
+	if err != nil {
+		return fmt.Errorf("open a lifeline pipe: %w", err)
+	}
+	return os.Setenv(EnvVar, strconv.Itoa(fds[0]))
+})
+
+// AwaitGone returns when no child started by a link in dir is alive any more, or with the context's error.
+func AwaitGone(ctx context.Context, dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, AliveFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // releases the lock
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("programs of an earlier run are still alive: %w", ctx.Err())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// Watch makes this process exit with [ExitCode] when its parent is gone, and tells the parent its pid. Without
+// [EnvVar] it does nothing and returns false: nobody's sandbox started this process.
+func Watch() bool {
+	fd, err := strconv.Atoi(os.Getenv(EnvVar))
+	if err != nil || fd < 3 {
+		return false
+	}
+	// Children of this process must not inherit it: they would have a parent of their own to watch.
+	_ = os.Unsetenv(EnvVar)
+	syscall.CloseOnExec(fd)
+	go exitAtEOF(fd)
+	holdAlive(filepath.Join(filepath.Dir(os.Args[0]), AliveFile))
+	fmt.Fprintf(os.Stdout, "%s%d\n", PIDPrefix, os.Getpid())
+	return true
+}
+
+// Ready tells the parent that this process does its work.
+func Ready() { fmt.Fprintln(os.Stdout, ReadyLine) }
+
+func exitAtEOF(fd int) {
+	var b [1]byte
+	for {
+		n, err := syscall.Read(fd, b[:])
+		if n == 0 || (err != nil && !errors.Is(err, syscall.EINTR) && !errors.Is(err, syscall.EAGAIN)) {
+			os.Exit(ExitCode)
+		}
+	}
+}
+
+// holdAlive takes the shared lock for the life of the process. When somebody waits for it exclusively, a parent
+// has died and a new one is about to start: this process came too late.
+func holdAlive(file string) {
+	fd, err := syscall.Open(file, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return // started by hand
+	}
+	if err := syscall.Flock(fd, syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		os.Exit(ExitCode)
+	}
+}

@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// lessonSet are the controllers the lab runs: everything an operator's objects meet, nothing of clouds, and neither
+// of the two that the binary runs with quicker clocks (garbage collector and namespaces).
+var lessonSet = []string{
+	"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller",
+	"disruption-controller", "endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller",
+	"ephemeral-volume-controller", "horizontal-pod-autoscaler-controller", "job-controller",
+	"node-lifecycle-controller", "persistentvolume-binder-controller", "persistentvolume-protection-controller",
+	"persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller",
+	"replicationcontroller-controller", "resourcequota-controller", "root-ca-certificate-publisher-controller",
+	"serviceaccount-controller", "serviceaccount-token-controller", "statefulset-controller",
+	"taint-eviction-controller", "ttl-after-finished-controller", "validatingadmissionpolicy-status-controller",
+}
+
+// managerPrograms are kube-controller-manager and kube-scheduler.
+func (p *plane) managerPrograms() ([]*program, error) {
+	common := []string{
+		"--leader-elect=false", "--secure-port=0", "--profiling=false", "--kube-api-qps=1000", "--kube-api-burst=2000",
+	}
+	controllers, err := p.manager("kube-controller-manager", "controller-manager", append(slices.Clone(common),
+		"--controllers="+strings.Join(lessonSet, ","),
+		"--service-account-private-key-file="+p.pki.path("sa-signer.key"),
+		"--root-ca-file="+p.pki.path(clusterCA+".crt"),
+		"--endpointslice-updates-batch-period=0s",
+	))
+	if err != nil {
+		return nil, err
+	}
+	scheduler, err := p.manager("kube-scheduler", "scheduler", common)
+	if err != nil {
+		return nil, err
+	}
+	return []*program{controllers, scheduler}, nil
+}
+
+func (p *plane) manager(name, credentials string, args []string) (*program, error) {
+	config, err := p.config(credentials)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := p.pki.path(credentials + ".kubeconfig")
+	if err := writeKubeconfig(kubeconfig, name, config); err != nil {
+		return nil, err
+	}
+	c := &command{path: p.program(name), args: append(args, "--kubeconfig="+kubeconfig)}
+	return &program{name: name, logFile: p.logFile(name), launch: c.launch, halt: c.halt}, nil
+}

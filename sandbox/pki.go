@@ -1,0 +1,262 @@
+package sandbox
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// validity is how long certificates hold. A sandbox's state may be started again long after it was made, and its
+// kubeconfig must still work then.
+const validity = 10 * 365 * 24 * time.Hour
+
+// pki is a directory of certificates and ECDSA keys (files 0600). Three authorities are kept apart: one for the API,
+// one for etcd (a client of the API must not be a client of etcd), one for the front proxy of aggregated APIs.
+type pki struct {
+	dir string
+	// The authorities by file name without its ending.
+	authorities map[string]authority
+}
+
+type authority struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+const (
+	clusterCA    = "ca"
+	etcdCA       = "etcd-ca"
+	frontProxyCA = "front-proxy-ca"
+)
+
+// serviceIP is the first address of [serviceRange]: the API server's own Service.
+const (
+	serviceRange = "10.96.0.0/16"
+	serviceIP    = "10.96.0.1"
+)
+
+// subject is what a certificate says.
+type subject struct {
+	file   string // name without ending
+	ca     string
+	name   string
+	groups []string
+	hosts  []string // serving certificate for these; client certificate when empty
+}
+
+// The actors of the control plane. Each has credentials of its own.
+var subjects = []subject{
+	{file: "apiserver", ca: clusterCA, name: "kube-apiserver", hosts: []string{
+		"localhost", "127.0.0.1", serviceIP,
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	}},
+	{file: "etcd", ca: etcdCA, name: "etcd", hosts: []string{"localhost", "127.0.0.1"}},
+	{file: "apiserver-etcd-client", ca: etcdCA, name: "kube-apiserver"},
+	{file: "apiserver-kubelet-client", ca: clusterCA, name: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}},
+	{file: "front-proxy-client", ca: frontProxyCA, name: "front-proxy-client"},
+	{file: "controller-manager", ca: clusterCA, name: "system:kube-controller-manager", groups: []string{"system:masters"}},
+	{file: "scheduler", ca: clusterCA, name: "system:kube-scheduler"},
+	{file: "admin", ca: clusterCA, name: "operator-lab-admin", groups: []string{"system:masters"}},
+}
+
+// openPKI loads the directory, or makes it when there is none.
+func openPKI(dir string) (*pki, error) {
+	p := &pki{dir: dir, authorities: map[string]authority{}}
+	_, err := os.Stat(p.path("complete"))
+	if errors.Is(err, os.ErrNotExist) {
+		return p, p.create()
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{clusterCA, etcdCA, frontProxyCA} {
+		if err := p.load(name); err != nil {
+			return nil, fmt.Errorf("read certificate authority %s: %w", p.path(name+".crt"), err)
+		}
+	}
+	return p, nil
+}
+
+func (p *pki) path(file string) string { return filepath.Join(p.dir, file) }
+
+func (p *pki) create() error {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{clusterCA, etcdCA, frontProxyCA} {
+		if err := p.newAuthority(name); err != nil {
+			return err
+		}
+	}
+	for _, s := range subjects {
+		if err := p.issueFile(s); err != nil {
+			return err
+		}
+	}
+	if err := p.newServiceAccountKey(); err != nil {
+		return err
+	}
+	// Written last: a start that was interrupted half-way begins again.
+	return os.WriteFile(p.path("complete"), nil, 0o600)
+}
+
+func (p *pki) newAuthority(name string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template, err := template("operator-lab-" + name)
+	if err != nil {
+		return err
+	}
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return err
+	}
+	p.authorities[name] = authority{cert: cert, key: key}
+	return p.write(name, der, key)
+}
+
+func (p *pki) load(name string) error {
+	certPEM, err := os.ReadFile(p.path(name + ".crt"))
+	if err != nil {
+		return err
+	}
+	keyPEM, err := os.ReadFile(p.path(name + ".key"))
+	if err != nil {
+		return err
+	}
+	certBlock, _ := pem.Decode(certPEM)
+	keyBlock, _ := pem.Decode(keyPEM)
+	if certBlock == nil || keyBlock == nil {
+		return errors.New("no PEM block")
+	}
+	cert, err := x509.ParseCertificate(certBlock.Bytes)
+	if err != nil {
+		return err
+	}
+	key, err := x509.ParsePKCS8PrivateKey(keyBlock.Bytes)
+	if err != nil {
+		return err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return fmt.Errorf("a key of type %T cannot sign", key)
+	}
+	p.authorities[name] = authority{cert: cert, key: signer}
+	return nil
+}
+
+// issue makes a certificate and its key, both PEM.
+func (p *pki) issue(s subject) (certPEM, keyPEM []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template, err := template(s.name, s.groups...)
+	if err != nil {
+		return nil, nil, err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	if len(s.hosts) > 0 {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	for _, host := range s.hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	ca := p.authorities[s.ca]
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encode(der, key)
+}
+
+func (p *pki) issueFile(s subject) error {
+	certPEM, keyPEM, err := p.issue(s)
+	if err != nil {
+		return err
+	}
+	return p.writePEM(s.file, certPEM, keyPEM)
+}
+
+// newServiceAccountKey makes the key that signs service account tokens, under the names envtest looks for.
+func (p *pki) newServiceAccountKey() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return err
+	}
+	_, keyPEM, err := encode(nil, key)
+	if err != nil {
+		return err
+	}
+	return p.writePEM("sa-signer", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), keyPEM)
+}
+
+func (p *pki) write(name string, der []byte, key crypto.PrivateKey) error {
+	certPEM, keyPEM, err := encode(der, key)
+	if err != nil {
+		return err
+	}
+	return p.writePEM(name, certPEM, keyPEM)
+}
+
+func (p *pki) writePEM(name string, certPEM, keyPEM []byte) error {
+	if err := os.WriteFile(p.path(name+".crt"), certPEM, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(p.path(name+".key"), keyPEM, 0o600)
+}
+
+// caPEM is an authority's certificate.
+func (p *pki) caPEM(name string) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.authorities[name].cert.Raw})
+}
+
+func template(name string, groups ...string) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
+	if err != nil {
+		return nil, err
+	}
+	return &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: name, Organization: groups},
+		NotBefore:    time.Now().Add(-time.Hour), // clocks differ a little, also between a machine and its container
+		NotAfter:     time.Now().Add(validity),
+	}, nil
+}
+
+func encode(der []byte, key crypto.PrivateKey) (certPEM, keyPEM []byte, err error) {
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), nil
+}

@@ -1,0 +1,326 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// startTimeout is how long etcd and the API server may take each; slow disks and busy CI machines need it.
+const startTimeout = 90 * time.Second
+
+// plane is etcd and kube-apiserver, run by envtest on links to the operator-lab binary.
+type plane struct {
+	layout
+	pki   *pki
+	ports ports
+}
+
+// etcdProgram runs etcd on 127.0.0.1 with TLS and client certificates for clients and peers.
+func (p *plane) etcdProgram() *program {
+	var run envtestRun
+	return &program{
+		name:    "etcd",
+		logFile: p.logFile("etcd"),
+		launch: func(_ context.Context, out *output) error {
+			health, err := p.relayHealth()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = health.Close() }()
+			return <-run.start(p.etcdOptions(health.url, out))
+		},
+		halt: run.stop,
+	}
+}
+
+// apiServerProgram runs kube-apiserver on 127.0.0.1.
+func (p *plane) apiServerProgram() *program {
+	var run envtestRun
+	return &program{
+		name:    "kube-apiserver",
+		logFile: p.logFile("kube-apiserver"),
+		launch: func(ctx context.Context, out *output) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			// envtest looks every 100 ms; once the server is ready it has nothing left to say but an error.
+			ready := make(chan error, 1)
+			go func() { ready <- p.awaitReady(ctx) }()
+			select {
+			case err := <-run.start(p.apiServerOptions(out)):
+				return err
+			case err := <-ready:
+				return err
+			}
+		},
+		halt: run.stop,
+	}
+}
+
+// envtestRun is one run of a process by envtest. Its Start and Stop must not overlap.
+type envtestRun struct {
+	mu       sync.Mutex
+	process  envtestProcess
+	returned chan struct{} // closed when Start has
+}
+
+// envtestProcess is [envtest.Etcd] or [envtest.APIServer].
+type envtestProcess interface {
+	Start() error
+	Stop() error
+}
+
+func (r *envtestRun) start(process envtestProcess) <-chan error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	started, returned := make(chan error, 1), make(chan struct{})
+	r.process, r.returned = process, returned
+	go func() {
+		started <- process.Start()
+		close(returned)
+	}()
+	return started
+}
+
+// stop waits for a Start under way: a process that is not coming up has been killed before.
+func (r *envtestRun) stop() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process == nil {
+		return nil
+	}
+	<-r.returned
+	return r.process.Stop()
+}
+
+func (p *plane) etcdOptions(health *url.URL, out *output) *envtest.Etcd {
+	etcd := &envtest.Etcd{
+		Path:         p.program("etcd"),
+		DataDir:      p.etcd(),
+		URL:          health, // what envtest polls; the addresses below are what etcd serves
+		StartTimeout: startTimeout,
+		StopTimeout:  5 * time.Second,
+		Out:          out.w,
+		Err:          out.w,
+	}
+	client := fmt.Sprintf("https://127.0.0.1:%d", p.ports.Etcd)
+	etcd.Configure().
+		Set("listen-client-urls", client).
+		Set("advertise-client-urls", client).
+		Set("listen-peer-urls", fmt.Sprintf("https://127.0.0.1:%d", p.ports.Peer)).
+		Set("cert-file", p.pki.path("etcd.crt")).
+		Set("key-file", p.pki.path("etcd.key")).
+		Set("client-cert-auth", "true").
+		Set("trusted-ca-file", p.pki.path(etcdCA+".crt")).
+		Set("peer-cert-file", p.pki.path("etcd.crt")).
+		Set("peer-key-file", p.pki.path("etcd.key")).
+		Set("peer-client-cert-auth", "true").
+		Set("peer-trusted-ca-file", p.pki.path(etcdCA+".crt")).
+		Set("socket-reuse-port", "true").
+		Set("log-level", "warn").
+		// One member: it elects itself. The defaults would let it wait for a second.
+		Set("heartbeat-interval", "20").
+		Set("election-timeout", "200")
+	return etcd
+}
+
+func (p *plane) apiServerOptions(out *output) *envtest.APIServer {
+	api := &envtest.APIServer{
+		Path:         p.program("kube-apiserver"),
+		CertDir:      p.pki.dir,
+		EtcdURL:      &url.URL{Scheme: "https", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(p.ports.Etcd))},
+		StartTimeout: startTimeout,
+		StopTimeout:  5 * time.Second,
+		Out:          out.w,
+		Err:          out.w,
+	}
+	api.SecureServing.Address = "127.0.0.1"
+	api.SecureServing.Port = strconv.Itoa(p.ports.API)
+	api.SecureServing.CA = p.pki.caPEM(clusterCA)
+	api.SecureServing.Authn = certificates{p.pki}
+	api.Configure().
+		Set("etcd-cafile", p.pki.path(etcdCA+".crt")).
+		Set("etcd-certfile", p.pki.path("apiserver-etcd-client.crt")).
+		Set("etcd-keyfile", p.pki.path("apiserver-etcd-client.key")).
+		Set("authorization-mode", "Node", "RBAC").
+		Set("service-cluster-ip-range", serviceRange).
+		Set("service-account-issuer", "https://kubernetes.default.svc.cluster.local").
+		Set("kubelet-client-certificate", p.pki.path("apiserver-kubelet-client.crt")).
+		Set("kubelet-client-key", p.pki.path("apiserver-kubelet-client.key")).
+		Set("requestheader-client-ca-file", p.pki.path(frontProxyCA+".crt")).
+		Set("requestheader-allowed-names", "front-proxy-client").
+		Set("requestheader-username-headers", "X-Remote-User").
+		Set("requestheader-group-headers", "X-Remote-Group").
+		Set("requestheader-extra-headers-prefix", "X-Remote-Extra-").
+		Set("proxy-client-cert-file", p.pki.path("front-proxy-client.crt")).
+		Set("proxy-client-key-file", p.pki.path("front-proxy-client.key")).
+		Set("permit-port-sharing", "true").
+		Set("profiling", "false").
+		// envtest switches this plugin off because it has no service account controller; we have it.
+		Disable("disable-admission-plugins")
+	return api
+}
+
+func (p *plane) logFile(program string) string { return p.logs() + "/" + program + ".log" }
+
+// awaitReady polls /readyz, which needs no credentials.
+func (p *plane) awaitReady(ctx context.Context) error {
+	pool := x509.NewCertPool()
+	pool.AddCert(p.pki.authorities[clusterCA].cert)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	defer client.CloseIdleConnections()
+	return awaitOK(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/readyz", p.ports.API))
+}
+
+// awaitOK asks until the answer is 200.
+func awaitOK(ctx context.Context, client *http.Client, url string) error {
+	for {
+		if ok(ctx, client, url) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func ok(ctx context.Context, client *http.Client, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// relay answers envtest's health check for an etcd that only talks to holders of a client certificate, which
+// envtest's check has not. It answers when etcd is healthy and not before, so nothing is polled in steps of 100 ms.
+type relay struct {
+	*http.Server
+	url *url.URL
+}
+
+func (p *plane) relayHealth() (*relay, error) {
+	client, err := p.etcdClient()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	health := fmt.Sprintf("https://127.0.0.1:%d/health", p.ports.Etcd)
+	r := &relay{
+		url: &url.URL{Scheme: "https", Host: listener.Addr().String()},
+		Server: &http.Server{
+			ReadHeaderTimeout: startTimeout,
+			ErrorLog:          log.New(io.Discard, "", 0), // envtest hangs up on purpose
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if awaitOK(req.Context(), client, health) != nil {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+			}),
+		},
+	}
+	go func() { _ = r.ServeTLS(listener, p.pki.path("apiserver.crt"), p.pki.path("apiserver.key")) }()
+	return r, nil
+}
+
+// etcdClient speaks HTTP to etcd with the API server's certificate.
+func (p *plane) etcdClient() (*http.Client, error) {
+	config, err := p.etcdTLS()
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config}}, nil
+}
+
+func (p *plane) etcdTLS() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(p.pki.path("apiserver-etcd-client.crt"), p.pki.path("apiserver-etcd-client.key"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(p.pki.authorities[etcdCA].cert)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
+}
+
+// certificates is envtest's way to provision users, on our authority.
+type certificates struct{ pki *pki }
+
+var _ envtest.Authn = certificates{}
+
+func (c certificates) Configure(_ string, args *envtest.Arguments) error {
+	args.Set("client-ca-file", c.pki.path(clusterCA+".crt"))
+	return nil
+}
+
+func (c certificates) Start() error { return nil }
+
+func (c certificates) Stop() error { return nil }
+
+func (c certificates) AddUser(user envtest.User, base *rest.Config) (*rest.Config, error) {
+	if user.Name == "" {
+		return nil, errors.New("a user needs a name")
+	}
+	certPEM, keyPEM, err := c.pki.issue(subject{ca: clusterCA, name: user.Name, groups: user.Groups})
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(base)
+	config.CertData, config.KeyData = certPEM, keyPEM
+	return config, nil
+}
+
+// config is a client of the API server by a file of the pki.
+func (p *plane) config(file string) (*rest.Config, error) {
+	certPEM, err := os.ReadFile(p.pki.path(file + ".crt"))
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := os.ReadFile(p.pki.path(file + ".key"))
+	if err != nil {
+		return nil, err
+	}
+	return p.configFor(certPEM, keyPEM), nil
+}
+
+// user issues a client certificate, and returns a configuration that uses it.
+func (p *plane) user(name string, groups []string) (*rest.Config, error) {
+	certPEM, keyPEM, err := p.pki.issue(subject{ca: clusterCA, name: name, groups: groups})
+	if err != nil {
+		return nil, err
+	}
+	return p.configFor(certPEM, keyPEM), nil
+}
+
+func (p *plane) configFor(certPEM, keyPEM []byte) *rest.Config {
+	return &rest.Config{
+		Host: fmt.Sprintf("https://127.0.0.1:%d", p.ports.API),
+		QPS:  -1, // the server has its own fairness; a client-side limit only hides what is going on
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData: p.pki.caPEM(clusterCA), CertData: certPEM, KeyData: keyPEM,
+		},
+	}
+}

@@ -1,0 +1,218 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// program is one process of the control plane, started again when it dies.
+type program struct {
+	name    string
+	logFile string
+	// launch starts the process with its output and returns when it serves, or an error when it does not come up.
+	launch func(ctx context.Context, out *output) error
+	// halt ends the process that launch started and returns when it is gone.
+	halt func() error
+
+	mu       sync.Mutex
+	out      *output // of the present run
+	stopping bool
+	restarts int
+}
+
+// Exit tells that a program of the control plane died although nobody stopped it.
+type Exit struct {
+	// Program is its name, such as "etcd".
+	Program string
+	// LogEnd is the last lines of its log.
+	LogEnd string
+	// LogFile holds the rest.
+	LogFile string
+	// Restarted is false when the sandbox gave up.
+	Restarted bool
+}
+
+// Restarts in a row are free until a program has died this often; a run of steadyAfter starts the count anew.
+const (
+	maxRestarts = 5
+	steadyAfter = 10 * time.Second
+)
+
+// start launches the program once. When ctx ends before it serves, it is killed.
+func (p *program) start(ctx context.Context) error {
+	out, err := openOutput(p.logFile)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	if p.stopping {
+		p.mu.Unlock()
+		out.started()
+		return context.Canceled
+	}
+	p.out = out
+	p.mu.Unlock()
+
+	stopKilling := context.AfterFunc(ctx, func() { out.kill() })
+	err = p.launch(ctx, out)
+	stopKilling()
+	out.started()
+	switch {
+	case ctx.Err() != nil:
+		out.kill()
+		return errors.Join(ctx.Err(), p.halt())
+	case err != nil:
+		_ = p.halt()
+		<-out.ended
+		return p.failure(err, out)
+	}
+	return nil
+}
+
+// failure adds to an error of launch what the program itself said last.
+func (p *program) failure(err error, out *output) error {
+	tail := out.end()
+	if strings.TrimSpace(tail) == "" {
+		return explain(fmt.Errorf("%s did not start: %w", p.name, err), "")
+	}
+	return explain(fmt.Errorf("%s did not start: %w; the end of its log:\n%s", p.name, err, indent(tail)), tail)
+}
+
+// watch starts the program again whenever it dies, and reports each death. It returns when the program is stopped,
+// or with an error when it will not stay up.
+func (p *program) watch(ctx context.Context, report func(Exit)) error {
+	deaths, began := 0, time.Now()
+	for {
+		out := p.current()
+		<-out.ended
+		if p.isStopping() || ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(began) > steadyAfter {
+			deaths = 0
+		}
+		deaths++
+		exit := Exit{Program: p.name, LogEnd: out.end(), LogFile: p.logFile, Restarted: deaths <= maxRestarts}
+		report(exit)
+		if !exit.Restarted {
+			return fmt.Errorf("%s died %d times; the end of its log:\n%s", p.name, deaths, indent(exit.LogEnd))
+		}
+		began = time.Now()
+		_ = p.halt() // reaps
+		p.mu.Lock()
+		p.restarts++
+		p.mu.Unlock()
+		if err := p.start(ctx); err != nil && !p.isStopping() && ctx.Err() == nil {
+			report(Exit{Program: p.name, LogEnd: err.Error(), LogFile: p.logFile})
+			return err
+		}
+	}
+}
+
+// stop ends the program for good and returns when its process is gone.
+func (p *program) stop() error {
+	p.mu.Lock()
+	p.stopping = true
+	out := p.out
+	p.mu.Unlock()
+	if out == nil {
+		return nil
+	}
+	err := p.halt()
+	<-out.ended
+	return err
+}
+
+func (p *program) current() *output {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out
+}
+
+func (p *program) isStopping() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopping
+}
+
+// pid of the running process; 0 when none has told its own.
+func (p *program) pid() int {
+	if out := p.current(); out != nil {
+		return int(out.pid.Load())
+	}
+	return 0
+}
+
+func (p *program) restarted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restarts
+}
+
+// kill ends the process without ceremony. Its output being open proves that the pid is still its own.
+func (o *output) kill() {
+	select {
+	case <-o.ended:
+	default:
+		if pid := int(o.pid.Load()); pid > 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// command is a program that the sandbox starts itself, because envtest knows only etcd and kube-apiserver.
+type command struct {
+	path string
+	args []string
+	env  []string
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+}
+
+// launch returns when the process says that it is ready.
+func (c *command) launch(ctx context.Context, out *output) error {
+	cmd := exec.Command(c.path, c.args...)
+	cmd.Stdout, cmd.Stderr = out.w, out.w
+	cmd.Env = append(os.Environ(), c.env...)
+	// Ctrl-C in the terminal is for the lab, which stops its programs in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.cmd = cmd
+	c.mu.Unlock()
+	out.started()
+	select {
+	case <-out.ready:
+		return nil
+	case <-out.ended:
+		return errors.New("it exited")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// halt kills: what these programs know is in the API server.
+func (c *command) halt() error {
+	c.mu.Lock()
+	cmd := c.cmd
+	c.cmd = nil
+	c.mu.Unlock()
+	if cmd == nil {
+		return nil
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // the exit code of a killed process says nothing
+	return nil
+}
+
+func indent(s string) string { return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ") }

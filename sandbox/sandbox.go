@@ -1,0 +1,524 @@
+// Package sandbox starts and stops a Kubernetes control plane on this machine: real etcd, kube-apiserver,
+// kube-controller-manager and kube-scheduler, all out of the one operator-lab binary, without a download, a
+// container or a privilege.
+//
+//	lab, err := sandbox.Start(ctx, sandbox.Options{Ephemeral: true})
+//	if err != nil { … }
+//	defer lab.Stop()
+//	client, err := client.New(lab.Config(), client.Options{})
+//
+// In contrast to a bare envtest, what people expect of a cluster happens: children of deleted owners are collected,
+// namespaces go away, Deployments make ReplicaSets make Pods, service accounts appear. Kubernetes' own controllers
+// do that. (Nodes are not simulated yet: Pods stay Pending.)
+//
+// Whatever happens to the process that called [Start], SIGKILL included, its programs end with it.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+)
+
+// DefaultName is the sandbox that commands mean when no name is given.
+const DefaultName = "default"
+
+// Options say how to start a sandbox. The zero value starts the sandbox named [DefaultName] with what it held last.
+type Options struct {
+	// Name tells sandboxes apart; several run side by side. Default: [DefaultName], or a name of its own for an
+	// ephemeral sandbox.
+	Name string
+	// StateDir holds everything of all sandboxes. Default: [StateDir]().
+	StateDir string
+	// Binary is the operator-lab binary. Default: [FindBinary]().
+	Binary string
+	// Version is written into the record. Default: empty.
+	Version string
+	// Fresh deletes what a sandbox of this name held before. Default: it is kept.
+	Fresh bool
+	// Ephemeral deletes what the sandbox held when it stops. Default: it is kept.
+	Ephemeral bool
+	// CRDs are installed before Start returns. Default: none.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Operators are names for the record, of operators that run in this process. Default: none.
+	Operators []string
+	// Progress is told of each step when it is done. Default: nobody is.
+	Progress func(Step)
+	// OnExit is told when a program died that nobody stopped. It is started again. Default: nobody is.
+	OnExit func(Exit)
+}
+
+// Step is a part of starting that is done.
+type Step struct {
+	// Name is a program, "data" or "crds".
+	Name string
+	// Took is the time from the beginning of Start.
+	Took time.Duration
+	// Note says what is unusual about it; mostly empty.
+	Note string
+}
+
+// Sandbox is a running control plane.
+type Sandbox struct {
+	options  Options
+	layout   layout
+	plane    *plane
+	programs []*program
+	lock     *flock
+	ports    *reservations
+	began    time.Time
+	admin    *rest.Config
+
+	stopOnce sync.Once
+	stopErr  error
+	cancel   context.CancelFunc
+	watchers sync.WaitGroup
+	done     chan struct{}
+
+	mu     sync.Mutex
+	record *Record
+	err    error
+}
+
+// Start starts a sandbox and returns when everything in it can be used. When it fails, or ctx ends before, nothing
+// is left running. A ctx that ends later does not stop the sandbox: call [Sandbox.Stop].
+//
+// Errors that a person can do something about are of type [*Problem]; see also [ErrNameTaken] and [ErrNoBinary].
+func Start(ctx context.Context, o Options) (*Sandbox, error) {
+	began := time.Now()
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	if err := enoughFiles(); err != nil {
+		return nil, err
+	}
+	if err := lifeline.Open(); err != nil {
+		return nil, explain(err, "")
+	}
+	s := &Sandbox{options: o, layout: layoutOf(o.StateDir, o.Name), began: began, done: make(chan struct{})}
+	err := s.start(ctx)
+	if err == nil {
+		return s, nil
+	}
+	_ = s.Stop()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, explain(err, "")
+}
+
+func (o *Options) complete() (err error) {
+	if o.Name == "" {
+		o.Name = DefaultName
+		if o.Ephemeral {
+			o.Name = fmt.Sprintf("tmp-%d-%s", os.Getpid(), strconv.FormatInt(time.Now().UnixNano()%(36*36*36*36), 36))
+		}
+	}
+	if err := checkName(o.Name); err != nil {
+		return err
+	}
+	if o.StateDir == "" {
+		if o.StateDir, err = StateDir(); err != nil {
+			return err
+		}
+	}
+	if o.Binary == "" {
+		o.Binary, err = FindBinary()
+	} else {
+		o.Binary, err = checkBinary(o.Binary)
+	}
+	return err
+}
+
+// filesNeeded is what the API server, which inherits this process's limit, opens for watches and connections of a
+// small cluster.
+const filesNeeded = 512
+
+func enoughFiles() error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur >= filesNeeded {
+		return nil
+	}
+	return &Problem{
+		fmt.Errorf("this process may open only %d files, a control plane needs %d", limit.Cur, filesNeeded),
+		"raise the limit with 'ulimit -n 4096'",
+	}
+}
+
+// start is the table of contents of [Start].
+func (s *Sandbox) start(ctx context.Context) error {
+	if err := s.claim(ctx); err != nil {
+		return err
+	}
+	used, err := s.provideData(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.startPrograms(ctx); err != nil {
+		return err
+	}
+	// The API server is ready, so its bootstrap hooks have run, now or when the data was prepared.
+	if err := os.WriteFile(s.layout.program(lifeline.PreparedFile), nil, 0o600); err != nil {
+		return err
+	}
+	if used { // otherwise they came with the data
+		if err := s.plane.installCRDs(s.options.CRDs); err != nil {
+			return err
+		}
+		s.step("crds", "")
+	}
+	if err := s.awaitUsable(ctx); err != nil {
+		return err
+	}
+	if err := writeKubeconfig(s.layout.kubeconfig(), Context(s.options.Name), s.admin); err != nil {
+		return err
+	}
+	return s.save(func(r *Record) { r.Ready = true })
+}
+
+// claim takes the name: the directory, its lock, the ports, the certificates.
+func (s *Sandbox) claim(ctx context.Context) (err error) {
+	if err := os.MkdirAll(s.layout.dir, 0o700); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	if s.lock, err = s.takeLock(ctx); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.layout.bin(), 0o700); err != nil {
+		return err
+	}
+	if err := s.awaitPredecessor(ctx); err != nil {
+		return err
+	}
+	if s.options.Fresh {
+		if err := s.wipe(); err != nil {
+			return err
+		}
+	}
+	if err := s.openRecord(); err != nil {
+		return err
+	}
+	for _, dir := range []string{s.layout.logs(), s.layout.bin()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := link(s.options.Binary, s.layout.bin(), "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"); err != nil {
+		return err
+	}
+	keys, err := openPKI(s.layout.pki())
+	if err != nil {
+		return &Problem{err, "the saved state is damaged: start over with --fresh (this deletes what the sandbox held)"}
+	}
+	s.plane = &plane{layout: s.layout, pki: keys, ports: s.ports.ports}
+	s.admin, err = s.plane.config("admin")
+	return err
+}
+
+// takeLock gives a reader that is just looking (status, list) the moment it needs.
+func (s *Sandbox) takeLock(ctx context.Context) (*flock, error) {
+	for tries := 0; ; tries++ {
+		lock, err := lockFile(s.layout.lock())
+		if !errors.Is(err, errLocked) {
+			return lock, err
+		}
+		if tries == 40 {
+			return nil, &Problem{
+				fmt.Errorf("%w: %s", ErrNameTaken, s.options.Name),
+				fmt.Sprintf("use another one with --name, or stop it with 'operator-lab down --name %s'", s.options.Name),
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// awaitPredecessor waits for programs whose lab was killed a moment ago: they are about to end.
+func (s *Sandbox) awaitPredecessor(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return lifeline.AwaitGone(ctx, s.layout.bin())
+}
+
+// wipe removes all but the lock that this process holds.
+func (s *Sandbox) wipe() error {
+	entries, err := os.ReadDir(s.layout.dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if path := filepath.Join(s.layout.dir, entry.Name()); path != s.layout.lock() {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// openRecord reserves the ports of the last time, or others, and writes down which.
+func (s *Sandbox) openRecord() error {
+	last, err := readRecord(s.layout)
+	if errors.Is(err, fs.ErrNotExist) {
+		last, err = &Record{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	// One at a time, so that two new sandboxes see each other's ports.
+	lock, err := openLock(filepath.Join(s.options.StateDir, "ports.lock"), syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.unlock()
+	s.ports, err = reservePorts(last.Ports, portsOfOthers(s.options.StateDir, s.options.Name))
+	if err != nil {
+		return err
+	}
+	// An API server of another build may bring other bootstrap objects: it runs its hooks.
+	if build, err := identity(s.options.Binary); err != nil || build != last.Build {
+		if err := os.Remove(s.layout.program(lifeline.PreparedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		last.Build = build
+	}
+	s.record = last
+	return s.save(func(r *Record) {
+		r.Name, r.Dir, r.Version = s.options.Name, s.layout.dir, s.options.Version
+		r.PID, r.Started, r.Ready, r.Ports = os.Getpid(), s.began, false, s.ports.ports
+		r.Children, r.Restarts, r.Operators = nil, nil, s.options.Operators
+	})
+}
+
+// provideData makes etcd's data directory, and reports whether there was one already.
+func (s *Sandbox) provideData(ctx context.Context) (used bool, err error) {
+	if _, err := os.Stat(s.layout.etcd()); err == nil {
+		return true, nil
+	}
+	p := &preparer{state: s.options.StateDir, binary: s.options.Binary, crds: s.options.CRDs}
+	made, err := p.copyTo(ctx, s.layout.etcd())
+	if err != nil {
+		return false, err
+	}
+	note := ""
+	if made {
+		note = "prepared once for this version"
+	}
+	s.step("data", note)
+	// For the API server that is about to start.
+	return false, os.WriteFile(s.layout.program(lifeline.PreparedFile), nil, 0o600)
+}
+
+func (s *Sandbox) startPrograms(ctx context.Context) error {
+	managers, err := s.plane.managerPrograms()
+	if err != nil {
+		return err
+	}
+	s.programs = append([]*program{s.plane.etcdProgram(), s.plane.apiServerProgram()}, managers...)
+	starts := make([]*program, 0, len(s.programs))
+	for _, p := range s.programs {
+		launch := p.launch
+		p.launch = func(ctx context.Context, out *output) error {
+			err := launch(ctx, out)
+			if err == nil {
+				s.step(p.name, "")
+			}
+			return err
+		}
+		starts = append(starts, p)
+	}
+	if err := startTogether(ctx, starts...); err != nil {
+		return err
+	}
+	var watching context.Context
+	watching, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	for _, p := range s.programs {
+		s.watchers.Go(func() { s.watch(watching, p) })
+	}
+	return s.save(func(*Record) {})
+}
+
+// startTogether starts programs side by side. When one fails the others are killed.
+func startTogether(ctx context.Context, programs ...*program) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failures := make(chan error, len(programs))
+	for _, p := range programs {
+		go func() { failures <- p.start(ctx) }()
+	}
+	var first error
+	for range programs {
+		if err := <-failures; err != nil && first == nil {
+			first = err
+			cancel()
+		}
+	}
+	return first
+}
+
+// watch keeps a program running; when that fails the sandbox is over.
+func (s *Sandbox) watch(ctx context.Context, p *program) {
+	err := p.watch(ctx, func(e Exit) {
+		if s.options.OnExit != nil {
+			s.options.OnExit(e)
+		}
+	})
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+		close(s.done)
+	}
+}
+
+// awaitUsable waits until the controllers have given the default namespace what every namespace gets: only then can
+// a Pod be created in it.
+func (s *Sandbox) awaitUsable(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(s.admin)
+	if err != nil {
+		return err
+	}
+	for {
+		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("look for the default service account: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.done:
+			return s.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Sandbox) step(name, note string) {
+	if s.options.Progress != nil {
+		s.options.Progress(Step{Name: name, Took: time.Since(s.began), Note: note})
+	}
+}
+
+// save changes the record and writes it.
+func (s *Sandbox) save(change func(*Record)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s.record)
+	s.record.Children, s.record.Restarts = map[string]int{}, map[string]int{}
+	for _, p := range s.programs {
+		s.record.Children[p.name] = p.pid()
+		if n := p.restarted(); n > 0 {
+			s.record.Restarts[p.name] = n
+		}
+	}
+	return s.record.write()
+}
+
+// Name of the sandbox.
+func (s *Sandbox) Name() string { return s.options.Name }
+
+// Began is when Start was called.
+func (s *Sandbox) Began() time.Time { return s.began }
+
+// LogFile is the path of a program's log.
+func (s *Sandbox) LogFile(program string) string { return s.plane.logFile(program) }
+
+// Dir holds everything of this sandbox.
+func (s *Sandbox) Dir() string { return s.layout.dir }
+
+// Kubeconfig is the path of a kubeconfig with an administrator's credentials.
+func (s *Sandbox) Kubeconfig() string { return s.layout.kubeconfig() }
+
+// Config is an administrator's client configuration, without a client-side rate limit. The caller owns it.
+func (s *Sandbox) Config() *rest.Config { return rest.CopyConfig(s.admin) }
+
+// User issues a client certificate for a user name and groups, and returns a configuration that uses it.
+func (s *Sandbox) User(name string, groups ...string) (*rest.Config, error) {
+	return s.plane.user(name, groups)
+}
+
+// PIDs are the process ids of the control plane's programs by name.
+func (s *Sandbox) PIDs() map[string]int {
+	pids := map[string]int{}
+	for _, p := range s.programs {
+		pids[p.name] = p.pid()
+	}
+	return pids
+}
+
+// Done is closed when the sandbox cannot go on because a program does not stay up; [Sandbox.Err] then says why.
+func (s *Sandbox) Done() <-chan struct{} { return s.done }
+
+// Err is nil until [Sandbox.Done] is closed.
+func (s *Sandbox) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Stop ends all programs and returns when they are gone. What the sandbox held stays on disk unless it is ephemeral.
+// Further calls return the same.
+func (s *Sandbox) Stop() error {
+	s.stopOnce.Do(func() { s.stopErr = s.stop() })
+	return s.stopErr
+}
+
+func (s *Sandbox) stop() error {
+	if s.lock == nil {
+		return nil // never claimed
+	}
+	var errs []error
+	if len(s.programs) > 0 {
+		// etcd last, so that nobody misses it while stopping.
+		errs = append(errs, stopAll(s.programs[1:]...), s.programs[0].stop())
+	}
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.watchers.Wait()
+	if s.record != nil {
+		errs = append(errs, s.save(func(r *Record) { r.PID, r.Ready = 0, false }))
+	}
+	if s.ports != nil {
+		s.ports.release()
+	}
+	if s.options.Ephemeral {
+		errs = append(errs, os.RemoveAll(s.layout.dir))
+	}
+	s.lock.unlock()
+	return errors.Join(errs...)
+}
+
+func stopAll(programs ...*program) error {
+	errs := make([]error, len(programs))
+	var wg sync.WaitGroup
+	for i, p := range programs {
+		wg.Go(func() { errs[i] = p.stop() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

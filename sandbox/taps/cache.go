@@ -1,0 +1,158 @@
+package taps
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// tappedCache is a manager's cache whose informers are observed, and which
+// marks the reads that it answers.
+type tappedCache struct {
+	cache.Cache
+	taps   *Taps
+	scheme *runtime.Scheme
+}
+
+// Start runs the cache; its life is the operator's.
+func (c *tappedCache) Start(ctx context.Context) error {
+	c.taps.append(trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
+	defer c.taps.append(trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
+	return c.Cache.Start(ctx)
+}
+
+// Get reads an object from the cache.
+func (c *tappedCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if call := callOf(ctx); call != nil {
+		call.answeredBy(trace.Cache)
+	}
+	return c.Cache.Get(ctx, key, obj, opts...)
+}
+
+// List reads objects from the cache.
+func (c *tappedCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if call := callOf(ctx); call != nil {
+		call.answeredBy(trace.Cache)
+	}
+	return c.Cache.List(ctx, list, opts...)
+}
+
+// GetInformer returns the observed informer of an object's kind.
+func (c *tappedCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	i, err := c.Cache.GetInformer(ctx, obj, opts...)
+	if err != nil {
+		return nil, err
+	}
+	gvk, err := apiutil.GVKForObject(obj, c.scheme)
+	if err != nil {
+		return nil, err
+	}
+	return &tappedInformer{Informer: i, feed: c.taps.feed(gvk)}, nil
+}
+
+// GetInformerForKind returns the observed informer of a kind.
+func (c *tappedCache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	i, err := c.Cache.GetInformerForKind(ctx, gvk, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &tappedInformer{Informer: i, feed: c.taps.feed(gvk)}, nil
+}
+
+// tappedInformer is an informer whose handlers are observed.
+type tappedInformer struct {
+	cache.Informer
+	feed *feed
+}
+
+// AddEventHandler adds an observed handler.
+func (i *tappedInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.Informer.AddEventHandler(i.feed.handler(h))
+}
+
+// AddEventHandlerWithResyncPeriod adds an observed handler.
+func (i *tappedInformer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, resync time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.Informer.AddEventHandlerWithResyncPeriod(i.feed.handler(h), resync)
+}
+
+// AddEventHandlerWithOptions adds an observed handler.
+func (i *tappedInformer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	return i.Informer.AddEventHandlerWithOptions(i.feed.handler(h), o)
+}
+
+// feedKey names a kind of objects.
+type feedKey = schema.GroupVersionKind
+
+// seenSize bounds how many watch events a feed remembers: at least this many, at most twice as many.
+const seenSize = 1024
+
+// feed is the watch events of one kind. Several handlers get each of them, in
+// goroutines of their own, but the journal has it once: from whichever handler
+// is first.
+type feed struct {
+	taps *Taps
+	kind feedKey
+
+	mu            sync.Mutex
+	recent, older map[delivery]int64
+}
+
+// delivery names one watch event.
+type delivery struct{ uid, rv, verb string }
+
+func (t *Taps) feed(kind feedKey) *feed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.feeds[kind]
+	if f == nil {
+		f = &feed{taps: t, kind: kind, recent: map[delivery]int64{}}
+		t.feeds[kind] = f
+	}
+	return f
+}
+
+// record appends a watch event, unless another handler did, and returns its Seq.
+func (f *feed) record(verb string, obj client.Object, initial bool) int64 {
+	d := delivery{string(obj.GetUID()), obj.GetResourceVersion(), verb}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seq := f.recent[d]; seq != 0 {
+		return seq
+	}
+	if seq := f.older[d]; seq != 0 {
+		return seq
+	}
+	v, before := f.versions(verb, obj)
+	seq := f.taps.append(trace.Event{
+		Kind: trace.KindWatch, Verb: verb, Object: v.ref, ResourceVersion: v.rv,
+		Generation: v.generation, Before: before, After: v.raw, Initial: initial,
+	})
+	if len(f.recent) >= seenSize {
+		f.older, f.recent = f.recent, map[delivery]int64{}
+	}
+	f.recent[d] = seq
+	return seq
+}
+
+// versions returns an object as the journal has it, and what it was before. The
+// echo of the operator's own write shares the bytes of the write's answer, and
+// has no before: the write tells it.
+func (f *feed) versions(verb string, obj client.Object) (v version, before json.RawMessage) {
+	last := f.taps.lastKnown(f.kind, obj.GetNamespace(), obj.GetName())
+	if verb != trace.Deleted && last.raw != nil && last.rv == obj.GetResourceVersion() && last.ref.UID == string(obj.GetUID()) {
+		return last, nil
+	}
+	v = encode(obj, f.kind)
+	f.taps.learn(f.kind, v, verb == trace.Deleted)
+	return v, last.raw
+}

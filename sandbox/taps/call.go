@@ -1,0 +1,221 @@
+package taps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// call is an API call on its way: the client begins it, the cache or the
+// transport below say who answered. It travels in the context.
+type call struct {
+	mu     sync.Mutex
+	source trace.Source
+	status int
+	uid    string // told by the answer to a delete
+	rv     string
+}
+
+type callKey struct{}
+
+// callOf returns the call a context belongs to, or nil.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+func (c *call) answeredBy(s trace.Source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.source = s
+}
+
+// operation is what a call does, as the client sees it.
+type operation struct {
+	verb    string
+	object  trace.Ref
+	kind    feedKey
+	manager string // field manager
+	dryRun  bool
+	// planned returns what a write would send; nil for deletes and reads.
+	planned func() version
+	// result returns the object after a successful call; nil for deletes.
+	result func() version
+	// count returns the number of items listed.
+	count func() int
+}
+
+// do makes a call and records it.
+func (t *Taps) do(ctx context.Context, op operation, send func(context.Context) error) error {
+	if callOf(ctx) != nil { // a client within a client, observed already
+		return send(ctx)
+	}
+	v := t.visitOf(ctx)
+	c := &call{}
+	write := trace.IsWriteVerb(op.verb)
+	var before version
+	if write {
+		before = t.lastKnown(op.kind, op.object.Namespace, op.object.Name)
+	}
+	var cause int64
+	if write && !op.dryRun {
+		seq, err := t.hold(ctx, v, func() trace.Event { return t.plannedEvent(v, op, before) })
+		if err != nil {
+			e := t.plannedEvent(v, op, before)
+			e.Kind, e.Cause, e.Error = trace.KindCall, seq, err.Error()
+			t.append(e)
+			return err
+		}
+		cause = seq
+	}
+	begun := t.journal.Elapsed()
+	err := send(context.WithValue(ctx, callKey{}, c))
+	t.append(t.callEvent(v, op, c, before, cause, t.elapsedSince(begun), err))
+	return err
+}
+
+// event begins an event about a call.
+func (op operation) event(v *visit) trace.Event {
+	e := trace.Event{Kind: trace.KindCall, Verb: op.verb, Object: op.object, FieldManager: op.manager}
+	if v != nil {
+		e.Controller, e.Key, e.Reconcile, e.Cause = v.controller, v.key, v.span, v.start
+	}
+	if op.dryRun {
+		e.Via = trace.ViaDryRun
+	}
+	return e
+}
+
+// plannedEvent describes a write that was not sent yet.
+func (t *Taps) plannedEvent(v *visit, op operation, before version) trace.Event {
+	e := op.event(v)
+	e.Before = before.raw
+	e.Object.UID = before.ref.UID
+	if op.planned != nil {
+		e.After = op.planned().raw
+	}
+	return e
+}
+
+// callEvent describes a call that returned.
+func (t *Taps) callEvent(v *visit, op operation, c *call, before version, cause int64, took time.Duration, err error) trace.Event {
+	e := op.event(v)
+	if cause > 0 {
+		e.Cause = cause
+	}
+	c.mu.Lock()
+	e.Source, e.Status = c.source, c.status
+	uid, rv := c.uid, c.rv
+	c.mu.Unlock()
+	e.Duration = took
+	if op.count != nil && err == nil {
+		e.Count = op.count()
+	}
+	if !trace.IsWriteVerb(op.verb) {
+		t.describeRead(&e, op, err)
+		return e
+	}
+	e.Before = before.raw
+	if err != nil {
+		e.Error, e.Reason = err.Error(), reasonOf(err)
+		if op.planned != nil {
+			e.After = op.planned().raw
+		}
+		return e
+	}
+	t.describeWrite(&e, op, before)
+	if e.Object.UID == "" {
+		e.Object.UID = uid
+	}
+	if e.Object.UID == "" {
+		e.Object.UID = before.ref.UID
+	}
+	if e.ResourceVersion == "" {
+		e.ResourceVersion = rv
+	}
+	return e
+}
+
+func (t *Taps) describeRead(e *trace.Event, op operation, err error) {
+	if err != nil {
+		e.Error, e.Reason = err.Error(), reasonOf(err)
+		return
+	}
+	if op.result == nil {
+		return
+	}
+	v := op.result()
+	e.Object.UID, e.ResourceVersion, e.Generation = v.ref.UID, v.rv, v.generation
+}
+
+// describeWrite adds what a successful write brought about.
+func (t *Taps) describeWrite(e *trace.Event, op operation, before version) {
+	if op.result == nil {
+		return
+	}
+	after := op.result()
+	if after.ref.Name != "" {
+		e.Object.Name = after.ref.Name // the server may have generated it
+	}
+	e.Object.UID, e.ResourceVersion, e.Generation, e.After = after.ref.UID, after.rv, after.generation, after.raw
+	e.NoOp = op.verb != trace.VerbCreate && before.rv != "" && before.rv == after.rv
+	if !op.dryRun && after.ref.Kind != "" {
+		t.learn(op.kind, after, false)
+	}
+}
+
+// noWatch makes a client.WithWatch of a client that cannot watch.
+type noWatch struct{ client.Client }
+
+// errNoWatch says that a client cannot watch.
+var errNoWatch = errors.New("this client cannot watch")
+
+// Watch always fails.
+func (noWatch) Watch(context.Context, client.ObjectList, ...client.ListOption) (watchInterface, error) {
+	return nil, errNoWatch
+}
+
+// itemCount returns a function that counts a list's items.
+func itemCount(list client.ObjectList) func() int {
+	return func() int { return meta.LenList(list) }
+}
+
+// versionOf returns an object's names and numbers without its content, for reads.
+func versionOf(obj client.Object, kind feedKey) func() version {
+	return func() version {
+		return version{ref: reference(obj, kind), rv: obj.GetResourceVersion(), generation: obj.GetGeneration()}
+	}
+}
+
+// encoded returns an object with its content, for writes.
+func encoded(obj client.Object, kind feedKey) func() version {
+	return func() version { return encode(obj, kind) }
+}
+
+// patchOr returns what a patch would send: the desired object where the caller
+// holds it, else the patch itself.
+func patchOr(obj client.Object, kind feedKey, patch client.Patch) func() version {
+	return func() version {
+		v := encode(obj, kind)
+		if raw, ok := rawPatch(obj, patch); ok {
+			v.raw = redact(raw, kind)
+		}
+		return v
+	}
+}
+
+// rawPatch returns the body of a patch that says nothing of obj itself.
+func rawPatch(obj client.Object, patch client.Patch) (json.RawMessage, bool) {
+	if obj.GetResourceVersion() != "" || patch == client.Apply { //nolint:staticcheck // SA1019: operators still use it
+		return nil, false
+	}
+	raw, err := patch.Data(obj)
+	return raw, err == nil && json.Valid(raw)
+}

@@ -1,0 +1,237 @@
+package taps
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// version is one version of an object as the journal has it.
+type version struct {
+	ref        trace.Ref
+	rv         string
+	generation int64
+	raw        json.RawMessage
+}
+
+// encode makes an object's JSON for the journal: with its apiVersion and kind,
+// which typed objects usually lack, without its managed fields, which are most
+// of it and tell a reader little, and without a Secret's secrets.
+func encode(obj client.Object, kind schema.GroupVersionKind) version {
+	v := version{ref: reference(obj, kind), rv: obj.GetResourceVersion(), generation: obj.GetGeneration()}
+	raw, err := json.Marshal(withoutManagedFields(obj, kind))
+	if err != nil {
+		return v
+	}
+	v.raw = redact(raw, kind)
+	return v
+}
+
+// withoutManagedFields returns a shallow copy of an object without them; obj
+// itself may belong to a cache and must not be touched.
+func withoutManagedFields(obj client.Object, kind schema.GroupVersionKind) any {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return bareMap(u.Object)
+	}
+	p := reflect.ValueOf(obj)
+	if p.Kind() != reflect.Pointer || p.IsNil() || p.Elem().Kind() != reflect.Struct {
+		return obj
+	}
+	c := reflect.New(p.Elem().Type())
+	c.Elem().Set(p.Elem())
+	bare, ok := c.Interface().(client.Object)
+	if !ok || embedsPointer(c.Elem()) {
+		return obj
+	}
+	bare.SetManagedFields(nil)
+	bare.GetObjectKind().SetGroupVersionKind(kind)
+	return bare
+}
+
+// embedsPointer reports whether a struct embeds something by pointer, so that
+// a shallow copy would not keep a setter from the original.
+func embedsPointer(v reflect.Value) bool {
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Anonymous && f.Type.Kind() == reflect.Pointer {
+			return true
+		}
+	}
+	return false
+}
+
+// bareMap returns an object's map without managed fields.
+func bareMap(in map[string]any) map[string]any {
+	meta, ok := in["metadata"].(map[string]any)
+	if !ok || meta["managedFields"] == nil {
+		return in
+	}
+	out, bare := maps.Clone(in), maps.Clone(meta)
+	delete(bare, "managedFields")
+	out["metadata"] = bare
+	return out
+}
+
+// bareJSON does the same to JSON.
+func bareJSON(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte(`"managedFields"`)) {
+		return raw
+	}
+	var obj map[string]json.RawMessage
+	var meta map[string]json.RawMessage
+	if json.Unmarshal(raw, &obj) != nil || json.Unmarshal(obj["metadata"], &meta) != nil {
+		return raw
+	}
+	delete(meta, "managedFields")
+	m, err := json.Marshal(meta)
+	if err != nil {
+		return raw
+	}
+	obj["metadata"] = m
+	out, err := json.Marshal(obj)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// secretKind is the kind whose data must not get into a journal.
+var secretKind = schema.GroupKind{Kind: "Secret"}
+
+// redact replaces a Secret's values by their sizes and short hashes, so that a
+// change can be seen but not the secret.
+func redact(raw []byte, kind schema.GroupVersionKind) []byte {
+	if kind.GroupKind() != secretKind {
+		return raw
+	}
+	var obj map[string]any
+	if json.Unmarshal(raw, &obj) != nil {
+		return nil
+	}
+	for _, field := range []string{"data", "stringData"} {
+		values, _ := obj[field].(map[string]any)
+		for k, v := range values {
+			values[k] = hidden(field, v)
+		}
+	}
+	// kubectl keeps the whole object here, secrets included.
+	if meta, ok := obj["metadata"].(map[string]any); ok {
+		if notes, ok := meta["annotations"].(map[string]any); ok {
+			delete(notes, "kubectl.kubernetes.io/last-applied-configuration")
+		}
+	}
+	out, err := json.Marshal(obj)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+func hidden(field string, v any) string {
+	s := fmt.Sprint(v)
+	if b, err := base64.StdEncoding.DecodeString(s); err == nil && field == "data" {
+		s = string(b)
+	}
+	sum := sha256.Sum256([]byte(s))
+	return fmt.Sprintf("(%d bytes, sha256 %x…)", len(s), sum[:4])
+}
+
+// reference names an object.
+func reference(obj client.Object, kind schema.GroupVersionKind) trace.Ref {
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	return trace.Ref{
+		APIVersion: apiVersion, Kind: name,
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: string(obj.GetUID()),
+	}
+}
+
+// head is what the lab reads of any object's JSON.
+type head struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name              string       `json:"name"`
+		GenerateName      string       `json:"generateName"`
+		Namespace         string       `json:"namespace"`
+		UID               string       `json:"uid"`
+		ResourceVersion   string       `json:"resourceVersion"`
+		Generation        int64        `json:"generation"`
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+}
+
+// encodeAny makes the journal's JSON of anything that marshals to an object,
+// such as an apply configuration.
+func encodeAny(obj any) version {
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return version{}
+	}
+	return decode(raw)
+}
+
+// decode makes a version of an object's JSON.
+func decode(raw []byte) version {
+	var h head
+	if json.Unmarshal(raw, &h) != nil {
+		return version{}
+	}
+	return version{
+		ref: trace.Ref{
+			APIVersion: h.APIVersion, Kind: h.Kind,
+			Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, UID: h.Metadata.UID,
+		},
+		rv: h.Metadata.ResourceVersion, generation: h.Metadata.Generation,
+		raw: redact(bareJSON(raw), schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)),
+	}
+}
+
+// learn remembers the newest known version of an object, so that a later event
+// can show what it changed.
+func (t *Taps) learn(kind schema.GroupVersionKind, v version, gone bool) {
+	key := types.NamespacedName{Namespace: v.ref.Namespace, Name: v.ref.Name}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	objects := t.known[kind]
+	if objects == nil {
+		objects = map[types.NamespacedName]version{}
+		t.known[kind] = objects
+	}
+	switch old, known := objects[key]; {
+	case gone:
+		delete(objects, key)
+	case v.raw == nil:
+	case known && old.ref.UID == v.ref.UID && newer(old.rv, v.rv):
+		// A watch event that was overtaken by the answer to a later write.
+	default:
+		objects[key] = v
+	}
+}
+
+// newer reports whether resourceVersion a is newer than b.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// lastKnown returns the newest known version of an object.
+func (t *Taps) lastKnown(kind schema.GroupVersionKind, namespace, name string) version {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known[kind][types.NamespacedName{Namespace: namespace, Name: name}]
+}
+
+// reasonOf returns the API server's reason for an error, such as Conflict; empty if there is none.
+func reasonOf(err error) string { return string(apierrors.ReasonForError(err)) }

@@ -1,0 +1,151 @@
+package taps
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// bracket is around the call of a handler with a watch event: keys that are
+// added in its goroutine meanwhile come from that event.
+type bracket struct {
+	watch      int64  // Seq of the watch event
+	keys       int    // added so far; only its own goroutine writes it
+	controller string // that the keys were added to
+}
+
+func (b *bracket) made(controller string, keys int) {
+	b.controller = controller
+	b.keys += keys
+}
+
+// currentBracket returns the bracket the calling goroutine is in, or nil.
+func (t *Taps) currentBracket() *bracket {
+	if t.open.Load() == 0 {
+		return nil
+	}
+	b, ok := t.brackets.Load(goroutineID())
+	if !ok {
+		return nil
+	}
+	return b.(*bracket)
+}
+
+// tappedHandler brackets each call of a handler.
+type tappedHandler struct {
+	toolscache.ResourceEventHandler
+	feed *feed
+	// makesKeys is true for the handler of a controller's source, of which
+	// keys are expected; others (an operator's own) do not drop anything.
+	makesKeys bool
+	// controller whose handler it is; known from the first key it makes.
+	controller atomic.Pointer[string]
+}
+
+func (f *feed) handler(h toolscache.ResourceEventHandler) toolscache.ResourceEventHandler {
+	return &tappedHandler{ResourceEventHandler: h, feed: f, makesKeys: isControllerHandler(h)}
+}
+
+// isControllerHandler recognizes the handler that controller-runtime's
+// source.Kind registers, whose type is internal.
+func isControllerHandler(h toolscache.ResourceEventHandler) bool {
+	return strings.HasPrefix(fmt.Sprintf("%T", h), "*internal.EventHandler[")
+}
+
+// OnAdd is part of cache.ResourceEventHandler.
+func (h *tappedHandler) OnAdd(obj any, isInInitialList bool) {
+	h.bracket(trace.Added, nil, obj, isInInitialList, func() {
+		h.ResourceEventHandler.OnAdd(obj, isInInitialList)
+	})
+}
+
+// OnUpdate is part of cache.ResourceEventHandler.
+func (h *tappedHandler) OnUpdate(oldObj, newObj any) {
+	h.bracket(trace.Modified, oldObj, newObj, false, func() {
+		h.ResourceEventHandler.OnUpdate(oldObj, newObj)
+	})
+}
+
+// OnDelete is part of cache.ResourceEventHandler.
+func (h *tappedHandler) OnDelete(obj any) {
+	last := obj
+	if t, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		last = t.Obj
+	}
+	h.bracket(trace.Deleted, nil, last, false, func() {
+		h.ResourceEventHandler.OnDelete(obj)
+	})
+}
+
+// bracket records a watch event, calls the handler, and records a drop if it made no key.
+func (h *tappedHandler) bracket(verb string, oldObj, newObj any, initial bool, call func()) {
+	obj, ok := newObj.(client.Object)
+	if !ok {
+		call()
+		return
+	}
+	t := h.feed.taps
+	b := &bracket{watch: h.feed.record(verb, obj, initial)}
+	id := goroutineID()
+	t.brackets.Store(id, b)
+	t.open.Add(1)
+	defer func() {
+		t.open.Add(-1)
+		t.brackets.Delete(id)
+	}()
+	call()
+	switch {
+	case b.keys > 0:
+		if h.controller.Load() == nil {
+			h.controller.Store(&b.controller)
+		}
+	case h.makesKeys:
+		t.append(trace.Event{
+			Kind: trace.KindDrop, Cause: b.watch, Controller: h.controllerName(), Verb: verb,
+			Object: reference(obj, h.feed.kind), ResourceVersion: obj.GetResourceVersion(),
+			Generation: obj.GetGeneration(), Reason: dropReason(oldObj, obj),
+		})
+	}
+}
+
+// controllerName returns the controller whose handler it is, or empty while not known.
+func (h *tappedHandler) controllerName() string {
+	if name := h.controller.Load(); name != nil {
+		return *name
+	}
+	t := h.feed.taps
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queues) != 1 {
+		return ""
+	}
+	for q := range t.queues {
+		return q.name
+	}
+	return ""
+}
+
+// The reasons of drop events: what can be said from outside of why no key was
+// made. Which predicate it was, if any, cannot.
+const (
+	reasonResync     = "resync"
+	reasonStatusOnly = "status or metadata only"
+)
+
+func dropReason(oldObj any, obj client.Object) string {
+	before, ok := oldObj.(client.Object)
+	switch {
+	case !ok:
+		return ""
+	case before.GetResourceVersion() == obj.GetResourceVersion():
+		return reasonResync
+	case obj.GetGeneration() > 0 && before.GetGeneration() == obj.GetGeneration():
+		return reasonStatusOnly
+	}
+	return ""
+}

@@ -1,0 +1,193 @@
+package taps
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// What controller-runtime v0.24 logs, and with which keys. The tests fail if
+// a new version changes them.
+const (
+	keyController  = "controller"
+	keyNamespace   = "namespace"
+	keyName        = "name"
+	keyReconcileID = "reconcileID"
+
+	messageFailed   = "Reconciler error"
+	messagePanicked = "Observed a panic"
+	keyStack        = "stacktrace"
+	keyPanic        = "panic"
+)
+
+// sink records log lines in the journal and passes them on. controller-runtime
+// gives each reconcile a logger with a reconcileID: that is how a reconcile is
+// told which key a worker has just taken, without wrapping the reconciler.
+type sink struct {
+	taps *Taps
+	next logr.LogSink // may be nil
+
+	controller string
+	key        trace.Key
+	visit      *visit // once the reconcileID is known
+	name       string
+	values     []any // of the operator itself: those before the reconcileID are controller-runtime's
+}
+
+// Init is part of logr.LogSink.
+func (s *sink) Init(info logr.RuntimeInfo) {
+	if s.next != nil {
+		info.CallDepth++
+		s.next.Init(info)
+	}
+}
+
+// Enabled reports whether the journal or the next sink wants lines of a level.
+func (s *sink) Enabled(level int) bool {
+	return level <= s.taps.opts.LogLevel || s.next != nil && s.next.Enabled(level)
+}
+
+// Info records a line.
+func (s *sink) Info(level int, msg string, keysAndValues ...any) {
+	if level <= s.taps.opts.LogLevel {
+		s.append(trace.Event{Message: msg, Level: level, Values: texts(s.values, keysAndValues)})
+	}
+	if s.next != nil && s.next.Enabled(level) {
+		s.next.Info(level, msg, keysAndValues...)
+	}
+}
+
+// Error records a line with an error. The line with which controller-runtime
+// ends a failed reconcile becomes part of its end instead.
+func (s *sink) Error(err error, msg string, keysAndValues ...any) {
+	if s.next != nil {
+		s.next.Error(err, msg, keysAndValues...)
+	}
+	switch {
+	case s.visit != nil && msg == messageFailed:
+		s.visit.fail(err)
+		return
+	case s.visit != nil && msg == messagePanicked:
+		s.visit.panic()
+		s.append(panicEvent(keysAndValues))
+		return
+	}
+	e := trace.Event{Message: msg, Values: texts(s.values, keysAndValues), Error: "error"}
+	if err != nil {
+		e.Error = err.Error()
+	}
+	s.append(e)
+}
+
+// panicEvent makes an event of controller-runtime's line about a panic.
+func panicEvent(keysAndValues []any) trace.Event {
+	e := trace.Event{Message: messagePanicked, Error: keyPanic}
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		switch keysAndValues[i] {
+		case keyStack:
+			e.Stack = text(keysAndValues[i+1])
+		case keyPanic:
+			e.Error = "panic: " + text(keysAndValues[i+1])
+		}
+	}
+	return e
+}
+
+func (s *sink) append(e trace.Event) {
+	e.Kind, e.Controller, e.Key = trace.KindLog, s.controller, s.key
+	if v := s.visit; v != nil {
+		e.Controller, e.Key, e.Reconcile, e.Cause = v.controller, v.key, v.span, v.start
+	}
+	if s.name != "" {
+		e.Message = s.name + ": " + e.Message
+	}
+	s.taps.append(e)
+}
+
+// WithValues returns a sink that adds values to each line. The value
+// reconcileID joins it to the reconcile that has just begun.
+func (s *sink) WithValues(keysAndValues ...any) logr.LogSink {
+	c := *s
+	c.values = append(slices.Clip(s.values), keysAndValues...)
+	if s.next != nil {
+		c.next = s.next.WithValues(keysAndValues...)
+	}
+	if s.visit != nil {
+		return &c
+	}
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		c.learn(keysAndValues[i], keysAndValues[i+1])
+	}
+	return &c
+}
+
+// learn takes in what controller-runtime tells of itself in a logger's values.
+func (s *sink) learn(key, value any) {
+	switch key {
+	case keyController:
+		s.controller = text(value)
+	case keyNamespace:
+		s.key.Namespace = text(value)
+	case keyName:
+		s.key.Name = text(value)
+	case keyReconcileID:
+		if id, ok := value.(types.UID); ok {
+			s.visit = s.taps.bind(s.controller, s.key, id)
+			s.values = nil
+		}
+	}
+}
+
+// WithName returns a sink that names its lines' origin.
+func (s *sink) WithName(name string) logr.LogSink {
+	c := *s
+	c.name = name
+	if s.name != "" {
+		c.name = s.name + "." + name
+	}
+	if s.next != nil {
+		c.next = s.next.WithName(name)
+	}
+	return &c
+}
+
+// texts renders keys and values.
+func texts(lists ...[]any) []string {
+	var out []string
+	for _, list := range lists {
+		for _, v := range list {
+			out = append(out, text(v))
+		}
+	}
+	return out
+}
+
+// text renders one value. A value's own String method may panic, on a nil
+// pointer for example; fmt says so in the text instead.
+func text(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return fmt.Sprint(v)
+}
+
+// logConstructor wraps an operator's own log constructor, so that its lines
+// are recorded and its reconciles recognized.
+func (t *Taps) logConstructor(controller string, inner func(*reconcile.Request) logr.Logger) func(*reconcile.Request) logr.Logger {
+	return func(r *reconcile.Request) logr.Logger {
+		log := inner(r)
+		if _, tapped := log.GetSink().(*sink); tapped {
+			return log
+		}
+		s := &sink{taps: t, next: log.GetSink(), controller: controller}
+		if r != nil {
+			s.key = traceKey(*r)
+		}
+		return logr.New(s)
+	}
+}

@@ -1,0 +1,99 @@
+package taps
+
+import (
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// path is what the path of a request to the API server says.
+type path struct {
+	apiVersion, namespace, resource, name, subresource string
+}
+
+// parsePath reads a request's path; ok is false for discovery and whatever else names no resource.
+func parsePath(s string) (p path, ok bool) {
+	parts := strings.Split(strings.Trim(s, "/"), "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		p.apiVersion, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		p.apiVersion, parts = parts[1]+"/"+parts[2], parts[3:]
+	default:
+		return p, false
+	}
+	if len(parts) >= 3 && parts[0] == "namespaces" && parts[2] != "finalize" && parts[2] != "status" {
+		p.namespace, parts = parts[1], parts[2:]
+	}
+	p.resource = parts[0]
+	if len(parts) > 1 {
+		p.name = parts[1]
+	}
+	if len(parts) > 2 {
+		p.subresource = strings.Join(parts[2:], "/")
+	}
+	return p, true
+}
+
+// ref names what the path does; its kind is the resource until an object tells better.
+func (p path) ref() trace.Ref {
+	return trace.Ref{
+		APIVersion: p.apiVersion, Kind: p.resource, Namespace: p.namespace, Name: p.name, Subresource: p.subresource,
+	}
+}
+
+// named returns the path's reference with what an object in the body tells of
+// itself. The body of a subresource is another kind of object.
+func (p path) named(o trace.Ref) trace.Ref {
+	r := p.ref()
+	if p.subresource != "" && p.subresource != "status" {
+		return r
+	}
+	r.Kind, r.Name, r.UID = orElse(o.Kind, r.Kind), orElse(o.Name, r.Name), o.UID
+	return r
+}
+
+// wireVerb returns a request's verb; empty for watches and methods the API does not have.
+func wireVerb(req *http.Request, p path) string {
+	switch req.Method {
+	case http.MethodPost:
+		return trace.VerbCreate
+	case http.MethodPut:
+		return trace.VerbUpdate
+	case http.MethodPatch:
+		if strings.HasPrefix(req.Header.Get("Content-Type"), "application/apply-patch") {
+			return trace.VerbApply
+		}
+		return trace.VerbPatch
+	case http.MethodDelete:
+		if p.name == "" {
+			return trace.VerbDeleteAll
+		}
+		return trace.VerbDelete
+	case http.MethodGet:
+		switch q := req.URL.Query(); {
+		case q.Get("watch") == "true" || q.Get("watch") == "1":
+			return ""
+		case p.name == "":
+			return trace.VerbList
+		}
+		return trace.VerbGet
+	}
+	return ""
+}
+
+// kindOf returns the group, version and kind of a reference.
+func kindOf(r trace.Ref) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+// orElse returns s, or other if s is empty.
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

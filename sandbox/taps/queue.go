@@ -1,0 +1,342 @@
+package taps
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// request is what controller-runtime calls a key.
+type request = reconcile.Request
+
+var _ priorityqueue.PriorityQueue[request] = &queue{}
+
+// queue is a work queue with the semantics of controller-runtime's priority
+// queue: one entry per key, the highest of its priorities and the earliest of
+// its times, first in first out within a priority, and no key is handed out
+// while a worker has it.
+//
+// It is written anew rather than wrapped around that queue because only the
+// queue itself knows, without a race, whether an added key was merged, when a
+// timer became ready, and which adds a taken key stands for; and because a
+// pause must hold workers before they take a key. It implements
+// priorityqueue.PriorityQueue, or else controller-runtime would hide it behind
+// an adapter that loses priorities.
+type queue struct {
+	taps    *Taps
+	name    string
+	limiter workqueue.TypedRateLimiter[request]
+
+	mu      sync.Mutex
+	cond    *sync.Cond // signalled when a worker may have something to take
+	items   map[request]*item
+	ready   readyHeap   // items that may be taken: ready, and no worker has the key
+	waiting waitingHeap // items whose timer runs
+	locked  map[request]*visit
+	added   uint64 // counts up to order items
+	timer   *time.Timer
+	shut    bool
+}
+
+// item is a key in the queue.
+type item struct {
+	key      request
+	priority int
+	order    uint64    // first in, first out
+	readyAt  time.Time // zero when ready
+	index    int       // in ready or waiting, -1 if in neither
+	wokenBy  int64     // Seq of the event that made it ready
+	requeue  int64     // Seq of the event that set its timer
+	merged   int
+}
+
+func newQueue(t *Taps, name string, limiter workqueue.TypedRateLimiter[request]) *queue {
+	q := &queue{
+		taps: t, name: name, limiter: limiter,
+		items: map[request]*item{}, locked: map[request]*visit{},
+	}
+	q.cond = sync.NewCond(&q.mu)
+	q.timer = time.AfterFunc(time.Hour, q.timersDue)
+	q.timer.Stop()
+	t.mu.Lock()
+	t.queues[q] = struct{}{}
+	t.mu.Unlock()
+	return q
+}
+
+// append adds an event of this queue to the journal.
+func (q *queue) append(key request, e trace.Event) int64 {
+	e.Controller, e.Key = q.name, traceKey(key)
+	return q.taps.append(e)
+}
+
+func traceKey(r request) trace.Key { return trace.Key{Namespace: r.Namespace, Name: r.Name} }
+
+// Add puts a key into the queue.
+func (q *queue) Add(key request) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
+
+// AddAfter puts a key into the queue once a time has passed.
+func (q *queue) AddAfter(key request, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, key)
+}
+
+// AddRateLimited puts a key into the queue when the rate limiter lets it.
+func (q *queue) AddRateLimited(key request) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
+}
+
+// AddWithOpts puts keys into the queue. A worker's wish to see its key again
+// is kept until Done, when the reconcile's end is known: nobody could take the
+// key earlier.
+func (q *queue) AddWithOpts(o priorityqueue.AddOpts, keys ...request) {
+	b := q.taps.currentBracket()
+	var cause int64
+	if b != nil {
+		b.made(q.name, len(keys))
+		cause = b.watch
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shut {
+		return
+	}
+	for _, key := range keys {
+		a := q.admission(o, key)
+		a.cause = cause
+		if v := q.locked[key]; v != nil && b == nil && a.reason != "" {
+			v.again(a)
+			continue
+		}
+		q.insert(key, a)
+	}
+}
+
+// admission is one wish to add a key.
+type admission struct {
+	after    time.Duration
+	priority int
+	cause    int64
+	try      int
+	reason   string // of a requeue; empty for a plain add
+	span     int64  // the reconcile that wishes it, if any
+}
+
+// admission works out when a key may be taken. The rate limiter is asked here
+// rather than by a goroutine of the queue, so that try and delay are known at once.
+func (q *queue) admission(o priorityqueue.AddOpts, key request) admission {
+	a := admission{after: o.After}
+	if o.After > 0 {
+		a.reason = trace.ReasonDelayed
+	}
+	if o.RateLimited {
+		if d := q.limiter.When(key); a.after == 0 || d < a.after {
+			a.after = d
+		}
+		a.try, a.reason = q.limiter.NumRequeues(key), trace.ReasonBackoff
+	}
+	if o.Priority != nil {
+		a.priority = *o.Priority
+	}
+	return a
+}
+
+// insert adds a key or merges it into its entry. The caller holds the lock.
+func (q *queue) insert(key request, a admission) {
+	it := q.items[key]
+	if it == nil {
+		it = &item{key: key, priority: a.priority, order: q.added, index: -1}
+		q.added++
+		q.items[key] = it
+		if a.after > 0 {
+			q.wait(it, a)
+			return
+		}
+		it.wokenBy = q.enqueued(it, a)
+		q.makeReady(it)
+		return
+	}
+	raised := a.priority > it.priority
+	if raised {
+		it.priority, it.order = a.priority, q.added
+		q.added++
+	}
+	switch {
+	case it.readyAt.IsZero():
+		it.merged++
+		q.append(key, trace.Event{
+			Kind: trace.KindMerge, Cause: a.cause, Reconcile: a.span, Delay: a.after, Reason: a.reason,
+			Priority: a.priority, Running: q.locked[key] != nil,
+		})
+		if raised && it.index >= 0 {
+			heap.Fix(&q.ready, it.index)
+		}
+	case a.after <= 0:
+		heap.Remove(&q.waiting, it.index)
+		it.readyAt = time.Time{}
+		it.wokenBy = q.enqueued(it, a)
+		q.makeReady(it)
+	case time.Now().Add(a.after).Before(it.readyAt):
+		heap.Remove(&q.waiting, it.index)
+		q.wait(it, a)
+	}
+	// A later timer than the one that runs changes nothing.
+}
+
+// enqueued records that a key became ready at once.
+func (q *queue) enqueued(it *item, a admission) int64 {
+	return q.append(it.key, trace.Event{
+		Kind: trace.KindEnqueue, Cause: a.cause, Reconcile: a.span, Try: a.try, Reason: a.reason,
+		Priority: it.priority, Running: q.locked[it.key] != nil,
+	})
+}
+
+// wait sets an item's timer. The caller holds the lock.
+func (q *queue) wait(it *item, a admission) {
+	it.readyAt = time.Now().Add(a.after)
+	it.requeue = q.append(it.key, trace.Event{
+		Kind: trace.KindRequeue, Cause: a.cause, Reconcile: a.span, Delay: a.after, Try: a.try, Reason: a.reason,
+		Priority: it.priority,
+	})
+	heap.Push(&q.waiting, it)
+	if q.waiting[0] == it {
+		q.timer.Reset(a.after)
+	}
+}
+
+// makeReady lets workers take an item, unless one has its key. The caller holds the lock.
+func (q *queue) makeReady(it *item) {
+	if q.locked[it.key] != nil {
+		it.index = -1 // Done will push it
+		return
+	}
+	heap.Push(&q.ready, it)
+	q.cond.Signal()
+}
+
+// timersDue makes the items ready whose time has come, also while paused.
+func (q *queue) timersDue() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shut {
+		return
+	}
+	now := time.Now()
+	for len(q.waiting) > 0 && !q.waiting[0].readyAt.After(now) {
+		it := heap.Pop(&q.waiting).(*item)
+		it.readyAt = time.Time{}
+		it.order = q.added
+		q.added++
+		it.wokenBy = q.append(it.key, trace.Event{
+			Kind: trace.KindReady, Cause: it.requeue, Priority: it.priority, Running: q.locked[it.key] != nil,
+		})
+		q.makeReady(it)
+	}
+	if len(q.waiting) > 0 {
+		q.timer.Reset(time.Until(q.waiting[0].readyAt))
+	}
+}
+
+// Get waits for a key and takes it.
+func (q *queue) Get() (request, bool) {
+	key, _, shutdown := q.GetWithPriority()
+	return key, shutdown
+}
+
+// GetWithPriority waits until a key may be taken and takes it.
+func (q *queue) GetWithPriority() (key request, priority int, shutdown bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.shut && (len(q.ready) == 0 || !q.taps.gate.admit()) {
+		q.cond.Wait()
+	}
+	if q.shut {
+		return request{}, 0, true
+	}
+	it := heap.Pop(&q.ready).(*item)
+	delete(q.items, it.key)
+	v := &visit{taps: q.taps, controller: q.name, key: traceKey(it.key), span: q.taps.journal.NewReconcile()}
+	v.begun = q.taps.journal.Elapsed()
+	q.locked[it.key] = v
+	seq := q.append(it.key, trace.Event{
+		Kind: trace.KindDequeue, Reconcile: v.span, Cause: it.wokenBy, Count: it.merged, Priority: it.priority,
+	})
+	v.start = q.append(it.key, trace.Event{Kind: trace.KindStart, Reconcile: v.span, Cause: seq})
+	return it.key, it.priority, false
+}
+
+// Done ends the reconcile of a key and puts the key back if it is to come again.
+func (q *queue) Done(key request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	v := q.locked[key]
+	if v == nil {
+		return
+	}
+	e, again := v.end()
+	end := q.append(key, e)
+	if again != nil && !q.shut {
+		again.cause, again.span = end, v.span
+		q.insert(key, *again)
+	}
+	delete(q.locked, key)
+	if it := q.items[key]; it != nil && it.readyAt.IsZero() {
+		heap.Push(&q.ready, it)
+		q.cond.Signal()
+	}
+}
+
+// Forget lets the rate limiter forget a key's failures. controller-runtime
+// calls it when a reconcile succeeded.
+func (q *queue) Forget(key request) {
+	q.mu.Lock()
+	if v := q.locked[key]; v != nil {
+		v.succeeded()
+	}
+	q.mu.Unlock()
+	q.limiter.Forget(key)
+}
+
+// NumRequeues returns how often a key was rate limited since it was forgotten.
+func (q *queue) NumRequeues(key request) int { return q.limiter.NumRequeues(key) }
+
+// Len returns the number of keys that are ready.
+func (q *queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.items) - len(q.waiting)
+}
+
+// ShutDown lets all workers go, also those held by a pause.
+func (q *queue) ShutDown() {
+	q.mu.Lock()
+	q.shut = true
+	q.timer.Stop()
+	q.cond.Broadcast()
+	q.mu.Unlock()
+	q.taps.mu.Lock()
+	delete(q.taps.queues, q)
+	q.taps.mu.Unlock()
+}
+
+// ShutDownWithDrain is ShutDown, as in controller-runtime's queue.
+func (q *queue) ShutDownWithDrain() { q.ShutDown() }
+
+// ShuttingDown reports whether ShutDown was called.
+func (q *queue) ShuttingDown() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.shut
+}
+
+// wake lets the workers look again whether they may take a key.
+func (q *queue) wake() {
+	q.mu.Lock()
+	q.cond.Broadcast()
+	q.mu.Unlock()
+}

@@ -1,0 +1,184 @@
+package taps
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// Options of [New]. The zero value works.
+type Options struct {
+	// Operator is the name its events carry. Two operators at work in one journal
+	// need two names. Default: "operator".
+	Operator string
+	// Actor is who its events are by. Default: the operator's name.
+	Actor string
+	// Logger also gets the operator's log lines. Default: the manager's logger
+	// if its options name one, else the journal alone has them.
+	Logger logr.Logger
+	// LogLevel is the highest verbosity of log lines that is recorded. Default: 0.
+	LogLevel int
+}
+
+// Taps observes one operator: one manager at a time, which may be stopped and
+// started again. All methods may be called from any goroutine.
+type Taps struct {
+	journal *trace.Journal
+	opts    Options
+	gate    *gate
+
+	open     atomic.Int64 // number of brackets, so that the queue need not look when there are none
+	brackets sync.Map     // goroutine id -> *bracket
+
+	mu     sync.Mutex
+	visits map[types.UID]*visit // the reconciles that run, by controller-runtime's id
+	queues map[*queue]struct{}
+	feeds  map[feedKey]*feed
+	known  map[feedKey]map[types.NamespacedName]version
+}
+
+// New returns taps that append to a journal.
+func New(j *trace.Journal, opts Options) *Taps {
+	if opts.Operator == "" {
+		opts.Operator = "operator"
+	}
+	if opts.Actor == "" {
+		opts.Actor = opts.Operator
+	}
+	t := &Taps{
+		journal: j, opts: opts,
+		visits: map[types.UID]*visit{},
+		queues: map[*queue]struct{}{},
+		feeds:  map[feedKey]*feed{},
+		known:  map[feedKey]map[types.NamespacedName]version{},
+	}
+	t.gate = newGate(t)
+	return t
+}
+
+// Journal returns the journal the taps append to.
+func (t *Taps) Journal() *trace.Journal { return t.journal }
+
+// append adds an event of this operator to the journal and returns its Seq.
+func (t *Taps) append(e trace.Event) int64 {
+	e.Operator = t.opts.Operator
+	if e.Actor == "" {
+		e.Actor = t.opts.Actor
+	}
+	return t.journal.Append(e)
+}
+
+// RESTConfig returns a copy of cfg whose requests are observed where they
+// leave the process.
+func (t *Taps) RESTConfig(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &wire{taps: t, next: rt} })
+	return cfg
+}
+
+// ManagerOptions returns o with the taps set into it: cache, client, logger,
+// and a controller name that may be used again in this process. What o sets
+// for them itself is kept underneath.
+func (t *Taps) ManagerOptions(o ctrl.Options) ctrl.Options {
+	o.NewCache = t.newCache(o.NewCache)
+	o.NewClient = t.newClient(o.NewClient)
+	skip := true
+	o.Controller.SkipNameValidation = &skip
+	base := t.opts.Logger
+	if base.GetSink() == nil {
+		base = o.Logger
+	}
+	o.Logger = logr.New(&sink{taps: t, next: base.GetSink()})
+	if s := o.Controller.Logger.GetSink(); s != nil {
+		o.Controller.Logger = logr.New(&sink{taps: t, next: s})
+	}
+	return o
+}
+
+// ControllerOptions returns o with the taps' work queue. The rate limiter of o
+// is kept, and so is its log constructor. A queue of the operator's own is replaced, and a note
+// in the journal says so.
+func (t *Taps) ControllerOptions(o controller.Options) controller.Options {
+	if o.NewQueue != nil {
+		t.append(trace.Event{Kind: trace.KindNote, Message: "the operator's own work queue is replaced by the lab's"})
+	}
+	skip := true
+	o.SkipNameValidation = &skip
+	o.NewQueue = t.newQueueFunc
+	if o.LogConstructor != nil {
+		o.LogConstructor = t.logConstructor("", o.LogConstructor)
+	}
+	return o
+}
+
+// newQueueFunc is the NewQueue option of a controller.
+func (t *Taps) newQueueFunc(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return newQueue(t, name, limiter)
+}
+
+// newCache returns a constructor of observed caches.
+func (t *Taps) newCache(inner cache.NewCacheFunc) cache.NewCacheFunc {
+	if inner == nil {
+		inner = cache.New
+	}
+	return func(cfg *rest.Config, o cache.Options) (cache.Cache, error) {
+		c, err := inner(cfg, o)
+		if err != nil {
+			return nil, err
+		}
+		return &tappedCache{Cache: c, taps: t, scheme: o.Scheme}, nil
+	}
+}
+
+// newClient returns a constructor of observed clients.
+func (t *Taps) newClient(inner client.NewClientFunc) client.NewClientFunc {
+	return func(cfg *rest.Config, o client.Options) (client.Client, error) {
+		if inner == nil {
+			c, err := client.NewWithWatch(cfg, o)
+			if err != nil {
+				return nil, err
+			}
+			return interceptor.NewClient(c, t.funcs()), nil
+		}
+		c, err := inner(cfg, o)
+		if err != nil {
+			return nil, err
+		}
+		return t.Client(c), nil
+	}
+}
+
+// Client returns c with its calls observed and its writes held when asked for,
+// for clients that a program makes outside of a manager.
+func (t *Taps) Client(c client.Client) client.Client {
+	w, ok := c.(client.WithWatch)
+	if !ok {
+		w = noWatch{c}
+	}
+	return interceptor.NewClient(w, t.funcs())
+}
+
+// visitOf returns the reconcile a context belongs to, or nil.
+func (t *Taps) visitOf(ctx context.Context) *visit {
+	id := controller.ReconcileIDFromContext(ctx)
+	if id == "" {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.visits[id]
+}

@@ -1,0 +1,267 @@
+package taps
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// wire is the transport to the API server. It tells the client's calls that
+// they were sent, and records the writes that came past the client.
+type wire struct {
+	taps *Taps
+	next http.RoundTripper
+}
+
+// WrappedRoundTripper lets client-go reach the transport below.
+func (w *wire) WrappedRoundTripper() http.RoundTripper { return w.next }
+
+// RoundTrip is part of http.RoundTripper.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	if c := callOf(req.Context()); c != nil {
+		return w.sent(c, req)
+	}
+	p, ok := parsePath(req.URL.Path)
+	verb := wireVerb(req, p)
+	switch {
+	case !ok, p.resource == "leases", verb == "":
+		// Discovery; leader election, which must never wait; watches.
+		return w.next.RoundTrip(req)
+	case p.resource == "events":
+		return w.recorder(req, verb)
+	case trace.IsWriteVerb(verb), w.taps.visitOf(req.Context()) != nil:
+		return w.direct(req, p, verb)
+	}
+	return w.next.RoundTrip(req) // an informer's list
+}
+
+// sent carries a request of the client.
+func (w *wire) sent(c *call, req *http.Request) (*http.Response, error) {
+	resp, err := w.next.RoundTrip(req)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.source = trace.Server
+	if err != nil {
+		return resp, err
+	}
+	c.status = resp.StatusCode
+	// The client throws the answer to a delete away; here it can be seen.
+	if req.Method == http.MethodDelete && resp.StatusCode < http.StatusMultipleChoices {
+		c.uid, c.rv = deletedVersion(peekBody(resp))
+	}
+	return resp, nil
+}
+
+// direct carries and records a request that came past the client.
+func (w *wire) direct(req *http.Request, p path, verb string) (*http.Response, error) {
+	t := w.taps
+	v := t.visitOf(req.Context())
+	query := req.URL.Query()
+	op := operation{verb: verb, object: p.ref(), manager: query.Get("fieldManager"), dryRun: query.Has("dryRun")}
+	var planned version
+	if verb == trace.VerbCreate || verb == trace.VerbUpdate || verb == trace.VerbApply {
+		planned = decodeBody(requestBody(req))
+		op.object = p.named(planned.ref)
+	}
+	before := t.lastKnown(kindOf(op.object), p.namespace, op.object.Name)
+	op.planned = func() version { return planned }
+	var cause int64
+	if trace.IsWriteVerb(verb) && !op.dryRun {
+		seq, err := t.hold(req.Context(), v, func() trace.Event { return t.plannedEvent(v, op, before) })
+		if err != nil {
+			return nil, err
+		}
+		cause = seq
+	}
+	e := op.event(v)
+	e.Source = trace.Server
+	if e.Via == "" {
+		e.Via = trace.ViaWire
+	}
+	if cause > 0 {
+		e.Cause = cause
+	}
+	begun := t.journal.Elapsed()
+	resp, err := w.next.RoundTrip(req)
+	e.Duration = t.elapsedSince(begun)
+	t.describeAnswer(&e, p, before, resp, err)
+	t.append(e)
+	return resp, err
+}
+
+// describeAnswer adds what the API server answered to a request.
+func (t *Taps) describeAnswer(e *trace.Event, p path, before version, resp *http.Response, err error) {
+	if err != nil {
+		e.Error = err.Error()
+		return
+	}
+	e.Status = resp.StatusCode
+	write := trace.IsWriteVerb(e.Verb)
+	if resp.StatusCode >= http.StatusBadRequest {
+		var s metav1.Status
+		_ = json.Unmarshal(peekBody(resp), &s) // another shape leaves the status text
+		e.Reason, e.Error = string(s.Reason), orElse(s.Message, resp.Status)
+		return
+	}
+	if !write || e.Verb == trace.VerbDeleteAll {
+		return
+	}
+	e.Before = before.raw
+	if e.Verb == trace.VerbDelete {
+		e.Object.UID, e.ResourceVersion = deletedVersion(peekBody(resp))
+		return
+	}
+	after := decodeBody(peekBody(resp))
+	e.Object = p.named(after.ref)
+	e.ResourceVersion, e.Generation, e.After = after.rv, after.generation, after.raw
+	e.NoOp = e.Verb != trace.VerbCreate && before.rv != "" && before.rv == after.rv
+	if p.subresource == "" && after.ref.Name != "" && e.Via != trace.ViaDryRun {
+		t.learn(kindOf(after.ref), after, false)
+	}
+}
+
+// recorder carries an event recorder's request and records what it tells.
+func (w *wire) recorder(req *http.Request, verb string) (*http.Response, error) {
+	if verb != trace.VerbCreate {
+		return w.next.RoundTrip(req) // a count goes up, or somebody lists events
+	}
+	e := recordedEvent(requestBody(req))
+	begun := w.taps.journal.Elapsed()
+	resp, err := w.next.RoundTrip(req)
+	e.Duration = w.taps.elapsedSince(begun)
+	switch {
+	case err != nil:
+		e.Error = err.Error()
+	case resp.StatusCode >= http.StatusBadRequest:
+		e.Status, e.Error = resp.StatusCode, resp.Status
+	default:
+		e.Status = resp.StatusCode
+	}
+	w.taps.append(e)
+	return resp, err
+}
+
+// recordedEvent makes an event of the journal of a Kubernetes Event. Its
+// object is the one the Event is about.
+func recordedEvent(body []byte) trace.Event {
+	e := trace.Event{Kind: trace.KindCall, Verb: trace.VerbCreate, Source: trace.Server, Via: trace.ViaRecorder}
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return e
+	}
+	var about corev1.ObjectReference
+	var kind string
+	switch o := obj.(type) {
+	case *corev1.Event:
+		about, kind, e.Reason, e.Message = o.InvolvedObject, o.Type, o.Reason, o.Message
+	case *eventsv1.Event:
+		about, kind, e.Reason, e.Message = o.Regarding, o.Type, o.Reason, o.Note
+	default:
+		return e
+	}
+	e.Values = []string{"type", kind}
+	e.Object = trace.Ref{
+		APIVersion: about.APIVersion, Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, UID: string(about.UID),
+	}
+	e.Key = e.Object.Key()
+	return e
+}
+
+// decodeBody makes a version of a request's or an answer's body, JSON or protobuf.
+func decodeBody(body []byte) version {
+	if len(body) == 0 {
+		return version{}
+	}
+	if body[0] == '{' {
+		return decode(body)
+	}
+	obj, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return version{}
+	}
+	if o, ok := obj.(client.Object); ok {
+		return encode(o, *kind)
+	}
+	return version{}
+}
+
+// deletedVersion returns the uid of what a delete ended, and its
+// resourceVersion if finalizers keep it for now.
+func deletedVersion(body []byte) (uid, rv string) {
+	var s metav1.Status
+	switch {
+	case len(body) == 0:
+		return "", ""
+	case body[0] == '{':
+		_ = json.Unmarshal(body, &s) // an object has no details; it is read below
+	default:
+		obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if p, ok := obj.(*metav1.Status); err == nil && ok {
+			s = *p
+		}
+	}
+	if s.Details != nil {
+		return string(s.Details.UID), ""
+	}
+	v := decodeBody(body)
+	return v.ref.UID, v.rv
+}
+
+// maxBody bounds how much of a body is looked at; etcd takes no larger object.
+const maxBody = 4 << 20
+
+// requestBody returns a request's body and leaves it to be sent.
+func requestBody(req *http.Request) []byte {
+	if req.Body == nil || req.GetBody == nil {
+		return nil
+	}
+	r, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, maxBody))
+	if err != nil {
+		return nil
+	}
+	return plain(b, req.Header)
+}
+
+// peekBody returns an answer's body and leaves it to be read again.
+func peekBody(resp *http.Response) []byte {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	rest := resp.Body
+	var again io.Reader = io.MultiReader(bytes.NewReader(b), rest)
+	if err != nil {
+		again = io.MultiReader(bytes.NewReader(b), failing{err})
+	}
+	resp.Body = body{Reader: again, Closer: rest}
+	return plain(b, resp.Header)
+}
+
+// plain returns a body that can be read here: nothing if it is compressed.
+func plain(b []byte, h http.Header) []byte {
+	if h.Get("Content-Encoding") != "" {
+		return nil
+	}
+	return b
+}
+
+type body struct {
+	io.Reader
+	io.Closer
+}
+
+// failing is a reader that hands on an error met while peeking.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -1,0 +1,321 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The sentences in English.
+
+func (c cause) english() string {
+	switch c.kind {
+	case causeFound:
+		return fmt.Sprintf("%s was there when the operator started", c.object)
+	case causeOwn:
+		return fmt.Sprintf("%s was %s by its own %s%s", c.object, passive(c.verb), writeNoun(c.write, c.sub), inReconcile(c.reconcile))
+	case causeOther:
+		return fmt.Sprintf("%s was %s by %s%s", c.object, passive(c.verb), c.by, inReconcile(c.reconcile))
+	case causeChange:
+		return fmt.Sprintf("%s was %s", c.object, passive(c.verb))
+	case causeTimer:
+		if c.reconcile == 0 {
+			return fmt.Sprintf("a timer of %s ran out", FormatDuration(c.delay))
+		}
+		return fmt.Sprintf("the timer of %s that #%d set ran out", FormatDuration(c.delay), c.reconcile)
+	case causeBackoff:
+		return fmt.Sprintf("#%d failed and its back-off of %s ran out (try %d)", c.reconcile, FormatDuration(c.delay), c.try)
+	case causeAgain:
+		return fmt.Sprintf("#%d asked to be requeued", c.reconcile)
+	}
+	return "its key was added by something other than a watch"
+}
+
+func (v visit) english() string {
+	s := fmt.Sprintf("#%d ran because %s", v.id, v.cause.english())
+	if v.merged > 0 {
+		s += fmt.Sprintf("; %s merged into this one visit", plural(v.merged, "more event"))
+	}
+	return s + ". " + v.englishWork() + v.englishEnd()
+}
+
+func (v visit) englishWork() string {
+	changed := v.changed()
+	var s string
+	switch {
+	case len(changed) == 0 && len(v.writes) > 0:
+		s = "What it wrote changed nothing, so nothing will wake it. "
+	case len(changed) == 0 && v.failed == nil && v.held == nil && v.end != nil && v.end.Error == "":
+		s = "It wrote nothing. "
+	case len(changed) > 0:
+		s = "It " + listed(changed, englishWrite, ", ", " and ")
+		switch {
+		case len(v.woke) > 0:
+			s += ", which woke " + numbers(v.woke, ", ", " and ")
+		case v.pending > 0:
+			s += ", which has not come back yet"
+		}
+		s += ". "
+	}
+	if e := v.held; e != nil {
+		s += fmt.Sprintf("It is held before it %s. ", presentWrite(e))
+	}
+	return s
+}
+
+func (v visit) englishEnd() string {
+	e := v.end
+	if e == nil {
+		if v.held != nil {
+			return "Nothing has been sent."
+		}
+		return "It is still running."
+	}
+	switch e.Outcome {
+	case OutcomeDone:
+		return "It will not run again until something changes."
+	case OutcomeRequeueAfter:
+		return fmt.Sprintf("It will run again in %s: RequeueAfter.", FormatDuration(e.Delay))
+	case OutcomeRequeue:
+		return fmt.Sprintf("It will run again in %s: it asked to be requeued.", FormatDuration(e.Delay))
+	case OutcomeError:
+		return fmt.Sprintf("It will run again in %s: %s, try %d.", FormatDuration(e.Delay), v.englishError(), e.Try)
+	case OutcomePanic:
+		return fmt.Sprintf("It panicked (%s) and will run again in %s, try %d.", cut(e.Error, 80), FormatDuration(e.Delay), e.Try)
+	case OutcomeTerminal:
+		return fmt.Sprintf("It will not be retried: %s.", v.englishError())
+	}
+	return "Its worker ended before it did."
+}
+
+// englishError says in a few words what failed.
+func (v visit) englishError() string {
+	if v.failed != nil && v.failed.Reason == "Conflict" {
+		return "conflict on " + v.failed.Object.String()
+	}
+	return cut(v.end.Error, 120)
+}
+
+func (n news) english() string {
+	switch n.Kind {
+	case KindWatch:
+		return n.englishWatch()
+	case KindDrop:
+		s := fmt.Sprintf("%s made no key of %s %s", n.controllerName("The operator"), n.Object, n.Verb)
+		switch n.Reason {
+		case "":
+			return s + ": a predicate dropped it, or the handler found nothing to reconcile."
+		case "resync":
+			return s + ": it was only a resync, nothing had changed."
+		}
+		return s + fmt.Sprintf(": only its status or metadata changed (generation still %d).", n.Generation)
+	case KindEnqueue:
+		s := fmt.Sprintf("%s %s was put into the queue because %s", n.Controller, n.Key, n.cause.english())
+		if n.Running {
+			return s + ". It is being reconciled right now, so it is dirty and will run once more." + n.englishNext()
+		}
+		return s + "." + n.englishNext()
+	case KindMerge:
+		return fmt.Sprintf("%s %s was in the queue already when %s: the queue holds keys, not events, so it stays one key.%s",
+			n.Controller, n.Key, n.cause.english(), n.englishNext())
+	case KindRequeue:
+		return fmt.Sprintf("%s %s will become ready in %s: %s.", n.Controller, n.Key, FormatDuration(n.Delay), englishRequeue(n.Event))
+	case KindReady:
+		return fmt.Sprintf("%s %s is ready because %s.%s", n.Controller, n.Key, n.cause.english(), n.englishNext())
+	case KindHold:
+		return fmt.Sprintf("#%d is held before it %s. If sent, the change comes back as a watch event to whoever watches %s.",
+			n.Reconcile, presentWrite(n.Event), n.Object.Kind)
+	case KindCall:
+		return n.englishCall()
+	case KindLog:
+		return fmt.Sprintf("%s%s logged: %s.", n.controllerName("The operator"), inReconcile(n.Reconcile), cut(logText(n.Event), 160))
+	case KindControl:
+		return "You: " + controlText(n.Verb, English) + "."
+	case KindOperator:
+		return fmt.Sprintf("The operator %s was %s.", n.Operator, operatorText(n.Verb, English))
+	case KindNote:
+		return oneLine(n.Message) + "."
+	}
+	return fmt.Sprintf("%s of #%d, which is forgotten.", n.Kind, n.Reconcile)
+}
+
+func (n news) englishWatch() string {
+	s := fmt.Sprintf("%s (rv %s)", n.cause.englishSeen(), n.ResourceVersion)
+	switch {
+	case len(n.keys) > 0 && len(n.woke) > 0:
+		return fmt.Sprintf("%s; it put %s into the queue and is answered by %s.", s, keys(n.keys), numbers(n.woke, ", ", " and "))
+	case len(n.keys) > 0:
+		return fmt.Sprintf("%s; it put %s into the queue.", s, keys(n.keys))
+	case n.drops > 0:
+		return s + "; no key was made of it."
+	}
+	return s + "."
+}
+
+// englishSeen says what a watch event tells.
+func (c cause) englishSeen() string {
+	if c.kind == causeOwn || c.kind == causeOther {
+		return fmt.Sprintf("%s was %s by %s%s", c.object, passive(c.verb), c.by, inReconcile(c.reconcile))
+	}
+	return c.english()
+}
+
+func (n news) englishCall() string {
+	if n.Via == ViaRecorder {
+		return fmt.Sprintf("%s recorded an Event about %s: %s: %s", n.Actor, n.Object, n.Reason, cut(n.Message, 120))
+	}
+	who := n.Actor + inReconcile(n.Reconcile)
+	switch {
+	case n.Failed():
+		return fmt.Sprintf("%s wanted to %s %s; it failed: %s.", who, n.Verb, n.Object, cut(n.Error, 160))
+	case !n.IsWrite() && n.Verb == VerbList:
+		return fmt.Sprintf("%s listed %d %s%s.", who, n.Count, n.Object.Kind, englishSource(n.Source))
+	case n.Reason == "NotFound":
+		return fmt.Sprintf("%s looked for %s%s and did not find it.", who, n.Object, englishSource(n.Source))
+	case !n.IsWrite():
+		return fmt.Sprintf("%s read %s%s (rv %s).", who, n.Object, englishSource(n.Source), n.ResourceVersion)
+	case n.NoOp:
+		return fmt.Sprintf("%s %s, which changed nothing: no watch event follows.", who, englishWrite(n.Event))
+	case len(n.woke) > 0:
+		return fmt.Sprintf("%s %s, which woke %s.", who, englishWrite(n.Event), numbers(n.woke, ", ", " and "))
+	}
+	return fmt.Sprintf("%s %s.", who, englishWrite(n.Event))
+}
+
+func (n news) englishNext() string {
+	if n.next == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" #%d answers it.", n.next)
+}
+
+func englishRequeue(e *Event) string {
+	switch e.Reason {
+	case ReasonRequeueAfter:
+		return fmt.Sprintf("#%d returned RequeueAfter", e.Reconcile)
+	case ReasonRequeue:
+		return fmt.Sprintf("#%d asked to be requeued, try %d", e.Reconcile, e.Try)
+	case ReasonBackoff:
+		return fmt.Sprintf("#%d failed, back-off, try %d", e.Reconcile, e.Try)
+	}
+	return "it was added with a delay"
+}
+
+func (t thing) english() string {
+	s := t.Ref.String()
+	switch {
+	case t.found && t.created.actor == "":
+		s += " was there before the operator started"
+	case t.created.actor == "":
+		s += " was created by somebody the journal does not watch"
+	default:
+		s += " was created by " + t.created.actor + inReconcile(t.created.reconcile)
+	}
+	if t.owner != "" {
+		s += " and is owned by " + t.owner
+	}
+	switch {
+	case t.Deleted:
+		s += "; it is gone"
+		if t.changed.actor != "" {
+			s += ", deleted by " + t.changed.actor + inReconcile(t.changed.reconcile)
+		}
+	case t.Meta().Deleting:
+		s += "; it is being deleted and waits for its finalizers: " + strings.Join(t.Meta().Finalizers, ", ")
+	case t.changed.actor != "":
+		s += "; it was last changed by " + t.changed.actor + inReconcile(t.changed.reconcile)
+	}
+	if t.Lagging() && !t.Deleted {
+		s += fmt.Sprintf("; its status speaks of generation %d, its spec is generation %d", t.Meta().ObservedGeneration, t.Generation)
+	}
+	return s + "."
+}
+
+func passive(verb string) string {
+	switch verb {
+	case Added:
+		return "added"
+	case Deleted:
+		return "deleted"
+	}
+	return "changed"
+}
+
+// englishWrite says in the past tense what a write did.
+func englishWrite(e *Event) string {
+	past := map[string]string{
+		VerbCreate: "created", VerbUpdate: "updated", VerbPatch: "patched", VerbApply: "applied",
+		VerbDelete: "deleted", VerbDeleteAll: "deleted all",
+	}[e.Verb]
+	return past + " " + written(e)
+}
+
+// presentWrite says what a write is about to do.
+func presentWrite(e *Event) string {
+	present := map[string]string{
+		VerbCreate: "creates", VerbUpdate: "updates", VerbPatch: "patches", VerbApply: "applies",
+		VerbDelete: "deletes", VerbDeleteAll: "deletes all",
+	}[e.Verb]
+	return present + " " + written(e)
+}
+
+func written(e *Event) string {
+	if e.Object.Subresource == "" {
+		return e.Object.String()
+	}
+	return "the " + e.Object.Subresource + " of " + Ref{Kind: e.Object.Kind, Name: e.Object.Name}.String()
+}
+
+func writeNoun(verb, sub string) string {
+	if sub == "" {
+		return verb
+	}
+	return sub + " " + verb
+}
+
+func inReconcile(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" in #%d", id)
+}
+
+func englishSource(s Source) string {
+	switch s {
+	case Cache:
+		return " from the cache"
+	case Server:
+		return " from the API server"
+	}
+	return ""
+}
+
+func (n news) controllerName(otherwise string) string { return orElse(n.Controller, otherwise) }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// listed joins items in words.
+func listed[T any](items []T, text func(T) string, comma, and string) string {
+	var b strings.Builder
+	for i, item := range items {
+		switch {
+		case i == 0:
+		case i == len(items)-1:
+			b.WriteString(and)
+		default:
+			b.WriteString(comma)
+		}
+		b.WriteString(text(item))
+	}
+	return b.String()
+}
+
+func numbers(ids []int64, comma, and string) string {
+	return listed(ids, func(id int64) string { return fmt.Sprintf("#%d", id) }, comma, and)
+}
+
+func keys(k []Key) string { return listed(k, Key.String, ", ", " and ") }

@@ -1,0 +1,282 @@
+package trace
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Kind says what an [Event] records.
+type Kind string
+
+// The kinds of events. A reconcile's usual life is watch, enqueue, dequeue,
+// start, call…, end, and then perhaps requeue and ready.
+const (
+	// KindWatch: an informer delivered a change of an object (Verb ADDED, MODIFIED or DELETED).
+	KindWatch Kind = "watch"
+	// KindDrop: a controller saw a watch event and made no key of it (Cause is the watch event).
+	KindDrop Kind = "drop"
+	// KindEnqueue: a key was put into the work queue.
+	KindEnqueue Kind = "enqueue"
+	// KindMerge: a key was added that the queue already held; it stays one key.
+	KindMerge Kind = "merge"
+	// KindRequeue: a key was set to come back after Delay (Reason says why, Try counts back-offs).
+	KindRequeue Kind = "requeue"
+	// KindReady: the timer of a requeued key ran out (Cause is the requeue event).
+	KindReady Kind = "ready"
+	// KindDequeue: a worker took a key (Cause is what made it ready, Count how many were merged into it).
+	KindDequeue Kind = "dequeue"
+	// KindStart: a reconcile began (Cause is the dequeue event).
+	KindStart Kind = "start"
+	// KindHold: a write is held before it is sent (After is what would be sent).
+	KindHold Kind = "hold"
+	// KindCall: an API call returned.
+	KindCall Kind = "call"
+	// KindLog: the operator logged a line, or panicked (Message, Values, Error, Stack).
+	KindLog Kind = "log"
+	// KindEnd: a reconcile ended (Outcome, Error, Duration).
+	KindEnd Kind = "end"
+	// KindControl: the loop was paused, resumed, stepped… (Verb).
+	KindControl Kind = "control"
+	// KindOperator: an operator was started or stopped (Verb start, stop).
+	KindOperator Kind = "operator"
+	// KindNote: anything else worth telling (Message).
+	KindNote Kind = "note"
+)
+
+// Source says where a read was answered, or that a call reached the API server.
+type Source string
+
+// The sources of calls. A call that failed before it was sent has none.
+const (
+	Cache  Source = "cache"
+	Server Source = "server"
+)
+
+// The values of Event.Via.
+const (
+	// ViaRecorder marks the writing of a Kubernetes Event by an event recorder,
+	// which happens in the background and belongs to no reconcile.
+	ViaRecorder = "recorder"
+	// ViaWire marks a request that did not come from the manager's client: a
+	// clientset of the operator's own, or the uncached reader.
+	ViaWire = "wire"
+	// ViaDryRun marks a write that the server was asked only to try.
+	ViaDryRun = "dry-run"
+)
+
+// Outcome is how a reconcile ended.
+type Outcome string
+
+// The outcomes of a reconcile.
+const (
+	OutcomeDone         Outcome = "done"         // nothing more to do until something changes
+	OutcomeRequeueAfter Outcome = "requeueAfter" // asked to run again after Delay
+	OutcomeRequeue      Outcome = "requeue"      // asked to run again with back-off
+	OutcomeError        Outcome = "error"        // failed; is retried with back-off
+	OutcomeTerminal     Outcome = "terminal"     // failed with a TerminalError; is not retried
+	OutcomePanic        Outcome = "panic"        // panicked; is retried with back-off
+	OutcomeAborted      Outcome = "aborted"      // the worker ended without a result
+)
+
+// The verbs of watch events, as the Kubernetes API writes them.
+const (
+	Added    = "ADDED"
+	Modified = "MODIFIED"
+	Deleted  = "DELETED"
+)
+
+// The verbs of calls and of KindControl events.
+const (
+	VerbGet    = "get"
+	VerbList   = "list"
+	VerbWatch  = "watch"
+	VerbCreate = "create"
+	VerbUpdate = "update"
+	VerbPatch  = "patch"
+	VerbApply  = "apply"
+	VerbDelete = "delete"
+	// VerbDeleteAll is the delete of a collection.
+	VerbDeleteAll = "deletecollection"
+
+	VerbPause      = "pause"
+	VerbResume     = "resume"
+	VerbStep       = "step"
+	VerbHoldWrites = "hold-writes"
+	VerbSendWrites = "send-writes"
+	VerbRelease    = "release"
+
+	VerbStart = "start"
+	VerbStop  = "stop"
+)
+
+// The reasons of KindRequeue events.
+const (
+	ReasonBackoff      = "backoff"      // an error: rate limited
+	ReasonRequeue      = "requeue"      // Result.Requeue: rate limited
+	ReasonRequeueAfter = "requeueAfter" // Result.RequeueAfter
+	ReasonDelayed      = "delayed"      // added with a delay from outside of a reconcile
+)
+
+// Key names what a work queue holds: an object by namespace and name.
+type Key struct {
+	Namespace string
+	Name      string
+}
+
+// String returns namespace/name, or the name alone without a namespace.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// IsZero reports whether the key names nothing.
+func (k Key) IsZero() bool { return k == Key{} }
+
+// MarshalText writes the key as namespace/name.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote; it never fails.
+func (k *Key) UnmarshalText(b []byte) error {
+	ns, name, found := strings.Cut(string(b), "/")
+	if !found {
+		ns, name = "", ns
+	}
+	*k = Key{Namespace: ns, Name: name}
+	return nil
+}
+
+// Ref names an object of the API.
+type Ref struct {
+	APIVersion  string `json:"apiVersion,omitempty"`
+	Kind        string `json:"kind,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	UID         string `json:"uid,omitempty"`
+}
+
+// String returns the kind and the name, with the subresource if there is one.
+func (r Ref) String() string {
+	s := strings.TrimSpace(r.Kind + " " + r.Name)
+	if r.Subresource != "" {
+		s += "/" + r.Subresource
+	}
+	return s
+}
+
+// Key returns the namespace and name of the object.
+func (r Ref) Key() Key { return Key{Namespace: r.Namespace, Name: r.Name} }
+
+// IsZero reports whether the reference names nothing.
+func (r Ref) IsZero() bool { return r == Ref{} }
+
+// Event is one fact. Which fields are set depends on Kind; the zero value of a
+// field means "does not apply". An event never changes after it was appended,
+// so its slices may be shared and must not be written to.
+type Event struct {
+	// Seq orders the events of a journal, counting from 1. Append sets it.
+	Seq int64 `json:"seq"`
+	// At is the monotonic time since the journal's start. Append sets it if it is zero.
+	At time.Duration `json:"at"`
+	// Kind says what happened.
+	Kind Kind `json:"kind"`
+	// Actor did it: an operator's name, "you", "kubelet", "kube-controller-manager/deployment-controller"…
+	Actor string `json:"actor,omitempty"`
+	// Operator whose loop it belongs to, if any.
+	Operator string `json:"operator,omitempty"`
+	// Controller of the operator, by controller-runtime's name for it.
+	Controller string `json:"controller,omitempty"`
+	// Key of the work queue.
+	Key Key `json:"key,omitzero"`
+	// Reconcile is the journal's own number of the reconcile it happened in: #1, #2… Zero is outside of any.
+	Reconcile int64 `json:"reconcile,omitempty"`
+	// Cause is the Seq of the event that brought this one about; zero if there is none or it is not known.
+	Cause int64 `json:"cause,omitempty"`
+
+	// Verb of a call, a watch event or a control.
+	Verb string `json:"verb,omitempty"`
+	// Object it is about.
+	Object Ref `json:"object,omitzero"`
+	// ResourceVersion of the object after the event (of the object read, for a read).
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// Generation of the object after the event.
+	Generation int64 `json:"generation,omitempty"`
+	// Before is the object as it was last known before the event; nil if it was not.
+	// It shares its bytes with an earlier event's After.
+	Before json.RawMessage `json:"before,omitempty"`
+	// After is the object after the event, or what would be sent (KindHold) or was sent (a failed KindCall).
+	After json.RawMessage `json:"after,omitempty"`
+	// Source tells a read of the cache from one of the API server.
+	Source Source `json:"source,omitempty"`
+	// Via is empty for the operator's client; see [ViaRecorder] and [ViaWire].
+	Via string `json:"via,omitempty"`
+	// FieldManager of a write, if one was named.
+	FieldManager string `json:"fieldManager,omitempty"`
+	// Status is the HTTP status of a call that reached the server.
+	Status int `json:"status,omitempty"`
+	// NoOp marks a write that changed nothing: same resourceVersion, so no watch event follows.
+	NoOp bool `json:"noOp,omitempty"`
+	// Count of a list's items, or of what was merged into a dequeued key.
+	Count int `json:"count,omitempty"`
+
+	// Duration of a call, of a hold or of a reconcile.
+	Duration time.Duration `json:"duration,omitempty"`
+	// Delay until a requeued key comes back.
+	Delay time.Duration `json:"delay,omitempty"`
+	// Try counts the back-offs of a key since it was last forgotten, from 1.
+	Try int `json:"try,omitempty"`
+	// Priority of a queued key; controller-runtime uses -100 for the initial list.
+	Priority int `json:"priority,omitempty"`
+	// Running marks an enqueue of a key that is being reconciled: it is "dirty" and runs again.
+	Running bool `json:"running,omitempty"`
+	// Initial marks a watch event of the first list, which is no change.
+	Initial bool `json:"initial,omitempty"`
+
+	// Outcome of a reconcile.
+	Outcome Outcome `json:"outcome,omitempty"`
+	// Reason of a requeue, of a drop ("status or metadata only"), or the API server's reason of an error ("Conflict").
+	Reason string `json:"reason,omitempty"`
+	// Error text.
+	Error string `json:"error,omitempty"`
+	// Message of a log line or note.
+	Message string `json:"message,omitempty"`
+	// Values are the keys and values of a log line, in turn.
+	Values []string `json:"values,omitempty"`
+	// Level is the verbosity of a log line; 0 is always shown.
+	Level int `json:"level,omitempty"`
+	// Stack of a panic.
+	Stack string `json:"stack,omitempty"`
+}
+
+// IsWrite reports whether the event is a call that is to change something in the API server.
+func (e *Event) IsWrite() bool {
+	return (e.Kind == KindCall || e.Kind == KindHold) && IsWriteVerb(e.Verb) && e.Via != ViaDryRun
+}
+
+// IsWriteVerb reports whether a call with the verb changes something.
+func IsWriteVerb(verb string) bool {
+	switch verb {
+	case VerbCreate, VerbUpdate, VerbPatch, VerbApply, VerbDelete, VerbDeleteAll:
+		return true
+	}
+	return false
+}
+
+// Failed reports whether a call failed. A read that found nothing did not fail:
+// it is an answer.
+func (e *Event) Failed() bool {
+	return e.Error != "" && (e.Reason != "NotFound" || e.IsWrite())
+}
+
+// size estimates the memory an event keeps alive beyond the struct itself.
+// Before is shared with an earlier event and is not counted again.
+func (e *Event) size() int64 {
+	n := len(e.After) + len(e.Message) + len(e.Error) + len(e.Stack)
+	for _, v := range e.Values {
+		n += len(v)
+	}
+	return int64(n)
+}

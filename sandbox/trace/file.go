@@ -1,0 +1,299 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unsafe"
+)
+
+// FormatName names the file format.
+const FormatName = "operator-lab-journal"
+
+// FormatVersion is the newest version of the file format, and the one written.
+const FormatVersion = 1
+
+// maxLine bounds a line of a file. An object in the API is at most about
+// 1.5 MiB, and an event may carry two of them.
+const maxLine = 16 << 20
+
+// line is an event as a file has it.
+type line struct {
+	*Event
+	// BeforeSeq stands for a Before that is the After of the event with this Seq.
+	BeforeSeq int64 `json:"beforeSeq,omitempty"`
+}
+
+// trailer is the last line of a file that was closed.
+type trailer struct {
+	End  bool  `json:"end"`
+	Last int64 `json:"last"`
+}
+
+// Writer writes a journal to a file as JSON lines, as it grows or at once: a
+// header line, a line per event, and a last line that says it is complete. It
+// belongs to one goroutine.
+type Writer struct {
+	w      *bufio.Writer
+	enc    *json.Encoder
+	j      *Journal
+	seq    int64
+	afters map[*byte]int64 // where an After's bytes begin -> the event that has it
+}
+
+// NewWriter returns a writer and writes the header.
+func NewWriter(w io.Writer, j *Journal) (*Writer, error) {
+	b := bufio.NewWriterSize(w, 64<<10)
+	out := &Writer{w: b, enc: json.NewEncoder(b), j: j, afters: map[*byte]int64{}}
+	out.enc.SetEscapeHTML(false)
+	if err := out.enc.Encode(j.Header()); err != nil {
+		return nil, fmt.Errorf("write the journal: %w", err)
+	}
+	return out, nil
+}
+
+// Update writes the events appended since the last Update, and flushes.
+func (w *Writer) Update() error {
+	for _, e := range w.j.Since(w.seq) {
+		if err := w.enc.Encode(w.line(e)); err != nil {
+			return fmt.Errorf("write the journal: %w", err)
+		}
+		w.seq = e.Seq
+	}
+	if err := w.w.Flush(); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
+// line returns an event's line. What an object was before is usually what an
+// earlier event left: then the file refers to that.
+func (w *Writer) line(e *Event) line {
+	if len(e.After) > 0 {
+		w.afters[unsafe.SliceData([]byte(e.After))] = e.Seq
+	}
+	if len(e.Before) == 0 {
+		return line{Event: e}
+	}
+	seq, ok := w.afters[unsafe.SliceData([]byte(e.Before))]
+	if !ok || seq == e.Seq {
+		return line{Event: e}
+	}
+	short := *e
+	short.Before = nil
+	return line{Event: &short, BeforeSeq: seq}
+}
+
+// Close writes what is left and the last line. It does not close the file.
+func (w *Writer) Close() error {
+	if err := w.Update(); err != nil {
+		return err
+	}
+	if err := w.enc.Encode(trailer{End: true, Last: w.seq}); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	if err := w.w.Flush(); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
+// Save writes the whole journal as JSON lines.
+func (j *Journal) Save(w io.Writer) error {
+	out, err := NewWriter(w, j)
+	if err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// Errors of [Load]; a file for which it returns one of them is not a journal that can be read.
+var (
+	// ErrNotJournal: the file does not begin with a journal's header.
+	ErrNotJournal = errors.New("not a journal of operator-lab")
+	// ErrVersion: the file was written by a version of operator-lab that this one does not know.
+	ErrVersion = errors.New("unknown version of the journal format")
+)
+
+// Report says what of a file could not be read. The zero value means that everything could.
+type Report struct {
+	// Forgotten is how many events had been forgotten before the file was written.
+	Forgotten int64
+	// Dropped is how many of the file's oldest events did not fit into memory.
+	Dropped int64
+	// Damaged is how many lines could not be read; FirstDamaged is the number of the first.
+	Damaged, FirstDamaged int
+	// Missing is how many events are not there between the first and the last.
+	Missing int64
+	// Open is true if the end of the journal is not there: the file is cut
+	// short, or the run that wrote it ended abruptly.
+	Open bool
+}
+
+// Complete reports whether nothing is missing.
+func (r Report) Complete() bool { return r == Report{} }
+
+// Text says in words what is missing; empty if nothing is.
+func (r Report) Text(l Language) string {
+	var out string
+	add := func(n int64, english, japanese string) {
+		if n > 0 {
+			if out != "" {
+				out += l.pick("; ", "、")
+			}
+			out += fmt.Sprintf(l.pick(english, japanese), n)
+		}
+	}
+	add(r.Forgotten, "the oldest %d events had been forgotten when it was saved", "保存時点で古いイベント %d 件が失われていた")
+	add(r.Dropped, "the oldest %d events are left out because it is too large", "大きすぎるため古いイベント %d 件を省いた")
+	add(int64(r.Damaged), "%d lines are damaged", "%d 行が壊れている")
+	add(r.Missing, "%d events are missing", "イベント %d 件が欠けている")
+	if r.Open {
+		if out != "" {
+			out += l.pick("; ", "、")
+		}
+		out += l.pick("the end is missing", "末尾が欠けている")
+	}
+	return out
+}
+
+// Load reads a journal that was saved. It reads what can be read and reports
+// what is missing; it fails only if the file is no journal, is of an unknown
+// version, or cannot be read from. The options bound what is kept.
+func Load(r io.Reader, o Options) (*Journal, Report, error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	first, _, err := readLine(in)
+	if err != nil && (!errors.Is(err, io.EOF) || len(first) == 0) {
+		if errors.Is(err, io.EOF) || errors.Is(err, errLongLine) {
+			return nil, Report{}, ErrNotJournal
+		}
+		return nil, Report{}, fmt.Errorf("read the journal: %w", err)
+	}
+	var h Header
+	if json.Unmarshal(first, &h) != nil || h.Format != FormatName {
+		return nil, Report{}, ErrNotJournal
+	}
+	if h.Version < 1 || h.Version > FormatVersion {
+		return nil, Report{}, fmt.Errorf("%w: it is version %d, written by operator-lab %s; this one reads version 1 to %d",
+			ErrVersion, h.Version, orElse(h.Product, "of an unknown version"), FormatVersion)
+	}
+	j := New(o)
+	j.start, j.opts.Product, j.forgotten = h.Start, h.Product, max(0, h.Forgotten)
+	l := loader{j: j, report: Report{Forgotten: j.forgotten, Open: true}, number: 1}
+	if err := l.events(in); err != nil {
+		return nil, l.report, fmt.Errorf("read the journal: %w", err)
+	}
+	l.report.Dropped = j.forgotten - l.report.Forgotten
+	return j, l.report, nil
+}
+
+// loader reads a file's events.
+type loader struct {
+	j      *Journal
+	report Report
+	number int // of the line
+	first  int64
+}
+
+func (l *loader) events(in *bufio.Reader) error {
+	for {
+		raw, ended, err := readLine(in)
+		l.number++
+		switch {
+		case errors.Is(err, errLongLine):
+			l.damaged()
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return err
+		}
+		if len(raw) > 0 {
+			l.line(raw, ended)
+		}
+		if err != nil {
+			return nil // the end
+		}
+	}
+}
+
+// line reads one line. One that the file breaks off in is not damaged: it is the missing end.
+func (l *loader) line(raw []byte, ended bool) {
+	var t trailer
+	if json.Unmarshal(raw, &t) == nil && t.End {
+		l.report.Open = false
+		if n := t.Last - l.j.last; n > 0 && l.first > 0 {
+			l.report.Missing += n
+		}
+		return
+	}
+	var e Event
+	in := line{Event: &e}
+	if json.Unmarshal(raw, &in) != nil || in.Event == nil || e.Seq <= l.j.last || e.Kind == "" || e.At < 0 {
+		if ended {
+			l.damaged()
+		}
+		return
+	}
+	if l.first == 0 {
+		l.first = e.Seq
+	} else {
+		l.report.Missing += e.Seq - l.j.last - 1
+	}
+	if in.BeforeSeq > 0 {
+		if b := l.j.Get(in.BeforeSeq); b != nil {
+			e.Before = b.After
+		}
+	}
+	l.j.load(e)
+}
+
+func (l *loader) damaged() {
+	l.report.Damaged++
+	if l.report.FirstDamaged == 0 {
+		l.report.FirstDamaged = l.number
+	}
+}
+
+// load adds an event as it was recorded.
+func (j *Journal) load(e Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.add(e)
+}
+
+// errLongLine is met by a line that is longer than any event.
+var errLongLine = errors.New("line too long")
+
+// readLine returns the next line without its end, and whether it had one. A
+// line that is too long is skipped. At the end of the file the error is io.EOF.
+func readLine(in *bufio.Reader) (raw []byte, ended bool, err error) {
+	long := false
+	for {
+		part, err := in.ReadSlice('\n')
+		if !long {
+			raw = append(raw, part...)
+		}
+		if len(raw) > maxLine {
+			long, raw = true, nil
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long && err == nil:
+			return nil, true, errLongLine
+		case err != nil:
+			return raw, false, err
+		}
+		return raw[:len(raw)-1], true, nil
+	}
+}
+
+// Duration returns the time from the journal's start to its newest event.
+func (j *Journal) Duration() time.Duration {
+	if e := j.Get(j.Stats().Last); e != nil {
+		return e.At
+	}
+	return 0
+}

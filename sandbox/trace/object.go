@@ -1,0 +1,278 @@
+package trace
+
+import (
+	"encoding/json"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Object is what is known of one API object at some event. It never changes:
+// a later event makes a new one.
+type Object struct {
+	// Ref names the object; the subresource is always empty.
+	Ref Ref
+	// ResourceVersion and Generation as last seen.
+	ResourceVersion string
+	Generation      int64
+	// Raw is the object as last seen, Before the version that it replaced; either may be nil.
+	Raw, Before json.RawMessage
+	// Created and Changed are the Seqs of the first and of the newest event about it.
+	Created, Changed int64
+	// Verb of the newest change: ADDED, MODIFIED or DELETED.
+	Verb string
+	// Deleted is true when the object is gone; it is remembered for a while to be shown.
+	Deleted bool
+
+	meta func() *Meta
+}
+
+// Meta is what the lab reads out of an object's JSON.
+type Meta struct {
+	Owners             []Owner
+	Labels             map[string]string
+	Finalizers         []string
+	Deleting           bool // deletionTimestamp is set
+	ObservedGeneration int64
+	Conditions         []Condition
+}
+
+// Owner is an owner reference.
+type Owner struct {
+	APIVersion, Kind, Name, UID string
+	Controller                  bool
+}
+
+// Condition is a status condition.
+type Condition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason"`
+	Message            string `json:"message"`
+	LastTransitionTime string `json:"lastTransitionTime"`
+	ObservedGeneration int64  `json:"observedGeneration"`
+}
+
+// Meta returns what the lab reads out of the object's JSON; it is parsed once,
+// when first asked for. The result is never nil.
+func (o *Object) Meta() *Meta {
+	if o.meta == nil {
+		return parseMeta(o.Raw)
+	}
+	return o.meta()
+}
+
+// Lagging reports whether the object's status speaks of an older generation
+// than its spec. Objects without an observed generation never lag.
+func (o *Object) Lagging() bool {
+	m := o.Meta()
+	return m.ObservedGeneration != 0 && m.ObservedGeneration < o.Generation
+}
+
+// parseMeta reads an object's JSON; what cannot be read stays zero.
+func parseMeta(raw json.RawMessage) *Meta {
+	var in struct {
+		Metadata struct {
+			Labels            map[string]string `json:"labels"`
+			Finalizers        []string          `json:"finalizers"`
+			DeletionTimestamp *string           `json:"deletionTimestamp"`
+			OwnerReferences   []struct {
+				APIVersion string `json:"apiVersion"`
+				Kind       string `json:"kind"`
+				Name       string `json:"name"`
+				UID        string `json:"uid"`
+				Controller bool   `json:"controller"`
+			} `json:"ownerReferences"`
+		} `json:"metadata"`
+		Status json.RawMessage `json:"status"`
+	}
+	m := &Meta{}
+	if len(raw) == 0 || json.Unmarshal(raw, &in) != nil {
+		return m
+	}
+	m.Labels, m.Finalizers = in.Metadata.Labels, in.Metadata.Finalizers
+	m.Deleting = in.Metadata.DeletionTimestamp != nil
+	for _, o := range in.Metadata.OwnerReferences {
+		m.Owners = append(m.Owners, Owner(o))
+	}
+	// A status may have any shape: each part is read on its own.
+	var observed struct {
+		ObservedGeneration int64 `json:"observedGeneration"`
+	}
+	var conditions struct {
+		Conditions []Condition `json:"conditions"`
+	}
+	if json.Unmarshal(in.Status, &observed) == nil {
+		m.ObservedGeneration = observed.ObservedGeneration
+	}
+	if json.Unmarshal(in.Status, &conditions) == nil {
+		m.Conditions = conditions.Conditions
+	}
+	return m
+}
+
+// objectKey identifies an object over its lives and API versions.
+type objectKey struct{ group, kind, namespace, name string }
+
+func keyOf(r Ref) objectKey {
+	group, _, found := strings.Cut(r.APIVersion, "/")
+	if !found {
+		group = ""
+	}
+	return objectKey{group, r.Kind, r.Namespace, r.Name}
+}
+
+// newerVersion reports whether resourceVersion a is newer than b. Versions of
+// one kind are ordered numbers; anything else counts as newer.
+func newerVersion(a, b string) bool {
+	x, err1 := strconv.ParseUint(a, 10, 64)
+	y, err2 := strconv.ParseUint(b, 10, 64)
+	return err1 != nil || err2 != nil || x > y
+}
+
+// observe folds an event that shows an object: a watch event or a write.
+func (s *State) observe(e *Event) {
+	if e.Object.Kind == "" || e.Object.Name == "" || e.Via == ViaRecorder {
+		return
+	}
+	ref := e.Object
+	ref.Subresource = ""
+	key := keyOf(ref)
+	old := s.objects[key]
+	if old != nil && !s.supersedes(e, old) {
+		return
+	}
+	next := &Object{
+		Ref: ref, ResourceVersion: e.ResourceVersion, Generation: e.Generation,
+		Raw: e.After, Created: e.Seq, Changed: e.Seq, Verb: Added,
+	}
+	if old != nil {
+		next.Before = old.Raw
+		if old.Ref.UID == ref.UID || ref.UID == "" {
+			next.Created, next.Verb, next.Ref.UID = old.Created, Modified, old.Ref.UID
+		}
+		if next.Raw == nil {
+			next.Raw = old.Raw
+		}
+		if next.Generation == 0 {
+			next.Generation = old.Generation
+		}
+		if next.ResourceVersion == "" {
+			next.ResourceVersion = old.ResourceVersion
+		}
+	}
+	if gone(e, next) {
+		next.Deleted, next.Verb = true, Deleted
+	}
+	next.meta = sync.OnceValue(func() *Meta { return parseMeta(next.Raw) })
+	s.objects[key] = next
+}
+
+// supersedes reports whether an event tells something newer of an object than is known.
+func (s *State) supersedes(e *Event, old *Object) bool {
+	switch {
+	case e.Object.UID != "" && old.Ref.UID != "" && e.Object.UID != old.Ref.UID:
+		return e.Verb != Deleted && (old.Deleted || newerVersion(e.ResourceVersion, old.ResourceVersion))
+	case old.Deleted:
+		return e.Verb != Deleted && e.Verb != VerbDelete && newerVersion(e.ResourceVersion, old.ResourceVersion)
+	case e.Verb == Deleted || e.Verb == VerbDelete:
+		return true
+	}
+	return newerVersion(e.ResourceVersion, old.ResourceVersion)
+}
+
+// gone reports whether an event ended the object.
+func gone(e *Event, o *Object) bool {
+	if e.Kind == KindWatch {
+		return e.Verb == Deleted
+	}
+	if e.Verb == VerbDelete {
+		return len(o.Meta().Finalizers) == 0
+	}
+	return endsObject(e)
+}
+
+// Objects returns the objects known at this point, those gone not long ago
+// included, ordered by API group, kind, namespace and name.
+func (s *State) Objects() []*Object {
+	out := make([]*Object, 0, len(s.objects))
+	for _, o := range s.objects {
+		out = append(out, o)
+	}
+	sort.Slice(out, func(i, k int) bool { return lessRef(out[i].Ref, out[k].Ref) })
+	return out
+}
+
+// Object returns what is known of an object, or nil. Of the reference, only
+// API group, kind, namespace and name count.
+func (s *State) Object(r Ref) *Object { return s.objects[keyOf(r)] }
+
+func lessRef(a, b Ref) bool {
+	x, y := keyOf(a), keyOf(b)
+	switch {
+	case x.group != y.group:
+		return x.group < y.group
+	case x.kind != y.kind:
+		return x.kind < y.kind
+	case x.namespace != y.namespace:
+		return x.namespace < y.namespace
+	}
+	return x.name < y.name
+}
+
+// Node is an object in the owner tree.
+type Node struct {
+	*Object
+	Children []*Node
+}
+
+// Tree returns the objects as trees by owner references, the controlling owner
+// first. An object whose owner is not known is a root; so is one in a cycle.
+func (s *State) Tree() []*Node {
+	objects := s.Objects()
+	byUID := map[string]*Node{}
+	nodes := make([]*Node, len(objects))
+	for i, o := range objects {
+		nodes[i] = &Node{Object: o}
+		if o.Ref.UID != "" {
+			byUID[o.Ref.UID] = nodes[i]
+		}
+	}
+	parent := map[*Node]*Node{}
+	var roots []*Node
+	for _, n := range nodes {
+		p := ownerNode(n, byUID)
+		for up := p; up != nil; up = parent[up] {
+			if up == n {
+				p = nil // the references go round in a circle
+				break
+			}
+		}
+		if p == nil {
+			roots = append(roots, n)
+			continue
+		}
+		parent[n] = p
+		p.Children = append(p.Children, n)
+	}
+	return roots
+}
+
+// ownerNode returns the node of an object's controlling owner, else of its first known owner.
+func ownerNode(n *Node, byUID map[string]*Node) *Node {
+	var first *Node
+	for _, o := range n.Meta().Owners {
+		p := byUID[o.UID]
+		if p == nil {
+			continue
+		}
+		if o.Controller {
+			return p
+		}
+		if first == nil {
+			first = p
+		}
+	}
+	return first
+}

@@ -1,0 +1,192 @@
+package trace
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Short phrases for columns. Sentences are in why.go.
+
+// ResultText returns in a few words how a reconcile ended, such as "done" or
+// "again in 500ms"; for one that runs, whether it is held.
+func ResultText(span *Span, l Language) string {
+	e := span.End
+	if e == nil {
+		if span.Held != nil {
+			return l.pick("HELD", "保留中")
+		}
+		return l.pick("running", "実行中")
+	}
+	switch e.Outcome {
+	case OutcomeDone:
+		return l.pick("done", "完了")
+	case OutcomeRequeueAfter:
+		return fmt.Sprintf(l.pick("again in %s", "%s 後に再実行"), FormatDuration(e.Delay))
+	case OutcomeRequeue:
+		return fmt.Sprintf(l.pick("requeue in %s", "%s 後に再キューイング"), FormatDuration(e.Delay))
+	case OutcomeError:
+		return fmt.Sprintf(l.pick("error, retry in %s", "エラー、%s 後に再試行"), FormatDuration(e.Delay))
+	case OutcomePanic:
+		return fmt.Sprintf(l.pick("PANIC, retry in %s", "パニック、%s 後に再試行"), FormatDuration(e.Delay))
+	case OutcomeTerminal:
+		return l.pick("error, no retry", "エラー、再試行なし")
+	}
+	return l.pick("aborted", "中断")
+}
+
+// WokenText returns in a few words what brought a reconcile about, with the
+// mark (own) if it was its operator's own write, and what merged into it.
+func (s *State) WokenText(span *Span, l Language) string {
+	text := l.pick("woken from outside", "外部からの追加")
+	if wakes := s.Wakes(span); len(wakes) > 0 {
+		text = wakeText(wakes[0], l)
+	}
+	if n := span.Merged(); n > 0 {
+		text += fmt.Sprintf(l.pick(" + %d merged", " + %d 件を統合"), n)
+	}
+	return text
+}
+
+func wakeText(w Wake, l Language) string {
+	switch {
+	case w.Requeue != nil:
+		return timerText(w.Requeue, l)
+	case w.Watch != nil && w.Watch.Initial:
+		return fmt.Sprintf(l.pick("found at start: %s", "開始時に存在: %s"), w.Watch.Object)
+	case w.Watch != nil && w.Own:
+		return fmt.Sprintf(l.pick("woken by %s %s (own)", "契機: %s %s (自分)"), w.Watch.Object, w.Watch.Verb)
+	case w.Watch != nil:
+		return fmt.Sprintf(l.pick("woken by %s %s", "契機: %s %s"), w.Watch.Object, w.Watch.Verb) + authorText(w)
+	case w.Event.Reason != "":
+		return l.pick("requeued at once", "直ちに再キューイング")
+	}
+	return l.pick("woken from outside", "外部からの追加")
+}
+
+// authorText names in brackets who made the write behind a wake, if known.
+func authorText(w Wake) string {
+	if w.Write == nil {
+		return ""
+	}
+	return " (" + w.Write.Actor + ")"
+}
+
+func timerText(e *Event, l Language) string {
+	switch e.Reason {
+	case ReasonBackoff, ReasonRequeue:
+		return fmt.Sprintf(l.pick("backoff %s, try %d", "バックオフ %s、%d 回目"), FormatDuration(e.Delay), e.Try)
+	}
+	return fmt.Sprintf(l.pick("timer %s", "タイマー %s"), FormatDuration(e.Delay))
+}
+
+// ReadText returns what a reconcile read, by kind, such as
+// "read Hikawa demo, 3 Zundoko (cache)"; empty if it read nothing.
+func ReadText(span *Span, l Language) string {
+	bySource := map[Source][]string{}
+	var sources []Source
+	for _, e := range span.Calls() {
+		if IsWriteVerb(e.Verb) {
+			continue
+		}
+		if bySource[e.Source] == nil {
+			sources = append(sources, e.Source)
+		}
+		text := readText(e, l)
+		if !slices.Contains(bySource[e.Source], text) {
+			bySource[e.Source] = append(bySource[e.Source], text)
+		}
+	}
+	var out []string
+	for _, s := range sources {
+		text := strings.Join(bySource[s], ", ")
+		if s != "" {
+			text += " (" + string(s) + ")"
+		}
+		out = append(out, text)
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return l.pick("read ", "読取 ") + strings.Join(out, ", ")
+}
+
+func readText(e *Event, l Language) string {
+	switch {
+	case e.Reason == "NotFound":
+		return e.Object.String() + l.pick(": not found", ": なし")
+	case e.Error != "":
+		return e.Object.String() + ": " + orElse(e.Reason, oneLine(e.Error))
+	case e.Verb == VerbList:
+		return fmt.Sprintf("%d %s", e.Count, e.Object.Kind)
+	}
+	return e.Object.String()
+}
+
+// shortCall returns a call in a few words, such as "create Zundoko demo-004 (rv 812)".
+func shortCall(e *Event, l Language) string {
+	text := e.Verb + " " + e.Object.String()
+	switch {
+	case e.Failed():
+		text += ": " + orElse(e.Reason, oneLine(e.Error))
+	case e.Via == ViaDryRun:
+		text += l.pick(" (dry run)", " (ドライラン)")
+	case e.NoOp:
+		text += l.pick(" (no change)", " (変化なし)")
+	case e.Kind == KindCall && e.ResourceVersion != "":
+		text += " (rv " + e.ResourceVersion + ")"
+	}
+	return text
+}
+
+func controlText(verb string, l Language) string {
+	switch verb {
+	case VerbPause:
+		return l.pick("paused: workers take no keys", "一時停止: ワーカーはキーを取り出さない")
+	case VerbResume:
+		return l.pick("resumed", "再開")
+	case VerbStep:
+		return l.pick("step: one key", "ステップ: キーを 1 つ")
+	case VerbHoldWrites:
+		return l.pick("writes are held before they are sent", "書き込みを送信前に保留する")
+	case VerbRelease:
+		return l.pick("one write released", "書き込みを 1 つ送信")
+	case VerbSendWrites:
+		return l.pick("writes are sent again", "書き込みの保留を解除")
+	}
+	return verb
+}
+
+func operatorText(verb string, l Language) string {
+	switch verb {
+	case VerbStart:
+		return l.pick("started", "開始")
+	case VerbStop:
+		return l.pick("stopped", "停止")
+	}
+	return verb
+}
+
+// logText returns a log line as text.
+func logText(e *Event) string {
+	var b strings.Builder
+	b.WriteString(oneLine(e.Message))
+	for i := 0; i+1 < len(e.Values); i += 2 {
+		fmt.Fprintf(&b, " %s=%s", e.Values[i], oneLine(e.Values[i+1]))
+	}
+	if e.Error != "" {
+		b.WriteString(": " + oneLine(e.Error))
+	}
+	return b.String()
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// orElse returns s, or other if s is empty.
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

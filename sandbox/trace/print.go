@@ -1,0 +1,213 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// PrintOptions of a [Printer]. The zero value works.
+type PrintOptions struct {
+	// Language of what is printed. Default: English.
+	Language Language
+	// Width is the most columns a line may take. Default: 100.
+	Width int
+	// HideTimes leaves durations out, so that two runs can be compared.
+	HideTimes bool
+	// Logs prints the operator's log lines too.
+	Logs bool
+}
+
+// Printer prints a journal as plain text: for each reconcile, when it ends,
+// why it ran, what it read and wrote, and how it ended. It only ever appends
+// lines. It belongs to one goroutine.
+type Printer struct {
+	w        io.Writer
+	o        PrintOptions
+	timeline *Timeline
+	names    int // width of the column with controller and key, so far
+	err      error
+}
+
+// indent is where the lines below a reconcile's first begin.
+const indent = "       "
+
+// NewPrinter returns a printer of a journal, from its beginning.
+func NewPrinter(w io.Writer, j *Journal, o PrintOptions) *Printer {
+	if o.Width <= 0 {
+		o.Width = 100
+	}
+	return &Printer{w: w, o: o, timeline: NewTimeline(j), names: 24}
+}
+
+// Timeline returns what the printer has read.
+func (p *Printer) Timeline() *Timeline { return p.timeline }
+
+// Update prints what has been appended since the last Update. The error is the
+// first that the writer returned.
+func (p *Printer) Update() error {
+	t := p.timeline
+	for _, e := range t.journal.Since(t.tip.seq) {
+		if gap := e.Seq - t.tip.seq - 1; gap > 0 {
+			p.line(fmt.Sprintf(p.o.Language.pick("       %d events forgotten", "       %d 件のイベントは失われた"), gap))
+		}
+		t.add(e)
+		p.event(e)
+	}
+	t.prune()
+	return p.err
+}
+
+// Follow prints until the context ends, and then what is left.
+func (p *Printer) Follow(ctx context.Context) error {
+	changed, cancel := p.timeline.journal.Subscribe()
+	defer cancel()
+	for {
+		if err := p.Update(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return p.Update()
+		case <-changed:
+		}
+	}
+}
+
+func (p *Printer) event(e *Event) {
+	switch e.Kind {
+	case KindEnd:
+		if span := p.timeline.tip.Span(e.Reconcile); span != nil && span.End == e {
+			p.reconcile(span)
+		}
+	case KindHold:
+		p.aside("held", shortCall(e, p.o.Language)+p.o.Language.pick("  not sent yet", "  未送信"))
+	case KindCall:
+		p.call(e)
+	case KindLog:
+		if p.o.Logs || e.Stack != "" {
+			p.aside("log", logText(e))
+		}
+	case KindControl:
+		p.aside(e.Actor, controlText(e.Verb, p.o.Language))
+	case KindOperator:
+		p.aside("----", e.Operator+" "+operatorText(e.Verb, p.o.Language))
+	case KindNote:
+		p.aside("note", e.Message)
+	}
+}
+
+// call prints a call outside of a reconcile: yours, or an event recorder's.
+func (p *Printer) call(e *Event) {
+	switch {
+	case e.Via == ViaRecorder:
+		kind := ""
+		if len(e.Values) > 1 {
+			kind = e.Values[1] + " "
+		}
+		p.aside("event", fmt.Sprintf("%s  %s%s: %s", e.Object, kind, e.Reason, e.Message))
+	case e.Reconcile == 0 && e.IsWrite():
+		p.aside(e.Actor, shortCall(e, p.o.Language))
+	}
+}
+
+// aside prints a line that belongs to no reconcile.
+func (p *Printer) aside(who, text string) {
+	p.line(pad(who, len(indent)-1) + " " + text)
+}
+
+func (p *Printer) line(s string) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.w, strings.TrimRight(p.fit(s), " "))
+	}
+}
+
+// fit cuts a line to the width, and keeps its blanks.
+func (p *Printer) fit(s string) string {
+	text := strings.TrimLeft(s, " ")
+	lead := s[:len(s)-len(text)]
+	if TextWidth(s) <= p.o.Width && text == strings.Map(printable, text) {
+		return s
+	}
+	return lead + cut(text, p.o.Width-len(lead))
+}
+
+// printable keeps what may be sent to a terminal as it is.
+func printable(r rune) rune {
+	if r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
+		return -1
+	}
+	return r
+}
+
+// reconcile prints a finished reconcile.
+func (p *Printer) reconcile(span *Span) {
+	name := span.Controller + " " + span.Key.String()
+	p.names = min(max(p.names, TextWidth(name)), 44)
+	first := pad(fmt.Sprintf("#%d", span.ID), len(indent)-1) + " " + pad(name, p.names)
+	if !p.o.HideTimes {
+		first += " " + padLeft(FormatDuration(span.End.Duration), 6)
+	}
+	first += "  " + pad(ResultText(span, p.o.Language), 15)
+	woken := p.timeline.tip.WokenText(span, p.o.Language)
+	if TextWidth(first)+2+TextWidth(woken) <= p.o.Width {
+		p.line(first + "  " + woken)
+	} else {
+		p.line(first)
+		p.line(indent + woken)
+	}
+	p.work(span)
+	if e := span.End; e.Error != "" {
+		p.line(indent + p.o.Language.pick("error: ", "エラー: ") + oneLine(e.Error))
+	}
+}
+
+// work prints what a reconcile read and wrote: on one line where it fits.
+func (p *Printer) work(span *Span) {
+	parts := []string{}
+	if read := ReadText(span, p.o.Language); read != "" {
+		parts = append(parts, read)
+	}
+	for _, e := range span.Calls() {
+		if IsWriteVerb(e.Verb) {
+			parts = append(parts, shortCall(e, p.o.Language))
+		}
+	}
+	line := ""
+	for _, part := range parts {
+		switch {
+		case line == "":
+			line = part
+		case TextWidth(indent+line)+3+TextWidth(part) <= p.o.Width:
+			line += "   " + part
+		default:
+			p.line(indent + line)
+			line = part
+		}
+	}
+	if line != "" {
+		p.line(indent + line)
+	}
+}
+
+// Summary prints the totals of what was read so far.
+func (p *Printer) Summary() error {
+	l, c := p.o.Language, p.timeline.tip.Total()
+	p.line("")
+	p.line(fmt.Sprintf(l.pick(
+		"%d reconciles, %d errors, %d conflicts; %d writes (%d changed nothing); reads: %d cache, %d server",
+		"調整 %d 回、エラー %d 回、競合 %d 回。書き込み %d 回 (うち変化なし %d 回)。読み取り: キャッシュ %d 回、API サーバー %d 回"),
+		c.Reconciles, c.Errors, c.Conflicts, c.Writes, c.NoOps, c.CacheReads, c.ServerReads))
+	p.line(fmt.Sprintf(l.pick(
+		"%d watch events, %d merged into a key that was waiting, %d made no key",
+		"ウォッチイベント %d 件、待機中のキーにまとめられたもの %d 件、キーにならなかったもの %d 件"),
+		c.Watched, c.Merged, c.Dropped))
+	for _, verb := range sortedKeys(c.ByVerb) {
+		p.line(fmt.Sprintf("%6d  %s", c.ByVerb[verb], verb))
+	}
+	if n := p.timeline.journal.Stats().Forgotten; n > 0 {
+		p.line(fmt.Sprintf(l.pick("the oldest %d events were forgotten", "古いイベント %d 件は失われた"), n))
+	}
+	return p.err
+}

@@ -1,0 +1,112 @@
+package trace
+
+import (
+	"sort"
+	"time"
+)
+
+// ControllerKey names a controller of an operator.
+type ControllerKey struct {
+	Operator   string
+	Controller string
+}
+
+// QueueKey names a key in a controller's work queue.
+type QueueKey struct {
+	Operator   string
+	Controller string
+	Key        Key
+}
+
+func queueKeyOf(e *Event) QueueKey { return QueueKey{e.Operator, e.Controller, e.Key} }
+
+func (s *Span) queueKey() QueueKey { return QueueKey{s.Operator, s.Controller, s.Key} }
+
+// Item is a key in a work queue.
+type Item struct {
+	QueueKey
+	// Ready is true when a worker may take it; otherwise it waits for its timer.
+	Ready bool
+	// Since is when it was put into the queue, Due when its timer runs out.
+	Since, Due time.Duration
+	// Events are the enqueue, merge and ready events it stands for: the first
+	// made it ready, the others merged into it. Empty while only a timer is set.
+	Events []*Event
+	// Requeue is the event that set its timer, or nil.
+	Requeue *Event
+	// Priority is the highest it was added with.
+	Priority int
+}
+
+// Merged returns how many further events the one key stands for.
+func (i *Item) Merged() int { return max(0, len(i.Events)-1) }
+
+func (i *Item) clone() *Item {
+	c := *i
+	c.Events = i.Events[:len(i.Events):len(i.Events)]
+	return &c
+}
+
+// Queue returns the keys that are ready or wait for a timer: the ready ones
+// first, in the order workers take them, then the others by time.
+func (s *State) Queue() []*Item {
+	out := make([]*Item, 0, len(s.queue))
+	for _, i := range s.queue {
+		out = append(out, i)
+	}
+	sort.Slice(out, func(i, k int) bool { return lessItem(out[i], out[k]) })
+	return out
+}
+
+func lessItem(a, b *Item) bool {
+	switch {
+	case a.Ready != b.Ready:
+		return a.Ready
+	case a.Ready && a.Priority != b.Priority:
+		return a.Priority > b.Priority
+	case !a.Ready && a.Due != b.Due:
+		return a.Due < b.Due
+	case a.order() != b.order():
+		return a.order() < b.order()
+	}
+	return a.Key.String() < b.Key.String()
+}
+
+// order is the Seq of the event that put it where it is.
+func (i *Item) order() int64 {
+	if len(i.Events) > 0 {
+		return i.Events[0].Seq
+	}
+	if i.Requeue != nil {
+		return i.Requeue.Seq
+	}
+	return 0
+}
+
+// Dirty reports whether a key that is being reconciled is in the queue again,
+// and so will run once more right after.
+func (s *State) Dirty(span *Span) bool {
+	item := s.queue[span.queueKey()]
+	return span.Running() && item != nil && item.Ready
+}
+
+// enqueue folds what changes a key in a queue.
+func (s *State) enqueue(e *Event) {
+	qk := queueKeyOf(e)
+	item := s.queue[qk]
+	if item == nil {
+		item = &Item{QueueKey: qk, Since: e.At, Priority: e.Priority}
+		s.queue[qk] = item
+	}
+	item.Priority = max(item.Priority, e.Priority)
+	if e.Kind == KindRequeue {
+		if !item.Ready {
+			item.Due, item.Requeue = e.At+e.Delay, e
+		}
+		return
+	}
+	if !item.Ready {
+		item.Ready, item.Since = true, e.At
+	}
+	item.Events = append(item.Events, e)
+}

@@ -1,0 +1,185 @@
+package trace
+
+import (
+	"maps"
+	"time"
+)
+
+// State is what is known at one event of the journal. It is made by a
+// [Timeline] and must only be read, and only until the timeline's next Update.
+type State struct {
+	timeline *Timeline
+
+	seq  int64
+	at   time.Duration
+	mode Mode
+
+	objects  map[objectKey]*Object
+	queue    map[QueueKey]*Item
+	running  map[int64]*Span
+	finished []*Span
+	drops    []*Event
+	total    Counters
+	byCtl    map[ControllerKey]*Counters
+	byKey    map[QueueKey]*Counters
+}
+
+// Mode says what holds the loop up.
+type Mode struct {
+	// Paused: workers take no keys, but for those that were stepped.
+	Paused bool
+	// HoldWrites: each write waits for a release before it is sent.
+	HoldWrites bool
+	// Since is when the mode was last changed.
+	Since time.Duration
+}
+
+// rememberedDrops bounds how many drop events a state lists; all are counted.
+const rememberedDrops = 32
+
+func newState(t *Timeline) *State {
+	return &State{
+		timeline: t,
+		objects:  map[objectKey]*Object{},
+		queue:    map[QueueKey]*Item{},
+		running:  map[int64]*Span{},
+		byCtl:    map[ControllerKey]*Counters{},
+		byKey:    map[QueueKey]*Counters{},
+	}
+}
+
+// Seq returns the Seq of the newest event folded in; 0 before the first.
+func (s *State) Seq() int64 { return s.seq }
+
+// At returns the time of that event since the journal's start.
+func (s *State) At() time.Duration { return s.at }
+
+// Mode returns what holds the loop up.
+func (s *State) Mode() Mode { return s.mode }
+
+// Drops returns the newest drop events, oldest first, at most 32 of them.
+func (s *State) Drops() []*Event { return s.drops }
+
+// clone returns a state that can be folded on without touching s.
+func (s *State) clone() *State {
+	c := *s
+	c.objects = maps.Clone(s.objects)
+	c.finished = s.finished[:len(s.finished):len(s.finished)]
+	c.drops = s.drops[:len(s.drops):len(s.drops)]
+	c.total = s.total.clone()
+	c.queue = make(map[QueueKey]*Item, len(s.queue))
+	for k, item := range s.queue {
+		c.queue[k] = item.clone()
+	}
+	c.running = make(map[int64]*Span, len(s.running))
+	for k, span := range s.running {
+		c.running[k] = span.clone()
+	}
+	c.byCtl = cloneCounters(s.byCtl)
+	c.byKey = cloneCounters(s.byKey)
+	return &c
+}
+
+// apply folds one event in. It accepts any event in any order without failing;
+// what makes no sense leaves no trace.
+func (s *State) apply(e *Event) {
+	s.seq, s.at = e.Seq, e.At
+	s.count(e)
+	switch e.Kind {
+	case KindWatch:
+		s.observe(e)
+	case KindDrop:
+		s.drops = append(s.drops, e)
+		if n := len(s.drops); n > rememberedDrops {
+			s.drops = s.drops[n-rememberedDrops:]
+		}
+	case KindEnqueue, KindMerge, KindRequeue, KindReady:
+		s.enqueue(e)
+	case KindDequeue:
+		s.begin(e)
+	case KindCall:
+		s.step(e)
+		if e.IsWrite() && e.Error == "" {
+			s.observe(e)
+		}
+	case KindHold, KindLog:
+		s.step(e)
+	case KindEnd:
+		if span := s.running[e.Reconcile]; span != nil {
+			s.finish(span, e)
+		}
+	case KindControl:
+		s.control(e)
+	case KindOperator:
+		if e.Verb == VerbStop {
+			s.stopped(e.Operator)
+		}
+	}
+	if e.Seq%tombstoneAge == 0 {
+		s.bury()
+	}
+}
+
+func (s *State) control(e *Event) {
+	switch e.Verb {
+	case VerbPause:
+		s.mode.Paused = true
+	case VerbResume:
+		s.mode.Paused = false
+	case VerbHoldWrites:
+		s.mode.HoldWrites = true
+	case VerbSendWrites:
+		s.mode.HoldWrites = false
+	default:
+		return
+	}
+	s.mode.Since = e.At
+}
+
+// stopped folds the end of an operator: its queue is gone with its process.
+func (s *State) stopped(operator string) {
+	for k := range s.queue {
+		if k.Operator == operator {
+			delete(s.queue, k)
+		}
+	}
+	for _, span := range s.Running() {
+		if span.Operator == operator {
+			s.finish(span, nil)
+		}
+	}
+}
+
+// tombstoneAge is for how many events an object that is gone is remembered, at least.
+const tombstoneAge = 2048
+
+// bury forgets the objects that have been gone for a while.
+func (s *State) bury() {
+	for k, o := range s.objects {
+		if o.Deleted && o.Changed <= s.seq-tombstoneAge {
+			delete(s.objects, k)
+		}
+	}
+}
+
+// Heat returns how many reconciles of each key began within a window before
+// this point; a hot loop shows as a high number.
+func (s *State) Heat(window time.Duration) map[QueueKey]int {
+	heat := map[QueueKey]int{}
+	from := s.at - window
+	for _, span := range s.running {
+		if span.Started > from {
+			heat[span.queueKey()]++
+		}
+	}
+	for i := len(s.finished) - 1; i >= 0; i-- {
+		span := s.finished[i]
+		if span.Ended <= from {
+			break
+		}
+		if span.Started > from {
+			heat[span.queueKey()]++
+		}
+	}
+	return heat
+}

@@ -1,0 +1,246 @@
+package trace
+
+import (
+	"maps"
+	"slices"
+	"sort"
+)
+
+// checkpointEvery is the number of events between two remembered states: a
+// rewind folds at most that many, which takes well under a frame.
+const checkpointEvery = 1024
+
+// maxChildren bounds how many effects of one event are indexed.
+const maxChildren = 256
+
+// Timeline is a reader that folds a journal into states. It belongs to one
+// goroutine.
+type Timeline struct {
+	journal     *Journal
+	tip         *State
+	checkpoints []*State // by Seq
+	forgotten   int64    // of the journal, when last looked
+
+	writes   map[version]*Event // the write that made a version
+	early    map[version]*Event // watch events whose write is not known (yet)
+	children map[int64][]*Event // the events by their cause
+	answered map[int64]int64    // the reconcile that answers an enqueue, merge or ready event
+}
+
+// NewTimeline returns a timeline over a journal. It knows nothing until Update.
+func NewTimeline(j *Journal) *Timeline {
+	t := &Timeline{
+		journal: j, writes: map[version]*Event{}, early: map[version]*Event{},
+		children: map[int64][]*Event{}, answered: map[int64]int64{},
+	}
+	t.tip = newState(t)
+	return t
+}
+
+// Journal returns the journal it reads.
+func (t *Timeline) Journal() *Journal { return t.journal }
+
+// Update folds the events appended since the last Update and returns them.
+func (t *Timeline) Update() []*Event {
+	events := t.journal.Since(t.tip.seq)
+	for _, e := range events {
+		t.add(e)
+	}
+	t.prune()
+	return events
+}
+
+func (t *Timeline) add(e *Event) {
+	t.index(e)
+	t.tip.apply(e)
+	if e.Kind == KindDequeue {
+		for _, w := range t.tip.running[e.Reconcile].Woken {
+			t.answered[w.Seq] = e.Reconcile
+		}
+	}
+	last := int64(0)
+	if n := len(t.checkpoints); n > 0 {
+		last = t.checkpoints[n-1].seq
+	}
+	if e.Seq-last >= checkpointEvery {
+		t.checkpoints = append(t.checkpoints, t.tip.clone())
+	}
+}
+
+func (t *Timeline) index(e *Event) {
+	for _, v := range writeVersions(e) {
+		t.writes[v] = e
+		if w := t.early[v]; w != nil {
+			t.child(e.Seq, w)
+			delete(t.early, v)
+		}
+	}
+	switch {
+	case e.Cause > 0:
+		t.child(e.Cause, e)
+	case e.Kind == KindWatch && !e.Initial && e.Object.UID != "":
+		t.early[echoOf(e)] = e
+	}
+}
+
+func (t *Timeline) child(cause int64, e *Event) {
+	if len(t.children[cause]) < maxChildren {
+		t.children[cause] = append(t.children[cause], e)
+	}
+}
+
+// prune lets go of what the journal has forgotten. The newest state still
+// knows the objects and counters of forgotten events; their reconciles go.
+func (t *Timeline) prune() {
+	stats := t.journal.Stats()
+	if stats.Forgotten == t.forgotten {
+		return
+	}
+	t.forgotten = stats.Forgotten
+	for v, e := range t.writes {
+		if e.Seq < stats.First {
+			delete(t.writes, v)
+		}
+	}
+	for v, e := range t.early {
+		if e.Seq < stats.First {
+			delete(t.early, v)
+		}
+	}
+	maps.DeleteFunc(t.children, func(seq int64, _ []*Event) bool { return seq < stats.First })
+	maps.DeleteFunc(t.answered, func(seq, _ int64) bool { return seq < stats.First })
+	// One checkpoint before the first event kept is needed to fold from.
+	i := sort.Search(len(t.checkpoints), func(i int) bool { return t.checkpoints[i].seq >= stats.First })
+	if i > 1 {
+		t.checkpoints = append([]*State(nil), t.checkpoints[i-1:]...)
+	}
+	for _, s := range append(t.checkpoints[:len(t.checkpoints):len(t.checkpoints)], t.tip) {
+		k := sort.Search(len(s.finished), func(k int) bool { return s.finished[k].Last >= stats.First })
+		s.finished = s.finished[k:]
+	}
+}
+
+// Tip returns the state at the newest event folded. It is valid until the next Update.
+func (t *Timeline) Tip() *State { return t.tip }
+
+// At returns the state right after the event with a Seq. Before the first
+// event that can still be reconstructed, it returns the state there.
+func (t *Timeline) At(seq int64) *State {
+	if seq >= t.tip.seq {
+		return t.tip
+	}
+	s := newState(t)
+	if i := sort.Search(len(t.checkpoints), func(i int) bool { return t.checkpoints[i].seq > seq }); i > 0 {
+		s = t.checkpoints[i-1].clone()
+	}
+	for _, e := range t.journal.Since(s.seq) {
+		if e.Seq > seq {
+			break
+		}
+		s.apply(e)
+	}
+	return s
+}
+
+// Event returns an event by its Seq, or nil if it is forgotten.
+func (t *Timeline) Event(seq int64) *Event { return t.journal.Get(seq) }
+
+// Effects returns the events that an event brought about directly and that had
+// happened at a state, oldest first: of a write the watch events, of a watch
+// event the enqueued keys, of a dequeue its reconcile, of a reconcile its calls.
+func (s *State) Effects(e *Event) []*Event {
+	var out []*Event
+	for _, c := range s.timeline.children[e.Seq] {
+		if c.Seq <= s.seq {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Answer returns the reconcile that answers an enqueue, merge or ready event,
+// or nil if none had begun at this state.
+func (s *State) Answer(e *Event) *Span {
+	id, ok := s.timeline.answered[e.Seq]
+	if !ok {
+		return nil
+	}
+	return s.Span(id)
+}
+
+// Woke returns the reconciles that a write had woken at this state, in order,
+// each once. Followed are the watch events that echo it and the keys made of them.
+func (s *State) Woke(write *Event) []*Span {
+	var out []*Span
+	for _, watch := range s.Effects(write) {
+		if watch.Kind != KindWatch {
+			continue
+		}
+		for _, e := range s.Effects(watch) {
+			if span := s.Answer(e); span != nil && !slices.Contains(out, span) {
+				out = append(out, span)
+			}
+		}
+	}
+	return out
+}
+
+// Cause returns the event that brought an event about, or nil if there is none,
+// it is not known at this state, or it is forgotten.
+func (s *State) Cause(e *Event) *Event {
+	if e.Cause > 0 {
+		return s.timeline.Event(e.Cause)
+	}
+	// A watch event may overtake the answer to the write that it echoes; then
+	// only the reader can join the two.
+	if e.Kind == KindWatch && !e.Initial && e.Object.UID != "" {
+		if w := s.timeline.writes[echoOf(e)]; w != nil && w.Seq <= s.seq {
+			return w
+		}
+	}
+	return nil
+}
+
+// Wake explains one event that a reconcile answers.
+type Wake struct {
+	// Event is the enqueue, merge or ready event.
+	Event *Event
+	// Watch is the watch event behind it, or nil.
+	Watch *Event
+	// Write is the API call that the watch event echoes, or nil if nobody whom the journal watches made it.
+	Write *Event
+	// Requeue is the event that set the timer, for a ready event.
+	Requeue *Event
+	// Own is true if the write was made by the operator of the reconcile itself.
+	Own bool
+}
+
+// Wakes explains what woke a reconcile: first what brought it about, then what merged into it.
+func (s *State) Wakes(span *Span) []Wake {
+	out := make([]Wake, 0, len(span.Woken))
+	for _, e := range span.Woken {
+		out = append(out, s.Wake(e))
+	}
+	return out
+}
+
+// Wake explains an enqueue, merge or ready event.
+func (s *State) Wake(e *Event) Wake {
+	w := Wake{Event: e}
+	cause := s.Cause(e)
+	switch {
+	case cause == nil:
+	case cause.Kind == KindRequeue:
+		w.Requeue = cause
+	case cause.Kind == KindWatch:
+		w.Watch = cause
+		w.Write = s.Cause(cause)
+		w.Own = w.Write != nil && w.Write.Operator != "" && w.Write.Operator == e.Operator
+	}
+	return w
+}
+
+// Own reports whether a reconcile was brought about by its operator's own write.
+func (s *State) Own(span *Span) bool {
+	return len(span.Woken) > 0 && s.Wake(span.Woken[0]).Own
+}
