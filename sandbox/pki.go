@@ -40,10 +40,12 @@ const (
 	frontProxyCA = "front-proxy-ca"
 )
 
-// serviceIP is the first address of [serviceRange]: the API server's own Service.
+// The addresses that the cluster knows. serviceIP is the first of serviceRange: the API server's own Service, whose
+// endpoint is advertisedIP.
 const (
 	serviceRange = "10.96.0.0/16"
 	serviceIP    = "10.96.0.1"
+	advertisedIP = "10.244.0.1"
 )
 
 // subject is what a certificate says.
@@ -58,7 +60,7 @@ type subject struct {
 // The actors of the control plane. Each has credentials of its own.
 var subjects = []subject{
 	{file: "apiserver", ca: clusterCA, name: "kube-apiserver", hosts: []string{
-		"localhost", "127.0.0.1", serviceIP,
+		"localhost", "127.0.0.1", serviceIP, advertisedIP,
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 	}},
 	{file: "etcd", ca: etcdCA, name: "etcd", hosts: []string{"localhost", "127.0.0.1"}},

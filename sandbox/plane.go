@@ -158,6 +158,9 @@ func (p *plane) apiServerOptions(out *output) *envtest.APIServer {
 		Set("etcd-keyfile", p.pki.path("apiserver-etcd-client.key")).
 		Set("authorization-mode", "Node", "RBAC").
 		Set("service-cluster-ip-range", serviceRange).
+		// Without it the server looks for a network interface, and does not start on a machine that is offline.
+		// Nothing dials it; loopback is refused as an endpoint of the kubernetes Service.
+		Set("advertise-address", advertisedIP).
 		Set("service-account-issuer", "https://kubernetes.default.svc.cluster.local").
 		Set("kubelet-client-certificate", p.pki.path("apiserver-kubelet-client.crt")).
 		Set("kubelet-client-key", p.pki.path("apiserver-kubelet-client.key")).

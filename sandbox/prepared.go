@@ -1,19 +1,20 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -198,26 +199,42 @@ var unrepeatable = []string{
 	"/registry/configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking",
 }
 
-// forget removes what must not be carried into another sandbox.
+// forget removes what must not be carried into another sandbox, through etcd's JSON gateway.
 func (p *plane) forget(ctx context.Context) error {
-	config, err := p.etcdTLS()
+	client, err := p.etcdClient()
 	if err != nil {
 		return err
 	}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints:   []string{fmt.Sprintf("https://127.0.0.1:%d", p.ports.Etcd)},
-		TLS:         config,
-		Logger:      zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithNoProxy()},
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
+	defer client.CloseIdleConnections()
 	for _, prefix := range unrepeatable {
-		if _, err := client.Delete(ctx, prefix, clientv3.WithPrefix()); err != nil {
+		if err := p.deletePrefix(ctx, client, prefix); err != nil {
 			return fmt.Errorf("delete %s from etcd: %w", prefix, err)
 		}
+	}
+	return nil
+}
+
+func (p *plane) deletePrefix(ctx context.Context, client *http.Client, prefix string) error {
+	key := []byte(prefix)
+	end := bytes.Clone(key)
+	end[len(end)-1]++ // the first key after all that begin with prefix: none of them ends in 0xff
+	body, err := json.Marshal(map[string][]byte{"key": key, "range_end": end})
+	if err != nil {
+		return err
+	}
+	url := fmt.Sprintf("https://127.0.0.1:%d/v3/kv/deleterange", p.ports.Etcd)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
+		return fmt.Errorf("%s: %s", resp.Status, said)
 	}
 	return nil
 }

@@ -11,12 +11,14 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -26,6 +28,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
+
+// shutdownPatience is how long reconciles under way may take when the operator is stopped.
+const shutdownPatience = time.Second
 
 // FieldOwner is the field manager of what the lab itself applies.
 const FieldOwner = "operator-lab"
@@ -74,6 +79,8 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	manager, err := ctrl.NewManager(tap.RESTConfig(config), tap.ManagerOptions(ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
+		// A reconcile that sleeps does not notice that it is to end; nobody waits for it for long.
+		GracefulShutdownTimeout: ptr.To(shutdownPatience),
 	}))
 	if err != nil {
 		return nil, err

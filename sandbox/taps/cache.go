@@ -22,6 +22,9 @@ type tappedCache struct {
 	cache.Cache
 	taps   *Taps
 	scheme *runtime.Scheme
+
+	mu    sync.Mutex
+	feeds map[feedKey]*feed // of this life: the next one lists everything anew
 }
 
 // Start runs the cache; its life is the operator's.
@@ -57,7 +60,7 @@ func (c *tappedCache) GetInformer(ctx context.Context, obj client.Object, opts .
 	if err != nil {
 		return nil, err
 	}
-	return &tappedInformer{Informer: i, feed: c.taps.feed(gvk)}, nil
+	return &tappedInformer{Informer: i, feed: c.feed(gvk)}, nil
 }
 
 // GetInformerForKind returns the observed informer of a kind.
@@ -66,7 +69,7 @@ func (c *tappedCache) GetInformerForKind(ctx context.Context, gvk schema.GroupVe
 	if err != nil {
 		return nil, err
 	}
-	return &tappedInformer{Informer: i, feed: c.taps.feed(gvk)}, nil
+	return &tappedInformer{Informer: i, feed: c.feed(gvk)}, nil
 }
 
 // tappedInformer is an informer whose handlers are observed.
@@ -110,13 +113,13 @@ type feed struct {
 // delivery names one watch event.
 type delivery struct{ uid, rv, verb string }
 
-func (t *Taps) feed(kind feedKey) *feed {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.feeds[kind]
+func (c *tappedCache) feed(kind feedKey) *feed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.feeds[kind]
 	if f == nil {
-		f = &feed{taps: t, kind: kind, recent: map[delivery]int64{}}
-		t.feeds[kind] = f
+		f = &feed{taps: c.taps, kind: kind, recent: map[delivery]int64{}}
+		c.feeds[kind] = f
 	}
 	return f
 }

@@ -165,10 +165,17 @@ func (t *Taps) describeWrite(e *trace.Event, op operation, before version) {
 		e.Object.Name = after.ref.Name // the server may have generated it
 	}
 	e.Object.UID, e.ResourceVersion, e.Generation, e.After = after.ref.UID, after.rv, after.generation, after.raw
-	e.NoOp = op.verb != trace.VerbCreate && before.rv != "" && before.rv == after.rv
+	e.NoOp = op.verb != trace.VerbCreate && unchanged(before, after)
 	if !op.dryRun && after.ref.Kind != "" {
 		t.learn(op.kind, after, false)
 	}
+}
+
+// unchanged reports whether a write left an object as it was. A write that
+// takes the last finalizer away also answers with the old resourceVersion, but
+// ends the object.
+func unchanged(before, after version) bool {
+	return before.rv != "" && before.rv == after.rv && !after.deleting
 }
 
 // noWatch makes a client.WithWatch of a client that cannot watch.

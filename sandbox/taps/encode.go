@@ -25,6 +25,7 @@ type version struct {
 	ref        trace.Ref
 	rv         string
 	generation int64
+	deleting   bool // deletionTimestamp is set
 	raw        json.RawMessage
 }
 
@@ -32,7 +33,10 @@ type version struct {
 // which typed objects usually lack, without its managed fields, which are most
 // of it and tell a reader little, and without a Secret's secrets.
 func encode(obj client.Object, kind schema.GroupVersionKind) version {
-	v := version{ref: reference(obj, kind), rv: obj.GetResourceVersion(), generation: obj.GetGeneration()}
+	v := version{
+		ref: reference(obj, kind), rv: obj.GetResourceVersion(), generation: obj.GetGeneration(),
+		deleting: obj.GetDeletionTimestamp() != nil,
+	}
 	raw, err := json.Marshal(withoutManagedFields(obj, kind))
 	if err != nil {
 		return v
@@ -193,7 +197,7 @@ func decode(raw []byte) version {
 			APIVersion: h.APIVersion, Kind: h.Kind,
 			Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, UID: h.Metadata.UID,
 		},
-		rv: h.Metadata.ResourceVersion, generation: h.Metadata.Generation,
+		rv: h.Metadata.ResourceVersion, generation: h.Metadata.Generation, deleting: h.Metadata.DeletionTimestamp != nil,
 		raw: redact(bareJSON(raw), schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)),
 	}
 }

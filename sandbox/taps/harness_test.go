@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -181,7 +182,7 @@ func (l *lab) start(t *taps.Taps, o ctrl.Options, add setup) *operator {
 	l.Helper()
 	o.Scheme = scheme()
 	o.Metrics = metricsserver.Options{BindAddress: "0"}
-	o.Cache.DefaultNamespaces = map[string]cacheConfig{l.namespace: {}}
+	o.Cache.DefaultNamespaces = map[string]cache.Config{l.namespace: {}}
 	mgr, err := ctrl.NewManager(t.RESTConfig(config(l)), t.ManagerOptions(o))
 	l.must(err)
 	l.must(add(mgr, t.ControllerOptions(controller.Options{})))
@@ -209,13 +210,25 @@ func (l *lab) start(t *taps.Taps, o ctrl.Options, add setup) *operator {
 	return op
 }
 
-func (l *lab) newTaps(name string) *taps.Taps { return taps.New(l.journal, taps.Options{Operator: name}) }
+// startKeeper runs a keeper and waits until its watches are surely up: what is
+// created from then on is a change and not part of the first list.
+func (l *lab) startKeeper(t *taps.Taps, k *keeper) *operator {
+	l.Helper()
+	op := l.start(t, ctrl.Options{}, k.setup)
+	l.must(l.you.Create(l.Context(), l.configMap("warm-up", nil)))
+	l.await("the warm-up", ended("warm-up", 2))
+	return op
+}
+
+func (l *lab) newTaps(name string) *taps.Taps {
+	return taps.New(l.journal, taps.Options{Operator: name})
+}
 
 // keeper is the operator under test: it keeps a Secret for each ConfigMap and
 // notes on the ConfigMap how many times it did.
 type keeper struct {
 	client.Client
-	// then is what it does at the end, if anything.
+	// then is what it does once the Secret is there, if anything.
 	then func(context.Context, *corev1.ConfigMap) (reconcile.Result, error)
 }
 
@@ -245,11 +258,9 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		if err := ctrl.SetControllerReference(&cm, secret, k.Scheme()); err != nil {
 			return ctrl.Result{}, err
 		}
-		if err := k.Create(ctx, secret); err != nil {
-			return ctrl.Result{}, err
-		}
+		return ctrl.Result{}, k.Create(ctx, secret)
 	}
-	if k.then != nil {
+	if k.then != nil && req.Name != "warm-up" {
 		return k.then(ctx, &cm)
 	}
 	return ctrl.Result{}, nil

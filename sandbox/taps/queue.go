@@ -170,7 +170,7 @@ func (q *queue) insert(key request, a admission) {
 	case it.readyAt.IsZero():
 		it.merged++
 		q.append(key, trace.Event{
-			Kind: trace.KindMerge, Cause: a.cause, Reconcile: a.span, Delay: a.after, Reason: a.reason,
+			Kind: trace.KindMerge, Cause: a.cause, Reconcile: a.span, Delay: a.after, Try: a.try, Reason: a.reason,
 			Priority: a.priority, Running: q.locked[key] != nil,
 		})
 		if raised && it.index >= 0 {

@@ -47,7 +47,6 @@ type Taps struct {
 	mu     sync.Mutex
 	visits map[types.UID]*visit // the reconciles that run, by controller-runtime's id
 	queues map[*queue]struct{}
-	feeds  map[feedKey]*feed
 	known  map[feedKey]map[types.NamespacedName]version
 }
 
@@ -63,7 +62,6 @@ func New(j *trace.Journal, opts Options) *Taps {
 		journal: j, opts: opts,
 		visits: map[types.UID]*visit{},
 		queues: map[*queue]struct{}{},
-		feeds:  map[feedKey]*feed{},
 		known:  map[feedKey]map[types.NamespacedName]version{},
 	}
 	t.gate = newGate(t)
@@ -140,7 +138,7 @@ func (t *Taps) newCache(inner cache.NewCacheFunc) cache.NewCacheFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &tappedCache{Cache: c, taps: t, scheme: o.Scheme}, nil
+		return &tappedCache{Cache: c, taps: t, scheme: o.Scheme, feeds: map[feedKey]*feed{}}, nil
 	}
 }
 

@@ -107,8 +107,7 @@ func (t *Taps) describeAnswer(e *trace.Event, p path, before version, resp *http
 	e.Status = resp.StatusCode
 	write := trace.IsWriteVerb(e.Verb)
 	if resp.StatusCode >= http.StatusBadRequest {
-		var s metav1.Status
-		_ = json.Unmarshal(peekBody(resp), &s) // another shape leaves the status text
+		s := decodeStatus(peekBody(resp))
 		e.Reason, e.Error = string(s.Reason), orElse(s.Message, resp.Status)
 		return
 	}
@@ -123,7 +122,7 @@ func (t *Taps) describeAnswer(e *trace.Event, p path, before version, resp *http
 	after := decodeBody(peekBody(resp))
 	e.Object = p.named(after.ref)
 	e.ResourceVersion, e.Generation, e.After = after.rv, after.generation, after.raw
-	e.NoOp = e.Verb != trace.VerbCreate && before.rv != "" && before.rv == after.rv
+	e.NoOp = e.Verb != trace.VerbCreate && unchanged(before, after)
 	if p.subresource == "" && after.ref.Name != "" && e.Via != trace.ViaDryRun {
 		t.learn(kindOf(after.ref), after, false)
 	}
@@ -172,7 +171,6 @@ func recordedEvent(body []byte) trace.Event {
 	e.Object = trace.Ref{
 		APIVersion: about.APIVersion, Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, UID: string(about.UID),
 	}
-	e.Key = e.Object.Key()
 	return e
 }
 
@@ -197,23 +195,29 @@ func decodeBody(body []byte) version {
 // deletedVersion returns the uid of what a delete ended, and its
 // resourceVersion if finalizers keep it for now.
 func deletedVersion(body []byte) (uid, rv string) {
-	var s metav1.Status
-	switch {
-	case len(body) == 0:
-		return "", ""
-	case body[0] == '{':
-		_ = json.Unmarshal(body, &s) // an object has no details; it is read below
-	default:
-		obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
-		if p, ok := obj.(*metav1.Status); err == nil && ok {
-			s = *p
-		}
-	}
-	if s.Details != nil {
+	if s := decodeStatus(body); s.Details != nil {
 		return string(s.Details.UID), ""
 	}
 	v := decodeBody(body)
 	return v.ref.UID, v.rv
+}
+
+// decodeStatus reads a Status, JSON or protobuf; what is none leaves it empty.
+func decodeStatus(body []byte) (s metav1.Status) {
+	if len(body) == 0 {
+		return s
+	}
+	if body[0] == '{' {
+		if json.Unmarshal(body, &s) != nil || s.Kind != "Status" {
+			return metav1.Status{}
+		}
+		return s
+	}
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if p, ok := obj.(*metav1.Status); err == nil && ok {
+		return *p
+	}
+	return s
 }
 
 // maxBody bounds how much of a body is looked at; etcd takes no larger object.

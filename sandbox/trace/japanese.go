@@ -14,7 +14,7 @@ func (c cause) japanese() string {
 	case causeOwn:
 		return fmt.Sprintf("%s自分が%sした %s の%sを検知した", inJapanese(c.reconcile), japaneseVerb(c.write), japaneseRef(c.object, c.sub), japaneseChange(c.verb))
 	case causeOther:
-		return fmt.Sprintf("%s%s が%sした %s の%sを検知した", inJapanese(c.reconcile), japaneseActor(c.by), japaneseVerb(c.write), japaneseRef(c.object, c.sub), japaneseChange(c.verb))
+		return fmt.Sprintf("%s%sした %s の%sを検知した", japaneseSubject(c.reconcile, c.by, "が"), japaneseVerb(c.write), japaneseRef(c.object, c.sub), japaneseChange(c.verb))
 	case causeChange:
 		return fmt.Sprintf("%s の%sを検知した", c.object, japaneseChange(c.verb))
 	case causeTimer:
@@ -151,24 +151,24 @@ func (n news) japaneseWatch() string {
 
 func (n news) japaneseCall() string {
 	if n.Via == ViaRecorder {
-		return fmt.Sprintf("%s が %s についてイベントを記録した: %s: %s", japaneseActor(n.Actor), n.Object, n.Reason, cut(n.Message, 120))
+		return fmt.Sprintf("%s %s についてイベントを記録した: %s: %s", japaneseSubject(0, n.Actor, "が"), n.Object, n.Reason, cut(n.Message, 120))
 	}
-	who := inJapanese(n.Reconcile) + japaneseActor(n.Actor)
+	who := japaneseSubject(n.Reconcile, n.Actor, "が")
 	switch {
 	case n.Failed():
-		return fmt.Sprintf("%s の %s %s は失敗した: %s", who, n.Object, japaneseVerb(n.Verb), cut(n.Error, 160))
+		return fmt.Sprintf("%s %sしようとしたが、失敗した: %s", who, japaneseWrite(n.Event), cut(n.Error, 160))
 	case !n.IsWrite() && n.Verb == VerbList:
-		return fmt.Sprintf("%s が%s %s を一覧し、%d 件を得た。", who, japaneseSource(n.Source), n.Object.Kind, n.Count)
+		return fmt.Sprintf("%s%s %s の一覧を取得し、%d 件を得た。", who, japaneseSource(n.Source), n.Object.Kind, n.Count)
 	case n.Reason == "NotFound":
-		return fmt.Sprintf("%s が%s %s を探したが、なかった。", who, japaneseSource(n.Source), n.Object)
+		return fmt.Sprintf("%s%s %s を探したが、なかった。", who, japaneseSource(n.Source), n.Object)
 	case !n.IsWrite():
-		return fmt.Sprintf("%s が%s %s を読んだ (rv %s)。", who, japaneseSource(n.Source), n.Object, n.ResourceVersion)
+		return fmt.Sprintf("%s%s %s を読んだ (rv %s)。", who, japaneseSource(n.Source), n.Object, n.ResourceVersion)
 	case n.NoOp:
-		return fmt.Sprintf("%s が %sしたが、内容は変わらなかった。ウォッチのイベントは起きない。", who, japaneseWrite(n.Event))
+		return fmt.Sprintf("%s %sしたが、内容は変わらなかった。ウォッチのイベントは起きない。", who, japaneseWrite(n.Event))
 	case len(n.woke) > 0:
-		return fmt.Sprintf("%s が %sし、それが %s を起こした。", who, japaneseWrite(n.Event), numbers(n.woke, "、", "、"))
+		return fmt.Sprintf("%s %sし、それが %s を起こした。", who, japaneseWrite(n.Event), numbers(n.woke, "、", "、"))
 	}
-	return fmt.Sprintf("%s が %sした。", who, japaneseWrite(n.Event))
+	return fmt.Sprintf("%s %sした。", who, japaneseWrite(n.Event))
 }
 
 func (n news) japaneseNext() string {
@@ -198,7 +198,7 @@ func (t thing) japanese() string {
 	case t.created.actor == "":
 		s += "この記録の対象外のだれかが作成した"
 	default:
-		s += "、" + inJapanese(t.created.reconcile) + japaneseActor(t.created.actor) + " が作成した"
+		s = t.Ref.String() + " は、" + japaneseSubject(t.created.reconcile, t.created.actor, "が") + "作成した"
 	}
 	if t.owner != "" {
 		s += fmt.Sprintf("もので、所有者は %s", t.owner)
@@ -206,13 +206,13 @@ func (t thing) japanese() string {
 	s += "。"
 	switch {
 	case t.Deleted && t.changed.actor != "":
-		s += inJapanese(t.changed.reconcile) + japaneseActor(t.changed.actor) + " が削除し、もうない。"
+		s += japaneseSubject(t.changed.reconcile, t.changed.actor, "が") + "削除し、もうない。"
 	case t.Deleted:
 		s += "もうない。"
 	case t.Meta().Deleting:
 		s += "削除中で、ファイナライザーが外れるのを待っている: " + strings.Join(t.Meta().Finalizers, ", ") + "。"
 	case t.changed.actor != "":
-		s += "最後に変更したのは" + inJapanese(t.changed.reconcile) + japaneseActor(t.changed.actor) + "。"
+		s += "最後の変更は " + japaneseSubject(t.changed.reconcile, t.changed.actor, "による") + "。"
 	}
 	if t.Lagging() && !t.Deleted {
 		s += fmt.Sprintf("ステータスは世代 %d のもので、spec は世代 %d。", t.Meta().ObservedGeneration, t.Generation)
@@ -274,11 +274,15 @@ func inJapanese(id int64) string {
 	return fmt.Sprintf("#%d で", id)
 }
 
-func japaneseActor(actor string) string {
+// japaneseSubject names who did something, in which reconcile, with a particle.
+func japaneseSubject(id int64, actor, particle string) string {
 	if actor == "you" {
-		return "あなた"
+		return inJapanese(id) + "あなた" + particle
 	}
-	return actor
+	if id != 0 {
+		return inJapanese(id) + " " + actor + " " + particle
+	}
+	return actor + " " + particle
 }
 
 func japaneseSource(s Source) string {

@@ -1,0 +1,23 @@
+// Package tui is the terminal UI: it shows a reconcile loop, live or recorded.
+//
+// The law of the UI:
+//
+//   - Every fact on the screen is computed from the journal (sandbox/trace) and
+//     from nothing else. A frame is a pure function of the journal at the
+//     cursor, the selection, the size and the theme.
+//   - A frame is exactly h lines of exactly w cells, whatever w and h are.
+//   - No meaning by colour alone: each state has a word or a mark too.
+//   - A key that does nothing says why.
+//   - Nothing here can slow the loop that is watched: the journal is polled on a
+//     tick, and nothing in Update waits for the cluster.
+//   - Rewinding moves a cursor; it undoes nothing, and the screen says so.
+//   - However it ends, the terminal is left as it was found.
+//
+// There is one Bubble Tea model, [Model]. It embeds the scene, which is all that
+// a frame depends on; each pane is a file of methods on the scene that return
+// rows. Keys are in keys.go, and what they do in act.go, navigate.go, menu.go
+// and edit.go.
+//
+// Callers use [Run]; it is the only importer of Bubble Tea, and knows no
+// Kubernetes.
+package tui

@@ -1,0 +1,218 @@
+package tui
+
+// Pane names a pane.
+type Pane int
+
+// The panes, by the digit that focuses them.
+const (
+	NoPane Pane = iota
+	ObjectsPane
+	QueuePane
+	LoopPane
+	DetailPane
+	LessonPane
+	CausePane
+
+	panes = int(CausePane) + 1
+)
+
+// Zoom says how much of the screen the focused pane gets.
+type Zoom int
+
+// The zooms, in the order the key goes through them.
+const (
+	ZoomNormal Zoom = iota
+	ZoomHalf
+	ZoomFull
+)
+
+// Rect is a rectangle of cells.
+type Rect struct{ X, Y, W, H int }
+
+// Empty reports whether nothing fits into it.
+func (r Rect) Empty() bool { return r.W <= 0 || r.H <= 0 }
+
+// Layout says where everything is. What has an empty rectangle is not shown.
+type Layout struct {
+	TooSmall  bool
+	Header    Rect
+	Strip     Rect
+	Pane      [panes]Rect
+	Scrubber  Rect
+	Legend    Rect // below the scrubber, on large screens
+	Rule      Rect
+	Narration Rect
+	Rule2     Rect
+	Footer    Rect
+}
+
+// The smallest screen on which everything essential is legible.
+const minWidth, minHeight = 60, 16
+
+// layoutArgs are all that a layout depends on.
+type layoutArgs struct {
+	w, h   int
+	zoom   Zoom
+	focus  Pane
+	top    Pane // in a stack: which of Objects, Queue, Loop, Lesson and Cause is on top
+	lesson bool // there is a lesson
+}
+
+// layout places everything:
+//
+//	wide (160x40 on)        medium (100x30 on)    stack       tall (45 lines on)
+//	+-----+-------+-----+   +-----+-----------+   +-------+   +-------+
+//	|  1  |   3   |  4  |   |  1  |     3     |   | 3,1,2 |   |   1   |
+//	|     |       |     |   |     |           |   | 5 or 6|   +-------+
+//	|     +-------+     |   +-----+-----------+   +-------+   |   2   |
+//	+-----+   6   +-----+   |  2  |     4     |   |   4   |   +-------+
+//	|  2  |       |  5  |   |     |           |   |       |   |   3   |
+//	+-----+-------+-----+   +-----+-----------+   +-------+   +-------+
+//	                                                          |   4   |
+//	                                                          +-------+
+func layout(a layoutArgs) Layout {
+	if a.w < minWidth || a.h < minHeight {
+		return Layout{TooSmall: true}
+	}
+	l, area := chrome(a)
+	switch {
+	case a.zoom == ZoomFull:
+		l.Pane[a.focus] = area
+	case a.zoom == ZoomHalf:
+		half(&l, a, area)
+	case a.w >= 160 && a.h >= 40:
+		wide(&l, a, area)
+	case a.w >= 100 && a.h >= 30:
+		medium(&l, a, area)
+	case a.h >= 45:
+		tall(&l, a, area)
+	default:
+		stack(&l, a, area)
+	}
+	return l
+}
+
+// chrome places what is around the panes, and returns the area that is left for them.
+func chrome(a layoutArgs) (Layout, Rect) {
+	var l Layout
+	line := func(y, h int) Rect { return Rect{0, y, a.w, h} }
+	strip, narration, rules := 1, 2, 1
+	if a.w >= 100 && a.h >= 30 {
+		strip, rules = 2, 2
+	}
+	if a.h < 20 {
+		narration, rules = 1, 0
+	}
+	l.Header = line(0, 1)
+	l.Strip = line(1, strip)
+	y := a.h - 1
+	l.Footer = line(y, 1)
+	if rules > 0 {
+		y--
+		l.Rule2 = line(y, 1)
+	}
+	y -= narration
+	l.Narration = line(y, narration)
+	if rules > 1 {
+		y--
+		l.Rule = line(y, 1)
+	}
+	if a.w >= 160 && a.h >= 40 {
+		y--
+		l.Legend = line(y, 1)
+	}
+	y--
+	l.Scrubber = line(y, 1)
+	return l, Rect{0, 1 + strip, a.w, y - 1 - strip}
+}
+
+func wide(l *Layout, a layoutArgs, r Rect) {
+	left, right := a.w*23/100, a.w*33/100
+	mid := a.w - left - right
+	columns := func(x, w, share int, up, down Pane) {
+		top := r.H * share / 100
+		l.Pane[up] = Rect{x, r.Y, w, top}
+		l.Pane[down] = Rect{x, r.Y + top, w, r.H - top}
+	}
+	columns(0, left, 58, ObjectsPane, QueuePane)
+	columns(left, mid, 58, LoopPane, CausePane)
+	if a.lesson {
+		columns(left+mid, right, 64, DetailPane, LessonPane)
+	} else {
+		l.Pane[DetailPane] = Rect{left + mid, r.Y, right, r.H}
+	}
+}
+
+func medium(l *Layout, a layoutArgs, r Rect) {
+	left := max(36, a.w/3)
+	leftTop, rightTop := r.H*55/100, r.H*52/100
+	l.Pane[ObjectsPane] = Rect{0, r.Y, left, leftTop}
+	l.Pane[QueuePane] = Rect{0, r.Y + leftTop, left, r.H - leftTop}
+	l.Pane[upper(a, LoopPane, LessonPane, CausePane)] = Rect{left, r.Y, a.w - left, rightTop}
+	l.Pane[DetailPane] = Rect{left, r.Y + rightTop, a.w - left, r.H - rightTop}
+}
+
+// upper returns which of several panes that share a place is shown there: the
+// first, unless another has been asked for.
+func upper(a layoutArgs, first Pane, others ...Pane) Pane {
+	for _, p := range others {
+		if a.top == p {
+			return p
+		}
+	}
+	return first
+}
+
+func stack(l *Layout, a layoutArgs, r Rect) {
+	top := upper(a, LoopPane, ObjectsPane, QueuePane, LessonPane, CausePane)
+	share := 58
+	if a.focus == DetailPane {
+		share = 45
+	}
+	h := r.H * share / 100
+	l.Pane[top] = Rect{0, r.Y, a.w, h}
+	l.Pane[DetailPane] = Rect{0, r.Y + h, a.w, r.H - h}
+}
+
+func tall(l *Layout, a layoutArgs, r Rect) {
+	order := []Pane{ObjectsPane, QueuePane, upper(a, LoopPane, LessonPane, CausePane), DetailPane}
+	weight := map[Pane]int{ObjectsPane: 3, QueuePane: 2, DetailPane: 3}
+	total := 0
+	share := func(p Pane) int {
+		w := weight[p]
+		if w == 0 {
+			w = 4
+		}
+		if p == a.focus {
+			w += 2
+		}
+		return w
+	}
+	for _, p := range order {
+		total += share(p)
+	}
+	y, sum := r.Y, 0
+	for _, p := range order {
+		sum += share(p)
+		end := r.Y + r.H*sum/total
+		l.Pane[p] = Rect{0, y, a.w, end - y}
+		y = end
+	}
+}
+
+// half gives the focused pane one half of the area, and what goes with it the other.
+func half(l *Layout, a layoutArgs, r Rect) {
+	other := DetailPane
+	if a.focus == DetailPane {
+		other = upper(a, LoopPane, ObjectsPane, QueuePane, LessonPane, CausePane)
+	}
+	if a.w >= 100 {
+		w := a.w / 2
+		l.Pane[a.focus] = Rect{0, r.Y, w, r.H}
+		l.Pane[other] = Rect{w, r.Y, a.w - w, r.H}
+		return
+	}
+	h := r.H * 72 / 100
+	l.Pane[a.focus] = Rect{0, r.Y, a.w, h}
+	l.Pane[other] = Rect{0, r.Y + h, a.w, r.H - h}
+}

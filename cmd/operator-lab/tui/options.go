@@ -1,0 +1,152 @@
+package tui
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// Loop holds and steps the loop that is watched; *taps.Taps is one. Its methods
+// return at once. That they had an effect is read from the journal.
+type Loop interface {
+	// Pause holds workers before they take a key.
+	Pause()
+	// Resume lets them go on, and sends held writes.
+	Resume()
+	// Step lets one worker take one key; it pauses a loop that runs.
+	Step()
+	// StepCall goes on to the next write and holds it before it is sent.
+	StepCall()
+}
+
+// Cluster acts on objects as the person at the keyboard. Errors are shown as they are.
+type Cluster interface {
+	// Get returns an object as YAML that is fit to be edited.
+	Get(ctx context.Context, object trace.Ref) ([]byte, error)
+	// Update writes what the editor left. It must refuse it if the object has
+	// been changed since Get.
+	Update(ctx context.Context, yaml []byte) error
+	// Patch merges a JSON merge patch into an object.
+	Patch(ctx context.Context, object trace.Ref, merge []byte) error
+	// Delete deletes an object.
+	Delete(ctx context.Context, object trace.Ref) error
+}
+
+// Controls are the live things behind the screen. Each may be nil; its keys then say why they do nothing.
+type Controls struct {
+	Loop    Loop
+	Cluster Cluster
+	// Facts is a short text for the header, such as "k8s 1.36". Default: empty.
+	Facts string
+}
+
+// Step is one step of the boot.
+type Step struct {
+	// Name identifies the step: one told again with the same name replaces the first.
+	Name string
+	// Done is true when it is over; until then it is shown as under way.
+	Done bool
+	// Took is how long it took. Default: it is not shown.
+	Took time.Duration
+	// Detail is more to say, such as an address. Default: empty.
+	Detail string
+}
+
+// Narrator tells what happens in the caller's words: a lesson, or a scenario's steps.
+type Narrator interface {
+	// Narrate is called when the journal has grown, and must return at once.
+	Narrate(*trace.State) Narration
+	// Next goes to the next part; it is called only when Narration.Next is true.
+	Next()
+}
+
+// Narration is what the lesson pane and the lines at the bottom tell.
+type Narration struct {
+	// Title such as "2/9  Keys, not events". Default: empty.
+	Title string
+	// Text in paragraphs, separated by empty lines. Default: empty.
+	Text string
+	// Tasks to do, which tick themselves. Default: none.
+	Tasks []Task
+	// Hint is shown when asked for. Default: empty.
+	Hint string
+	// Next is true when there is another part and this one is done. Default: false.
+	Next bool
+}
+
+// Task is something the person at the keyboard is to do.
+type Task struct {
+	Text string
+	Done bool
+}
+
+// Options of [Run]. Only Journal is needed.
+type Options struct {
+	// Journal to show.
+	Journal *trace.Journal
+	// Title of what runs, such as "zundoko / first-song". Default: empty.
+	Title string
+	// Controls of a cluster that runs already. Default: none, as for a replay.
+	Controls Controls
+	// Boot starts the cluster while its steps are shown; the Controls it returns
+	// replace those above. Its context ends when the person quits; Run does not
+	// return before Boot has. If it fails, the screen says so until the person
+	// quits, and Run returns the error. Default: nothing is booted.
+	Boot func(ctx context.Context, step func(Step)) (Controls, error)
+	// Replay says that the journal is a recording. Default: it grows.
+	Replay bool
+	// Notice is shown until a key is pressed, such as what is missing of a journal. Default: empty.
+	Notice string
+	// Narrator tells what happens. Default: the lines at the bottom say why the selected reconcile ran.
+	Narrator Narrator
+	// Language of all texts. Default: English.
+	Language trace.Language
+	// ASCII draws with ASCII only; automatic if the locale is not UTF-8 or TERM is linux. Default: false.
+	ASCII bool
+	// NoColor uses bold and reverse only; automatic with NO_COLOR and TERM=dumb. Default: false.
+	NoColor bool
+	// NoMotion freezes ages and clocks. Default: false.
+	NoMotion bool
+	// Mouse lets the wheel and clicks be used; the terminal's own selection then needs shift. Default: false.
+	Mouse bool
+	// In and Out are the terminal. Default: standard input and output.
+	In  io.Reader
+	Out io.Writer
+	// Getenv is the environment. Default: os.Getenv.
+	Getenv func(string) string
+}
+
+// withDefaults returns o with its defaults and what the environment asks for.
+func (o Options) withDefaults() Options {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.Journal == nil {
+		o.Journal = trace.New(trace.Options{})
+	}
+	if o.In == nil {
+		o.In = os.Stdin
+	}
+	if o.Out == nil {
+		o.Out = os.Stdout
+	}
+	term := o.Getenv("TERM")
+	o.ASCII = o.ASCII || !utf8Locale(o.Getenv) || term == "linux" || term == "dumb"
+	o.NoColor = o.NoColor || o.Getenv("NO_COLOR") != "" || term == "dumb"
+	return o
+}
+
+// utf8Locale reports whether the locale's characters are UTF-8.
+func utf8Locale(getenv func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := getenv(name); v != "" {
+			v = strings.ToLower(strings.ReplaceAll(v, "-", ""))
+			return strings.Contains(v, "utf8")
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+)
+
+// stateDir is shared by the tests of this package, so that the first data is prepared once.
+var stateDir string
+
+func TestMain(m *testing.M) {
+	if _, err := sandbox.FindBinary(); err != nil {
+		fmt.Printf("skipping the tests of sandbox: %v; 'make test' builds it\n", err)
+		os.Exit(0)
+	}
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "sandbox")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	stateDir = dir
+	code := m.Run()
+	if left := programs(dir); len(left) > 0 {
+		fmt.Println("processes are left:", left)
+		return 1
+	}
+	return code
+}
+
+// start starts a sandbox that ends with the test.
+func start(t *testing.T, o sandbox.Options) *sandbox.Sandbox {
+	t.Helper()
+	o.StateDir = stateDir
+	if o.Name == "" {
+		o.Ephemeral = true
+	}
+	lab, err := sandbox.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lab.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return lab
+}
+
+func clientset(t *testing.T, lab *sandbox.Sandbox) *kubernetes.Clientset {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(lab.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+const patience = 60 * time.Second
+
+// eventually waits until the condition holds, and fails with its last error.
+func eventually(t *testing.T, what string, condition func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// programs lists the pids of processes that were started by a link below dir. It looks into /proc; elsewhere it finds
+// nothing.
+func programs(dir string) []int {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var pids []int
+	for _, line := range lines {
+		b, err := os.ReadFile(line)
+		if err != nil || !strings.HasPrefix(string(b), dir+"/") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(line))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// text is a buffer that several goroutines may write to.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}

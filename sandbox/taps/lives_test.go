@@ -1,0 +1,109 @@
+package taps_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+func TestTwoOperatorsAndTheSameTwice(t *testing.T) {
+	l := newLab(t)
+	one, two := &keeper{}, &keeper{}
+	d := &deployer{}
+	l.startKeeper(l.newTaps("one"), one)
+	first := len(l.timeline.Tip().Spans())
+	l.start(l.newTaps("deployer"), ctrl.Options{}, d.setup)
+	l.start(l.newTaps("two"), ctrl.Options{}, two.setup)
+	seen := func(s *trace.State, operator, key string) int {
+		n := 0
+		for _, span := range s.Spans() {
+			if span.Operator == operator && span.Key.Name == key && !span.Running() {
+				n++
+			}
+		}
+		return n
+	}
+	l.await("the second keeper's watches", func(s *trace.State) bool { return seen(s, "two", "warm-up") > 0 })
+	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
+	l.must(l.you.Create(t.Context(), l.deployment("web")))
+	l.await("all three to work", func(s *trace.State) bool {
+		return seen(s, "one", "a") >= 2 && seen(s, "two", "a") >= 2 && seen(s, "deployer", "web") >= 1 && len(s.Running()) == 0 && len(s.Queue()) == 0
+	})
+	s := l.timeline.Tip()
+	if first == 0 || s.Total().ByVerb["create Secret"] != 2 {
+		t.Errorf("%d Secrets were made, want 2", s.Total().ByVerb["create Secret"])
+	}
+	// One of the two keepers made the Secret of "a"; to the other it is somebody else's write.
+	own, others := 0, 0
+	for _, span := range s.Spans() {
+		for _, w := range s.Wakes(span) {
+			if w.Watch == nil || w.Watch.Object.Kind != "Secret" || w.Watch.Object.Name != "a" || w.Write == nil {
+				continue
+			}
+			if w.Own {
+				own++
+			} else {
+				others++
+			}
+		}
+	}
+	if own != 1 || others != 1 {
+		t.Errorf("the Secret woke its maker %d times and the other %d times, want 1 and 1", own, others)
+	}
+}
+
+func TestStopAndStartAgain(t *testing.T) {
+	l := newLab(t)
+	tap := l.newTaps("keeper")
+	op := l.startKeeper(tap, &keeper{})
+	op.stop()
+	l.await("the operator to stop", func(*trace.State) bool {
+		return l.find(func(e *trace.Event) bool { return e.Kind == trace.KindOperator && e.Verb == trace.VerbStop }) != nil
+	})
+	before := l.journal.Stats().Last
+	again := &keeper{}
+	l.start(tap, ctrl.Options{}, again.setup)
+	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
+	l.await("work in the second life", ended("a", 2))
+	initial := l.find(func(e *trace.Event) bool { return e.Seq > before && e.Kind == trace.KindWatch && e.Initial && e.Object.Name == "warm-up" })
+	if initial == nil {
+		t.Error("the second life did not find the warm-up at its start")
+	}
+}
+
+// TestManagerInstruments pins what Manager relies on: that controller-runtime's
+// controller has the fields it sets, so that an operator who takes no options
+// is observed all the same.
+func TestManagerInstruments(t *testing.T) {
+	l := newLab(t)
+	tap := l.newTaps("keeper")
+	k := &keeper{}
+	l.start(tap, ctrl.Options{}, func(mgr ctrl.Manager, _ controller.Options) error {
+		return k.setup(tap.Manager(mgr), controller.Options{})
+	})
+	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
+	l.await("an observed reconcile", ended("a", 2))
+	if note := l.find(func(e *trace.Event) bool { return e.Kind == trace.KindNote }); note != nil {
+		t.Errorf("note: %s", note.Message)
+	}
+	if span := spansOf(l.timeline.Tip(), "a")[0]; len(span.Calls()) == 0 || len(span.Logs()) == 0 {
+		t.Errorf("calls and logs are not joined: %+v", span)
+	}
+}
+
+func TestSecretsStayOut(t *testing.T) {
+	l := newLab(t)
+	l.must(l.you.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: l.configMap("s", nil).ObjectMeta, StringData: map[string]string{"password": "hunter2"},
+	}))
+	for _, e := range l.journal.Since(0) {
+		if s := string(e.After) + string(e.Before); strings.Contains(s, "hunter2") || strings.Contains(s, "aHVudGVyMg") {
+			t.Errorf("a secret is in the journal: %s", s)
+		}
+	}
+}
