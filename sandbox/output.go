@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
 )
@@ -25,8 +27,10 @@ type output struct {
 	ended chan struct{} // closed when the program is dead
 	pid   atomic.Int64
 
-	mu   sync.Mutex
-	tail []string
+	mu      sync.Mutex
+	tail    []string
+	crashed bool // the tail begins with what a Go program died of
+	doomed  bool // to be killed as soon as its pid is known
 }
 
 func openOutput(logFile string) (*output, error) {
@@ -61,7 +65,7 @@ func (o *output) read(r *os.File) {
 			}
 		case strings.HasPrefix(text, lifeline.PIDPrefix):
 			pid, _ := strconv.ParseInt(strings.TrimPrefix(text, lifeline.PIDPrefix), 10, 64)
-			o.pid.Store(pid)
+			o.born(int(pid))
 		case line != "":
 			o.keep(text)
 			_, _ = io.WriteString(o.log, line) // a full disk must not block the program
@@ -72,18 +76,50 @@ func (o *output) read(r *os.File) {
 	}
 }
 
+// crashes are how a Go program that dies by itself begins its last words. Pages of goroutines follow.
+var crashes = []string{"panic: ", "fatal error: ", "unexpected fault address ", "runtime: "}
+
 func (o *output) keep(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.tail) == tailLines {
-		o.tail = append(o.tail[:0], o.tail[1:]...)
+	if !o.crashed && slices.ContainsFunc(crashes, func(c string) bool { return strings.HasPrefix(line, c) }) {
+		o.crashed, o.tail = true, nil
 	}
-	o.tail = append(o.tail, line)
+	if len(o.tail) < tailLines {
+		o.tail = append(o.tail, line)
+	} else if !o.crashed {
+		o.tail = append(o.tail[:0], append(o.tail[1:], line)...)
+	}
 }
 
-// end is the last lines printed, and empties nothing.
+// end is the last lines printed, or what a crash began with.
 func (o *output) end() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strings.Join(o.tail, "\n")
+}
+
+// born notes the program's pid, and kills it when that was asked for before.
+func (o *output) born(pid int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pid.Store(int64(pid))
+	if o.doomed {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// kill ends the program without ceremony, also one that is only about to start. As long as its output is open its
+// pid cannot be anybody else's.
+func (o *output) kill() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.doomed = true
+	select {
+	case <-o.ended:
+	default:
+		if pid := int(o.pid.Load()); pid > 0 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }

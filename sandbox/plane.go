@@ -20,8 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// startTimeout is how long etcd and the API server may take each; slow disks and busy CI machines need it.
-const startTimeout = 90 * time.Second
+// startTimeout is how long etcd and the API server may take each. They need about a second; a busy machine with a slow
+// disk needs more.
+const startTimeout = 60 * time.Second
 
 // plane is etcd and kube-apiserver, run by envtest on links to the operator-lab binary.
 type plane struct {

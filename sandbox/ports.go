@@ -93,7 +93,7 @@ func reservePorts(want ports, avoid map[int]bool) (*reservations, error) {
 // reserveUnlessTaken falls back to a port of the kernel's choice. SO_REUSEPORT lets programs of one user share a
 // port, so one that somebody listens on counts as taken although it could be bound.
 func reserveUnlessTaken(port int, avoid map[int]bool) (reservation, error) {
-	if port != 0 && !avoid[port] && !listening(port) {
+	if port != 0 && !avoid[port] && !staysListening(port) {
 		if held, err := reserve(port); err == nil {
 			return held, nil
 		}
@@ -105,6 +105,17 @@ func reserveUnlessTaken(port int, avoid map[int]bool) (reservation, error) {
 		}
 		defer held.release() // only now, so that the kernel does not choose it again
 	}
+}
+
+// staysListening is patient with a program that was killed a moment ago and is being taken down by the kernel.
+func staysListening(port int) bool {
+	for range 50 {
+		if !listening(port) {
+			return false
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return true
 }
 
 func listening(port int) bool {

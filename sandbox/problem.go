@@ -28,13 +28,14 @@ var (
 	ErrNoBinary = errors.New("the operator-lab binary was not found")
 )
 
+const damagedHint = "the saved state may be damaged: start over with --fresh (this deletes what the sandbox held)"
+
 const stateHint = "set OPERATOR_LAB_STATE_DIR to a directory you can write to"
 
 // explain turns what the operating system refused into a Problem. The log tail is searched too, because a child
 // that runs into a full disk says so only there.
 func explain(err error, logTail string) error {
-	var known *Problem
-	if err == nil || errors.As(err, &known) {
+	if err == nil || isProblem(err) {
 		return err
 	}
 	said := func(no syscall.Errno) bool {
@@ -45,16 +46,15 @@ func explain(err error, logTail string) error {
 		return err
 	case said(syscall.ENOSPC), said(syscall.EDQUOT):
 		return &Problem{err, "the disk is full: free some space, or " + stateHint}
-	case said(syscall.EROFS), errors.Is(err, os.ErrPermission):
+	case said(syscall.EROFS), errors.Is(err, os.ErrPermission), errors.Is(err, syscall.ENOTDIR):
 		return &Problem{err, stateHint}
 	case said(syscall.EMFILE), said(syscall.ENFILE):
 		return &Problem{err, "too many open files: raise the limit with 'ulimit -n 4096'"}
-	case strings.Contains(logTail, "wal: crc mismatch"), strings.Contains(logTail, "failed to open WAL"),
-		strings.Contains(logTail, "recovering backend"), strings.Contains(logTail, "invalid database"),
-		strings.Contains(logTail, "freepages"), strings.Contains(logTail, "file size too small"),
-		strings.Contains(logTail, "snap: "), strings.Contains(logTail, "failed to load segments"),
-		strings.Contains(logTail, "walpb: crc mismatch"), strings.Contains(logTail, "unexpected EOF"):
-		return &Problem{err, "the saved state is damaged: start over with --fresh (this deletes what the sandbox held)"}
 	}
 	return err
+}
+
+func isProblem(err error) bool {
+	var p *Problem
+	return errors.As(err, &p)
 }

@@ -60,20 +60,22 @@ func (p *program) start(ctx context.Context) error {
 	p.out = out
 	p.mu.Unlock()
 
-	stopKilling := context.AfterFunc(ctx, func() { out.kill() })
+	stopKilling := context.AfterFunc(ctx, out.kill)
 	err = p.launch(ctx, out)
 	stopKilling()
-	out.started()
-	switch {
-	case ctx.Err() != nil:
-		out.kill()
-		return errors.Join(ctx.Err(), p.halt())
-	case err != nil:
-		_ = p.halt()
-		<-out.ended
-		return p.failure(err, out)
+	if err == nil && ctx.Err() == nil {
+		out.started()
+		return nil
 	}
-	return nil
+	// The process may not even be forked yet: this end of its output must stay open until it is.
+	out.kill()
+	halted := p.halt()
+	out.started()
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), halted)
+	}
+	<-out.ended
+	return p.failure(err, out)
 }
 
 // failure adds to an error of launch what the program itself said last.
@@ -154,17 +156,6 @@ func (p *program) restarted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.restarts
-}
-
-// kill ends the process without ceremony. Its output being open proves that the pid is still its own.
-func (o *output) kill() {
-	select {
-	case <-o.ended:
-	default:
-		if pid := int(o.pid.Load()); pid > 0 {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
 }
 
 // command is a program that the sandbox starts itself, because envtest knows only etcd and kube-apiserver.

@@ -170,6 +170,9 @@ func (s *Sandbox) start(ctx context.Context) error {
 		return err
 	}
 	if err := s.startPrograms(ctx); err != nil {
+		if used && ctx.Err() == nil && !isProblem(err) {
+			err = &Problem{err, "try again; if it stays so, " + damagedHint}
+		}
 		return err
 	}
 	// The API server is ready, so its bootstrap hooks have run, now or when the data was prepared.
@@ -193,10 +196,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 
 // claim takes the name: the directory, its lock, the ports, the certificates.
 func (s *Sandbox) claim(ctx context.Context) (err error) {
-	if err := os.MkdirAll(s.layout.dir, 0o700); err != nil {
-		return fmt.Errorf("make the state directory: %w", err)
-	}
-	if s.lock, err = s.takeLock(ctx); err != nil {
+	if err := s.takeName(ctx); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.layout.bin(), 0o700); err != nil {
@@ -223,10 +223,38 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 	}
 	keys, err := openPKI(s.layout.pki())
 	if err != nil {
-		return &Problem{err, "the saved state is damaged: start over with --fresh (this deletes what the sandbox held)"}
+		return &Problem{err, damagedHint}
 	}
 	s.plane = &plane{layout: s.layout, pki: keys, ports: s.ports.ports}
 	s.admin, err = s.plane.config("admin")
+	return err
+}
+
+// takeName makes the directory and locks it, and clears what killed labs left of theirs.
+func (s *Sandbox) takeName(ctx context.Context) error {
+	if err := os.MkdirAll(sandboxesDir(s.options.StateDir), 0o700); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	// Nobody clears a directory between its making and its locking.
+	claiming, err := openLock(filepath.Join(s.options.StateDir, "claim.lock"), syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer claiming.unlock()
+	sweep(s.options.StateDir)
+	if err := os.MkdirAll(s.layout.dir, 0o700); err != nil {
+		return err
+	}
+	if s.lock, err = s.takeLock(ctx); err != nil {
+		return err
+	}
+	if s.options.Ephemeral {
+		return os.WriteFile(s.layout.ephemeral(), nil, 0o600)
+	}
+	err = os.Remove(s.layout.ephemeral())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	return err
 }
 

@@ -40,6 +40,7 @@ type layout struct{ dir string }
 
 func (l layout) record() string     { return filepath.Join(l.dir, "sandbox.json") }
 func (l layout) lock() string       { return filepath.Join(l.dir, "lock") }
+func (l layout) ephemeral() string  { return filepath.Join(l.dir, "ephemeral") }
 func (l layout) kubeconfig() string { return filepath.Join(l.dir, "kubeconfig") }
 func (l layout) pki() string        { return filepath.Join(l.dir, "pki") }
 func (l layout) etcd() string       { return filepath.Join(l.dir, "etcd") }
@@ -165,6 +166,34 @@ func Remove(state, name string) error {
 	return explain(os.RemoveAll(l.dir), "")
 }
 
+// sweep removes what is left of ephemeral sandboxes whose lab was killed. The caller holds the claim lock.
+func sweep(state string) {
+	entries, _ := os.ReadDir(sandboxesDir(state)) // what cannot be read is not swept
+	for _, entry := range entries {
+		l := layout{filepath.Join(sandboxesDir(state), entry.Name())}
+		if !abandoned(l) {
+			continue
+		}
+		lock, err := lockFile(l.lock())
+		if err != nil {
+			continue // it lives
+		}
+		if lifeline.Gone(l.bin()) {
+			_ = os.RemoveAll(l.dir)
+		}
+		lock.unlock()
+	}
+}
+
+// abandoned tells a directory nobody will ask for again: marked, or without a record because its start was cut off.
+func abandoned(l layout) bool {
+	if _, err := os.Stat(l.ephemeral()); err == nil {
+		return true
+	}
+	_, err := os.Stat(l.record())
+	return errors.Is(err, os.ErrNotExist)
+}
+
 func readRecord(l layout) (*Record, error) {
 	b, err := os.ReadFile(l.record())
 	if err != nil {
@@ -172,10 +201,7 @@ func readRecord(l layout) (*Record, error) {
 	}
 	r := &Record{Dir: l.dir}
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, &Problem{
-			fmt.Errorf("read %s: %w", l.record(), err),
-			"the saved state is damaged: start over with --fresh (this deletes what the sandbox held)",
-		}
+		return nil, &Problem{fmt.Errorf("read %s: %w", l.record(), err), damagedHint}
 	}
 	return r, nil
 }

@@ -109,8 +109,7 @@ func upDaemon(ctx context.Context, f upFlags) error {
 	lab, err := sandbox.Start(ctx, o)
 	if err != nil {
 		m := message{Error: err.Error()}
-		var problem *sandbox.Problem
-		if errors.As(err, &problem) {
+		if problem, ok := errors.AsType[*sandbox.Problem](err); ok {
 			m.Hint = problem.Hint
 		}
 		_ = tell.Encode(m)

@@ -23,6 +23,9 @@ func downCommand(io streams) *cobra.Command {
 		Short: "Stop a sandbox; what it held stays",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if all && cmd.Flags().Changed("name") {
+				return usageError("leave one of them out", "--name and --all exclude each other")
+			}
 			records, err := chosen(name, all)
 			if err != nil {
 				return err
@@ -38,7 +41,6 @@ func downCommand(io streams) *cobra.Command {
 	nameFlag(cmd, &name)
 	cmd.Flags().BoolVar(&all, "all", false, "stop all sandboxes")
 	cmd.Flags().BoolVar(&remove, "delete", false, "also delete what it held")
-	cmd.MarkFlagsMutuallyExclusive("name", "all")
 	return cmd
 }
 

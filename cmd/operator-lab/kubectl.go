@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,7 +32,11 @@ and comes first; everything else is kubectl's.`,
 				if err != nil {
 					return err
 				}
-				if err := os.Setenv("KUBECONFIG", r.Kubeconfig()); err != nil {
+				// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
+				if err := errors.Join(
+					os.Setenv("KUBECONFIG", r.Kubeconfig()),
+					os.Setenv("KUBECACHEDIR", filepath.Join(r.Dir, "kubectl")),
+				); err != nil {
 					return err
 				}
 			}

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/pflag"
+
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/applets"
 )
@@ -75,6 +77,8 @@ func usageError(hint, format string, args ...any) error {
 func run(args []string, io streams) int {
 	ctx, stop := untilSignal()
 	defer stop()
+	// Kubernetes' packages put a --version of theirs among the flags of every program they are linked into.
+	pflag.CommandLine = pflag.NewFlagSet("operator-lab", pflag.ContinueOnError)
 	root := rootCommand(io)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -102,8 +106,7 @@ func report(ctx context.Context, err error, w io.Writer) int {
 		return exitOK
 	}
 	code := exitFailed
-	var coded *exitError
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*exitError](err); ok {
 		code = coded.code
 		if coded.cause == nil {
 			return code
@@ -114,8 +117,7 @@ func report(ctx context.Context, err error, w io.Writer) int {
 		return exitInterrupted
 	}
 	fmt.Fprintf(w, "error: %s\n", strings.TrimSpace(err.Error()))
-	var problem *sandbox.Problem
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*sandbox.Problem](err); ok && problem.Hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", problem.Hint)
 	}
 	return code

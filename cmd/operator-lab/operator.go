@@ -37,7 +37,7 @@ func operatorCommand(io streams) *cobra.Command {
 			operatorList(),
 		Example: `  operator-lab operator zundoko --manifests | kubectl apply -f -
   operator-lab operator zundoko --kubeconfig ~/.kube/config`,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("operators: "+operatorNames(), "which operator?")
 			}
@@ -78,6 +78,7 @@ func oneOperatorCommand(io streams, op operators.Operator) *cobra.Command {
 // runOperator is the main function of an ordinary operator.
 func runOperator(cmd *cobra.Command, io streams, op operators.Operator, instance operators.Instance, f operatorFlags) error {
 	logger := logr.FromSlogHandler(slog.NewTextHandler(io.err, nil))
+	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig

@@ -23,6 +23,7 @@ Start with:  operator-lab run zundoko`,
   operator-lab kubectl get pods -A         use it
   eval "$(operator-lab env)"               let kubectl, helm, your operator… use it
   operator-lab down                        stop it`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Anything that is not a verb is a mistake, not an argument.

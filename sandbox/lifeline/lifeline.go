@@ -64,23 +64,39 @@ var open = sync.OnceValue(func() error {
 
 // AwaitGone returns when no child started by a link in dir is alive any more, or with the context's error.
 func AwaitGone(ctx context.Context, dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, AliveFile), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // releases the lock
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		gone, err := tryGone(dir)
+		if gone || err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("programs of an earlier run are still alive: %w", ctx.Err())
 		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// Gone reports whether no child started by a link in dir is alive.
+func Gone(dir string) bool {
+	gone, err := tryGone(dir)
+	return gone || errors.Is(err, os.ErrNotExist)
+}
+
+func tryGone(dir string) (bool, error) {
+	f, err := os.OpenFile(filepath.Join(dir, AliveFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }() // releases the lock
+	for {
+		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, syscall.EINTR):
+			return false, fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
 }

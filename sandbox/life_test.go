@@ -1,0 +1,340 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+)
+
+func TestWhatASandboxHeldSurvives(t *testing.T) {
+	for range 2 {
+		lab := start(t, sandbox.Options{Name: "survivor"})
+		maps := clientset(t, lab).CoreV1().ConfigMaps("default")
+		list, err := maps.List(t.Context(), metav1.ListOptions{LabelSelector: "kept=yes"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprint("config-", len(list.Items)), Labels: map[string]string{"kept": "yes"},
+		}}
+		if _, err := maps.Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		kubeconfig, err := os.ReadFile(lab.Kubeconfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lab.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		again := start(t, sandbox.Options{Name: "survivor"})
+		if _, err := clientset(t, again).CoreV1().ConfigMaps("default").Get(t.Context(), config.Name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+		if now, err := os.ReadFile(again.Kubeconfig()); err != nil || string(now) != string(kubeconfig) {
+			t.Errorf("the kubeconfig changed (%v): a copy of it would not work any more", err)
+		}
+		if err := again.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh := start(t, sandbox.Options{Name: "survivor", Fresh: true})
+	list, err := clientset(t, fresh).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{LabelSelector: "kept=yes"})
+	if err != nil || len(list.Items) != 0 {
+		t.Errorf("a fresh sandbox holds %d objects of before (%v)", len(list.Items), err)
+	}
+}
+
+func TestEphemeralLeavesNothing(t *testing.T) {
+	lab := start(t, sandbox.Options{})
+	if err := lab.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(lab.Dir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v; want it gone", lab.Dir(), err)
+	}
+}
+
+func TestAProgramThatDiesIsReportedAndComesBack(t *testing.T) {
+	exits := make(chan sandbox.Exit, 8)
+	lab := start(t, sandbox.Options{OnExit: func(e sandbox.Exit) { exits <- e }})
+	client := clientset(t, lab)
+	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "before-" + program}}
+		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), before, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pid := lab.PIDs()[program]
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-exits; e.Program != program || !e.Restarted {
+			t.Errorf("reported was %+v, killed was %s", e, program)
+		}
+		eventually(t, program+" to be back", func(ctx context.Context) error {
+			if now := lab.PIDs()[program]; now == pid || now == 0 {
+				return fmt.Errorf("its pid is %d", now)
+			}
+			_, err := client.CoreV1().ConfigMaps("default").Get(ctx, before.Name, metav1.GetOptions{})
+			return err
+		})
+	}
+	// All of them work again: the controllers collect, the API server serves, etcd stores.
+	c := anyClient(t, lab)
+	deletionPropagates(t, lab, c, namespace(t, c))
+	podIsPendingWithAReason(t, lab, c, namespace(t, c))
+}
+
+func TestAProgramThatDoesNotStayUpEndsTheSandbox(t *testing.T) {
+	lab := start(t, sandbox.Options{})
+	link := filepath.Join(lab.Dir(), "bin", "kube-scheduler")
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/bin/false", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(lab.PIDs()["kube-scheduler"], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lab.Done():
+		if err := lab.Err(); err == nil || !strings.Contains(err.Error(), "kube-scheduler") {
+			t.Errorf("the reason is %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("nobody says that the scheduler does not stay up")
+	}
+}
+
+func TestNameTaken(t *testing.T) {
+	start(t, sandbox.Options{Name: "taken"})
+	_, err := sandbox.Start(t.Context(), sandbox.Options{Name: "taken", StateDir: stateDir})
+	if !errors.Is(err, sandbox.ErrNameTaken) {
+		t.Errorf("the second start: %v; want ErrNameTaken", err)
+	}
+	var problem *sandbox.Problem
+	if !errors.As(err, &problem) || problem.Hint == "" {
+		t.Error("it gives no hint")
+	}
+}
+
+func TestSideBySide(t *testing.T) {
+	const n = 4
+	labs := make([]*sandbox.Sandbox, n)
+	var wg sync.WaitGroup
+	for i := range labs {
+		wg.Go(func() {
+			var err error
+			labs[i], err = sandbox.Start(t.Context(), sandbox.Options{StateDir: stateDir, Ephemeral: true})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	hosts := map[string]bool{}
+	for _, lab := range labs {
+		if lab == nil {
+			continue
+		}
+		hosts[lab.Config().Host] = true
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}} // would exist in a shared one
+		if _, err := clientset(t, lab).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(hosts) != n {
+		t.Errorf("%d sandboxes serve at %d addresses", n, len(hosts))
+	}
+	for _, lab := range labs {
+		if lab != nil {
+			wg.Go(func() {
+				if err := lab.Stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// TestCancelledStart interrupts starts at moments spread over a whole start.
+func TestCancelledStart(t *testing.T) {
+	start(t, sandbox.Options{}) // so that data is prepared
+	for i := range 8 {
+		after := time.Duration(i) * 200 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		lab, err := sandbox.Start(ctx, sandbox.Options{StateDir: stateDir, Name: "cancelled", Ephemeral: true})
+		cancel()
+		if err == nil {
+			err = lab.Stop() // it was faster
+		} else if errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
+		if err != nil {
+			t.Errorf("cancelled after %v: %v", after, err)
+		}
+		dir := filepath.Join(stateDir, "sandboxes", "cancelled")
+		if left := programs(dir); len(left) > 0 {
+			t.Errorf("cancelled after %v: processes %v are left", after, left)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("cancelled after %v: %s is left", after, dir)
+		}
+	}
+}
+
+func TestDamagedState(t *testing.T) {
+	for name, damage := range map[string]func(dir string) error{
+		"record": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "sandbox.json"), []byte("{\"name\": "), 0o600)
+		},
+		"pki": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "pki", "ca.key"), []byte("no key"), 0o600)
+		},
+		"etcd": func(dir string) error { return truncateHalf(filepath.Join(dir, "etcd", "member", "snap", "db")) },
+		"wal":  func(dir string) error { return os.RemoveAll(filepath.Join(dir, "etcd", "member", "wal")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lab := start(t, sandbox.Options{Name: "damaged-" + name})
+			if err := lab.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(lab.Dir()); err != nil {
+				t.Fatal(err)
+			}
+			again, err := sandbox.Start(t.Context(), sandbox.Options{StateDir: stateDir, Name: lab.Name()})
+			if err == nil {
+				_ = again.Stop()
+				t.Skip("it healed")
+			}
+			var problem *sandbox.Problem
+			if !errors.As(err, &problem) || !strings.Contains(problem.Hint, "--fresh") {
+				t.Errorf("the error is %v; want one whose hint says --fresh", err)
+			}
+			if left := programs(lab.Dir()); len(left) > 0 {
+				t.Errorf("processes %v are left", left)
+			}
+			start(t, sandbox.Options{Name: lab.Name(), Fresh: true})
+		})
+	}
+}
+
+func truncateHalf(file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(file, info.Size()/2)
+}
+
+func TestDamagedPreparedDataIsMadeAgain(t *testing.T) {
+	start(t, sandbox.Options{})
+	originals, err := filepath.Glob(filepath.Join(stateDir, "prepared", "*", "member", "snap", "db"))
+	if err != nil || len(originals) == 0 {
+		t.Fatal("there is no prepared data", err)
+	}
+	for _, original := range originals {
+		if err := truncateHalf(original); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lab := start(t, sandbox.Options{})
+	if _, err := clientset(t, lab).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnusableStateDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sandbox.Start(t.Context(), sandbox.Options{StateDir: filepath.Join(file, "state")})
+	var problem *sandbox.Problem
+	if !errors.As(err, &problem) || !strings.Contains(problem.Hint, "OPERATOR_LAB_STATE_DIR") {
+		t.Errorf("the error is %v; want a hint at OPERATOR_LAB_STATE_DIR", err)
+	}
+}
+
+func TestTakenPortIsReplaced(t *testing.T) {
+	lab := start(t, sandbox.Options{Name: "ports"})
+	host := strings.TrimPrefix(lab.Config().Host, "https://")
+	if err := lab.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	taker := listen(t, host)
+	defer func() { _ = taker.Close() }()
+	again := start(t, sandbox.Options{Name: "ports"})
+	if again.Config().Host == lab.Config().Host {
+		t.Error("two programs serve at one address")
+	}
+	if _, err := clientset(t, again).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKilledLab kills the lab, or one of its programs, with SIGKILL at random moments and starts it again: nothing is
+// left, and it always starts. OPERATOR_LAB_CHAOS sets the number of rounds.
+func TestKilledLab(t *testing.T) {
+	rounds := 6
+	if s := os.Getenv("OPERATOR_LAB_CHAOS"); s != "" {
+		if _, err := fmt.Sscan(s, &rounds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	dir := filepath.Join(stateDir, "sandboxes", "chaos")
+	for round := range rounds {
+		child := up(t, "chaos")
+		delay := time.Duration(random.IntN(2500)) * time.Millisecond
+		select {
+		case <-child.exited:
+		case <-time.After(delay):
+		}
+		victim := "lab"
+		if alive := programs(dir); random.IntN(3) == 0 && len(alive) > 0 {
+			victim = "program"
+			_ = syscall.Kill(alive[random.IntN(len(alive))], syscall.SIGKILL)
+			time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond) //nolint:forbidigo // chaos: a random moment is the point
+		}
+		child.kill()
+		eventually(t, fmt.Sprintf("round %d: %s killed after %v: no process", round, victim, delay), func(context.Context) error {
+			if left := programs(dir); len(left) > 0 {
+				return fmt.Errorf("processes %v are left", left)
+			}
+			if left := listeners(t, dir); len(left) > 0 {
+				return fmt.Errorf("ports %v are still open", left)
+			}
+			return nil
+		})
+	}
+	start(t, sandbox.Options{Name: "chaos"})
+	entries, err := os.ReadDir(filepath.Join(stateDir, "sandboxes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), "tmp-") && !strings.HasPrefix(entry.Name(), fmt.Sprintf("tmp-%d-", os.Getpid())) {
+			t.Errorf("%s is left of a killed lab", entry.Name())
+		}
+	}
+}

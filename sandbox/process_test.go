@@ -1,0 +1,96 @@
+package sandbox_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+)
+
+// lab is the operator-lab binary at work in a process of its own.
+type lab struct {
+	cmd    *exec.Cmd
+	said   *text
+	exited chan struct{}
+}
+
+// up runs 'operator-lab up' in the foreground.
+func up(t *testing.T, name string, args ...string) *lab {
+	t.Helper()
+	binary, err := sandbox.FindBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{said: &text{}, exited: make(chan struct{})}
+	l.cmd = exec.Command(binary, append([]string{"up", "--name", name}, args...)...)
+	l.cmd.Env = append(os.Environ(), "OPERATOR_LAB_STATE_DIR="+stateDir)
+	l.cmd.Stdout, l.cmd.Stderr = l.said, l.said
+	l.cmd.WaitDelay = time.Second // its programs hold the same output for a moment longer
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(l.exited)
+		_ = l.cmd.Wait()
+	}()
+	t.Cleanup(l.kill)
+	return l
+}
+
+func (l *lab) kill() {
+	_ = l.cmd.Process.Kill()
+	<-l.exited
+}
+
+func listen(t *testing.T, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// listeners are the sandbox's ports that something listens on.
+func listeners(t *testing.T, dir string) []int {
+	t.Helper()
+	var record struct{ Ports map[string]int }
+	b, err := os.ReadFile(filepath.Join(dir, "sandbox.json"))
+	if err != nil {
+		return nil // killed before it wrote one
+	}
+	if err := json.Unmarshal(b, &record); err != nil {
+		t.Fatal(err)
+	}
+	var open []int
+	for _, port := range record.Ports {
+		if conn, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second); err == nil {
+			_ = conn.Close()
+			open = append(open, port)
+		}
+	}
+	return open
+}
+
+func TestInterruptedLabStops(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		l := up(t, "interrupted")
+		dir := filepath.Join(stateDir, "sandboxes", "interrupted")
+		eventually(t, "the sandbox to be ready", readyIn("interrupted"))
+		_ = l.cmd.Process.Signal(signal)
+		<-l.exited
+		if code := l.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("%v: exit code %d; output:\n%s", signal, code, l.said)
+		}
+		if left := programs(dir); len(left) > 0 {
+			t.Errorf("%v: processes %v are left", signal, left)
+		}
+	}
+}
