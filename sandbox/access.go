@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -45,6 +46,6 @@ func (a *Access) User(name string, groups ...string) (*rest.Config, error) {
 }
 
 // InstallCRDs installs CRDs, or updates them, and returns when the API server serves them.
-func (a *Access) InstallCRDs(crds []*apiextensionsv1.CustomResourceDefinition) error {
-	return a.plane.installCRDs(crds)
+func (a *Access) InstallCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	return a.plane.installCRDs(ctx, crds)
 }

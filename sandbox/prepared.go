@@ -16,7 +16,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 )
 
@@ -163,7 +162,7 @@ func (p *preparer) make(ctx context.Context, l layout) error {
 	if err := startTogether(ctx, etcd, api); err != nil {
 		return err
 	}
-	if err := plane.installCRDs(p.crds); err != nil {
+	if err := plane.installCRDs(ctx, p.crds); err != nil {
 		return err
 	}
 	if err := api.stop(); err != nil {
@@ -173,18 +172,6 @@ func (p *preparer) make(ctx context.Context, l layout) error {
 		return err
 	}
 	return etcd.stop()
-}
-
-func (p *plane) installCRDs(crds []*apiextensionsv1.CustomResourceDefinition) error {
-	if len(crds) == 0 {
-		return nil
-	}
-	config, err := p.config("admin")
-	if err != nil {
-		return err
-	}
-	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds, PollInterval: 10 * time.Millisecond})
-	return err
 }
 
 // unrepeatable are the keys below which an API server keeps what belongs to this one run of it: leases, its own

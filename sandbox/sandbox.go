@@ -180,7 +180,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 		return err
 	}
 	if used { // otherwise they came with the data
-		if err := s.plane.installCRDs(s.options.CRDs); err != nil {
+		if err := s.plane.installCRDs(ctx, s.options.CRDs); err != nil {
 			return err
 		}
 		s.step("crds", "")

@@ -189,7 +189,7 @@ func (p *play) bootKept(ctx context.Context) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lab.InstallCRDs(crds); err != nil {
+	if err := lab.InstallCRDs(ctx, crds); err != nil {
 		return nil, err
 	}
 	return &stage{

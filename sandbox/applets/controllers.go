@@ -28,6 +28,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
+	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
 )
 
@@ -117,7 +118,7 @@ func startGarbageCollector(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	served, err := watchServedResources(ctx, client.Discovery(), meta)
+	served, err := watchServedResources(ctx, config, client.Discovery(), meta)
 	if err != nil {
 		return err
 	}
@@ -141,38 +142,73 @@ func startGarbageCollector(ctx context.Context, config *rest.Config) error {
 // servedResources answers the collector's discovery from memory until something changed what the API server serves.
 type servedResources struct {
 	discovery.CachedDiscoveryInterface
-	stale atomic.Bool
+	config    *rest.Config
+	crds      cache.Store // of metadata
+	stale     atomic.Bool
+	watchable map[schema.GroupVersionResource]bool // by the one goroutine of the collector's Sync
 }
 
-// ServerPreferredResources implements [discovery.ServerResourcesInterface]: it is all the collector asks for.
+// ServerPreferredResources implements [discovery.ServerResourcesInterface]: it is all the collector asks for. What it
+// names can be watched at once.
 func (s *servedResources) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
 	if s.stale.Swap(false) {
 		s.Invalidate()
 	}
 	lists, err := discovery.ServerPreferredResources(s.CachedDiscoveryInterface)
+	if err == nil {
+		err = s.awaitWatchable(lists)
+	}
 	if err != nil {
 		s.stale.Store(true) // partly served: look again at the next turn
 	}
 	return lists, err
 }
 
-// servedBy are the objects whose changes change what is served.
-var servedBy = []schema.GroupVersionResource{
-	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+func (s *servedResources) awaitWatchable(lists []*metav1.APIResourceList) error {
+	ctx, cancel := context.WithTimeout(context.Background(), collectorSync)
+	defer cancel()
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return err
+		}
+		for _, r := range list.APIResources {
+			resource := version.WithResource(r.Name)
+			_, isCustom, _ := s.crds.GetByKey(resource.GroupResource().String()) // what CRDs are named
+			if !isCustom || s.watchable[resource] {
+				continue
+			}
+			if err := sandbox.AwaitWatchable(ctx, s.config, resource); err != nil {
+				return err
+			}
+			s.watchable[resource] = true
+		}
+	}
+	return nil
 }
 
-func watchServedResources(ctx context.Context, d discovery.DiscoveryInterface, meta metadata.Interface) (*servedResources, error) {
-	served := &servedResources{CachedDiscoveryInterface: memory.NewMemCacheClient(d)}
+var (
+	customResources = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	apiServices     = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+// watchServedResources watches the objects whose changes change what is served.
+func watchServedResources(ctx context.Context, config *rest.Config, d discovery.DiscoveryInterface, meta metadata.Interface) (*servedResources, error) {
+	factory := metadatainformer.NewSharedInformerFactory(meta, 0)
+	served := &servedResources{
+		CachedDiscoveryInterface: memory.NewMemCacheClient(d),
+		config:                   config,
+		crds:                     factory.ForResource(customResources).Informer().GetStore(),
+		watchable:                map[schema.GroupVersionResource]bool{},
+	}
 	changed := func(any) {
 		served.stale.Store(true)
-		// Discovery follows the object by a moment (the aggregator reads it from the CRD's server): look again.
+		// Discovery follows the object by a moment (the aggregator reads it from the CRDs' server): look again.
 		for _, later := range []time.Duration{100, 300, 1000, 3000} {
 			time.AfterFunc(later*time.Millisecond, func() { served.stale.Store(true) })
 		}
 	}
-	factory := metadatainformer.NewSharedInformerFactory(meta, 0)
-	for _, resource := range servedBy {
+	for _, resource := range []schema.GroupVersionResource{customResources, apiServices} {
 		_, err := factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    changed,
 			UpdateFunc: func(_, o any) { changed(o) },
@@ -183,7 +219,8 @@ func watchServedResources(ctx context.Context, d discovery.DiscoveryInterface, m
 		}
 	}
 	factory.Start(ctx.Done())
-	return served, nil
+	factory.WaitForCacheSync(ctx.Done())
+	return served, ctx.Err()
 }
 
 func startNamespaceDeleter(ctx context.Context, config *rest.Config) error {
