@@ -15,11 +15,10 @@ type Access struct {
 	admin  *rest.Config
 }
 
-// Open returns access to a running sandbox, or [ErrNotRunning].
-func Open(state, name string) (*Access, error) {
-	r, err := Lookup(state, name)
-	if err != nil || !r.Running || !r.Ready {
-		return nil, fmt.Errorf("%w: %s", ErrNotRunning, name)
+// Open returns access to the sandbox, or [ErrNotRunning].
+func (r *Record) Open() (*Access, error) {
+	if !r.Running || !r.Ready {
+		return nil, fmt.Errorf("%w: %s", ErrNotRunning, r.Name)
 	}
 	l := layout{r.Dir}
 	keys, err := openPKI(l.pki())

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// startTimeout is how long etcd and the API server may take each. They need about a second; a busy machine with a slow
-// disk needs more.
-const startTimeout = 60 * time.Second
+// startTimeout is how long etcd and the API server may take each. They need about a second; when twenty sandboxes
+// start at once on two cores it is most of a minute.
+const startTimeout = 2 * time.Minute
 
 // plane is etcd and kube-apiserver, run by envtest on links to the operator-lab binary.
 type plane struct {

@@ -24,21 +24,36 @@ type message struct {
 	Hint  string        `json:"hint,omitempty"`
 }
 
-// upDetached starts this binary again in a session of its own, relays its progress and returns when it is ready.
+// upDetached leaves a sandbox running in the background.
 func upDetached(ctx context.Context, io streams, f upFlags) error {
 	began := time.Now()
+	if !f.quiet {
+		fmt.Fprintf(io.err, "starting sandbox %s\n", f.name)
+	}
+	record, err := startDetached(ctx, f, func(s sandbox.Step) {
+		if !f.quiet {
+			fmt.Fprintln(io.err, progressLine(s))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	f.printReady(io, record.Kubeconfig(), time.Since(began), "stop it with 'operator-lab down"+nameArg(f.name)+"'")
+	return nil
+}
+
+// startDetached starts this binary again in a session of its own, relays its progress and returns when the sandbox it
+// holds is ready.
+func startDetached(ctx context.Context, f upFlags, progress func(sandbox.Step)) (*sandbox.Record, error) {
 	messages, report, err := os.Pipe()
 	if err != nil {
-		return sandboxError(err)
+		return nil, sandboxError(err)
 	}
 	defer func() { _ = messages.Close() }()
 	daemon, err := startDaemon(f, report)
 	_ = report.Close()
 	if err != nil {
-		return sandboxError(err)
-	}
-	if !f.quiet {
-		fmt.Fprintf(io.err, "starting sandbox %s\n", f.name)
+		return nil, sandboxError(err)
 	}
 	stopTelling := context.AfterFunc(ctx, func() { _ = daemon.Process.Signal(syscall.SIGTERM) })
 	defer stopTelling()
@@ -50,24 +65,22 @@ func upDetached(ctx context.Context, io streams, f upFlags) error {
 		}
 		switch {
 		case m.Ready:
-			record, err := running(f.name)
-			if err != nil {
-				return sandboxError(err)
+			if err := daemon.Process.Release(); err != nil {
+				return nil, err
 			}
-			printReady(io, f.name, record.Kubeconfig(), time.Since(began), "stop it with 'operator-lab down"+nameArg(f.name)+"'")
-			return daemon.Process.Release()
+			return running(f.name)
 		case m.Error != "":
 			_ = daemon.Wait()
-			return sandboxError(&sandbox.Problem{Err: errors.New(m.Error), Hint: m.Hint})
-		case m.Step != nil && !f.quiet:
-			fmt.Fprintln(io.err, progressLine(*m.Step))
+			return nil, sandboxError(&sandbox.Problem{Err: errors.New(m.Error), Hint: m.Hint})
+		case m.Step != nil:
+			progress(*m.Step)
 		}
 	}
 	_ = daemon.Wait()
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	return sandboxError(errors.New("the background process ended before the sandbox was ready"))
+	return nil, sandboxError(errors.New("the background process ended before the sandbox was ready"))
 }
 
 func nameArg(name string) string {

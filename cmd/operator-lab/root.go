@@ -50,7 +50,7 @@ Start with:  operator-lab run zundoko`,
 		id       string
 		commands []*cobra.Command
 	}{
-		{"learn", []*cobra.Command{runCommand(io)}},
+		{"learn", []*cobra.Command{runCommand(io), replayCommand(io)}},
 		{"sandbox", []*cobra.Command{
 			upCommand(io), downCommand(io), statusCommand(io), listCommand(io), logsCommand(io),
 			kubectlCommand(), envCommand(io),

@@ -111,7 +111,7 @@ func upHere(ctx context.Context, io streams, f upFlags) error {
 		return err
 	}
 	defer unmerge()
-	printReady(io, lab.Name(), lab.Kubeconfig(), time.Since(lab.Began()), "press Ctrl-C to stop it")
+	f.printReady(io, lab.Kubeconfig(), time.Since(lab.Began()), "press Ctrl-C to stop it")
 	select {
 	case <-ctx.Done():
 		if !f.quiet {
@@ -123,8 +123,10 @@ func upHere(ctx context.Context, io streams, f upFlags) error {
 	}
 }
 
-func printReady(io streams, name, kubeconfig string, took time.Duration, next string) {
-	fmt.Fprintf(io.err, "sandbox %s is ready after %.2fs; %s\n", name, took.Seconds(), next)
+func (f upFlags) printReady(io streams, kubeconfig string, took time.Duration, next string) {
+	if !f.quiet {
+		fmt.Fprintf(io.err, "sandbox %s is ready after %.2fs; %s\n", f.name, took.Seconds(), next)
+	}
 	fmt.Fprintf(io.out, "export KUBECONFIG=%s\n", shellQuote(kubeconfig))
 }
 

@@ -152,7 +152,7 @@ func (f *feed) record(verb string, obj client.Object, initial bool) int64 {
 // has no before: the write tells it.
 func (f *feed) versions(verb string, obj client.Object) (v version, before json.RawMessage) {
 	last := f.taps.lastKnown(f.kind, obj.GetNamespace(), obj.GetName())
-	if verb != trace.Deleted && last.raw != nil && last.rv == obj.GetResourceVersion() && last.ref.UID == string(obj.GetUID()) {
+	if verb != trace.Deleted && last.is(obj) {
 		return last, nil
 	}
 	v = encode(obj, f.kind)

@@ -206,6 +206,25 @@ func encoded(obj client.Object, kind feedKey) func() version {
 	return func() version { return encode(obj, kind) }
 }
 
+// answered returns an object as the server answered a write. If its watch
+// event overtook the answer, the object need not be encoded again.
+func (t *Taps) answered(obj client.Object, op operation) func() version {
+	return func() version {
+		last := t.lastKnown(op.kind, obj.GetNamespace(), obj.GetName())
+		if !op.dryRun && last.is(obj) {
+			return last
+		}
+		return encode(obj, op.kind)
+	}
+}
+
+// is reports whether obj is this very version, so that its JSON can be used
+// again. While an object is deleted, one resourceVersion does not tell: the
+// answer to the write that takes the last finalizer away has the old one.
+func (v version) is(obj client.Object) bool {
+	return obj.GetDeletionTimestamp() == nil && v.raw != nil && v.rv == obj.GetResourceVersion() && v.ref.UID == string(obj.GetUID())
+}
+
 // patchOr returns what a patch would send: the desired object where the caller
 // holds it, else the patch itself.
 func patchOr(obj client.Object, kind feedKey, patch client.Patch) func() version {

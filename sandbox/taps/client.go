@@ -65,7 +65,7 @@ func (t *Taps) create(ctx context.Context, c client.WithWatch, obj client.Object
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbCreate, obj)
 	op.manager, op.dryRun = o.FieldManager, slices.Contains(o.DryRun, "All")
-	op.planned, op.result = encoded(obj, op.kind), encoded(obj, op.kind)
+	op.planned, op.result = encoded(obj, op.kind), t.answered(obj, op)
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Create(ctx, obj, opts...) })
 }
 
@@ -74,7 +74,7 @@ func (t *Taps) update(ctx context.Context, c client.WithWatch, obj client.Object
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbUpdate, obj)
 	op.manager, op.dryRun = o.FieldManager, slices.Contains(o.DryRun, "All")
-	op.planned, op.result = encoded(obj, op.kind), encoded(obj, op.kind)
+	op.planned, op.result = encoded(obj, op.kind), t.answered(obj, op)
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Update(ctx, obj, opts...) })
 }
 
@@ -83,7 +83,7 @@ func (t *Taps) patch(ctx context.Context, c client.WithWatch, obj client.Object,
 	o.ApplyOptions(opts)
 	op := operationOn(c, patchVerb(patch), obj)
 	op.manager, op.dryRun = o.FieldManager, slices.Contains(o.DryRun, "All")
-	op.planned, op.result = patchOr(obj, op.kind, patch), encoded(obj, op.kind)
+	op.planned, op.result = patchOr(obj, op.kind, patch), t.answered(obj, op)
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Patch(ctx, obj, patch, opts...) })
 }
 
@@ -153,7 +153,7 @@ func (t *Taps) subUpdate(ctx context.Context, c client.Client, sub string, obj c
 	op.object.Subresource, op.manager, op.dryRun = sub, o.FieldManager, slices.Contains(o.DryRun, "All")
 	op.planned = encoded(obj, op.kind)
 	if o.SubResourceBody == nil {
-		op.result = op.planned
+		op.result = t.answered(obj, op)
 	}
 	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 }
@@ -165,7 +165,7 @@ func (t *Taps) subPatch(ctx context.Context, c client.Client, sub string, obj cl
 	op.object.Subresource, op.manager, op.dryRun = sub, o.FieldManager, slices.Contains(o.DryRun, "All")
 	op.planned = patchOr(obj, op.kind, patch)
 	if o.SubResourceBody == nil {
-		op.result = encoded(obj, op.kind)
+		op.result = t.answered(obj, op)
 	}
 	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 }

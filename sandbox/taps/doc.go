@@ -20,6 +20,7 @@
 //
 // The package changes what an operator meets in one way only: its work queue.
 // It follows the semantics of controller-runtime's priority queue (a test
-// compares the two), but does not feed the workqueue_* metrics, and replaces a
-// queue that the operator brings itself.
+// compares the two), also where the operator turned that off, does not feed the
+// workqueue_* metrics, and replaces a queue that the operator brings itself.
+// Controllers whose requests are not reconcile.Request are not observed.
 package taps

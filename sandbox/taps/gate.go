@@ -3,6 +3,7 @@ package taps
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,38 +41,30 @@ func (g *gate) admit() bool {
 	return true
 }
 
-// holds reports whether writes are held.
-func (g *gate) holds() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.hold && !g.closed
-}
-
 // errNotSent tells an operator that its write was not sent because it gave up
 // waiting while the write was held.
 var errNotSent = errors.New("the write was held by the lab and never sent")
 
-// wait holds a write until it is released or its context ends.
-func (g *gate) wait(ctx context.Context) error {
-	c := make(chan struct{})
+// enter takes a place among the held writes; nil if writes are not held.
+func (g *gate) enter() chan struct{} {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	if !g.hold || g.closed {
-		g.mu.Unlock()
 		return nil
 	}
+	c := make(chan struct{})
 	g.held = append(g.held, c)
-	g.mu.Unlock()
+	return c
+}
+
+// wait holds a write at its place until it is released or its context ends.
+func (g *gate) wait(ctx context.Context, place chan struct{}) error {
 	select {
-	case <-c:
+	case <-place:
 		return nil
 	case <-ctx.Done():
 		g.mu.Lock()
-		for i, h := range g.held {
-			if h == c {
-				g.held = append(g.held[:i:i], g.held[i+1:]...)
-				break
-			}
-		}
+		g.held = slices.DeleteFunc(g.held, func(c chan struct{}) bool { return c == place })
 		g.mu.Unlock()
 		return errors.Join(errNotSent, context.Cause(ctx))
 	}
@@ -231,16 +224,17 @@ func (t *Taps) Close() {
 // hold holds a write of a reconcile if writes are held. It returns the Seq of
 // the event that shows the write, or 0 if it was not held.
 func (t *Taps) hold(ctx context.Context, v *visit, planned func() trace.Event) (int64, error) {
-	if v == nil || !t.gate.holds() {
+	if v == nil {
+		return 0, nil
+	}
+	place := t.gate.enter()
+	if place == nil {
 		return 0, nil
 	}
 	e := planned()
 	e.Kind, e.Cause = trace.KindHold, v.start
 	seq := t.append(e)
-	if err := t.gate.wait(ctx); err != nil {
-		return seq, err
-	}
-	return seq, nil
+	return seq, t.gate.wait(ctx, place)
 }
 
 // elapsedSince returns the time since a moment of the journal.

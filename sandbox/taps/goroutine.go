@@ -5,12 +5,10 @@ import "runtime"
 // goroutineID returns the number of the calling goroutine.
 //
 // An informer calls a controller's handler, and the handler adds keys to the
-// queue, all in one goroutine; but nothing that controller-runtime passes along
-// tells the queue which watch event it is about. Knowing the goroutine joins
-// the two exactly. The runtime tells its number only in the first line of a
-// stack trace ("goroutine 42 [running]:"), which takes some microseconds, so
-// it is asked for once per watch event and once per key made of one, and never
-// in a reconcile.
+// queue, all in one goroutine. Where the handler has no queue of its own (see
+// giveQueue: a handler of an unknown type) that is the only thing that joins
+// the two exactly. The runtime tells the number only in the first line of a
+// stack trace ("goroutine 42 [running]:"), which takes some ten microseconds.
 func goroutineID() uint64 {
 	var buf [32]byte
 	n := runtime.Stack(buf[:], false)

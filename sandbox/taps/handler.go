@@ -3,6 +3,7 @@ package taps
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -36,6 +37,17 @@ func (t *Taps) currentBracket() *bracket {
 	return b.(*bracket)
 }
 
+// enter puts the calling goroutine into a bracket and returns how to leave it.
+func (t *Taps) enter(b *bracket) (leave func()) {
+	id := goroutineID()
+	t.brackets.Store(id, b)
+	t.open.Add(1)
+	return func() {
+		t.open.Add(-1)
+		t.brackets.Delete(id)
+	}
+}
+
 // tappedHandler brackets each call of a handler.
 type tappedHandler struct {
 	toolscache.ResourceEventHandler
@@ -43,12 +55,21 @@ type tappedHandler struct {
 	// makesKeys is true for the handler of a controller's source, of which
 	// keys are expected; others (an operator's own) do not drop anything.
 	makesKeys bool
+	// joined is true if the handler has a queue of its own, which then asks
+	// current for the bracket; else the goroutine tells.
+	joined  bool
+	current atomic.Pointer[bracket]
+	// turn lets in one event at a time. An informer calls a handler so anyway,
+	// but the informer of several namespaces is made of one for each.
+	turn sync.Mutex
 	// controller whose handler it is; known from the first key it makes.
 	controller atomic.Pointer[string]
 }
 
-func (f *feed) handler(h toolscache.ResourceEventHandler) toolscache.ResourceEventHandler {
-	return &tappedHandler{ResourceEventHandler: h, feed: f, makesKeys: isControllerHandler(h)}
+func (f *feed) handler(inner toolscache.ResourceEventHandler) toolscache.ResourceEventHandler {
+	h := &tappedHandler{ResourceEventHandler: inner, feed: f, makesKeys: isControllerHandler(inner)}
+	h.giveQueue(inner)
+	return h
 }
 
 // isControllerHandler recognizes the handler that controller-runtime's
@@ -91,13 +112,14 @@ func (h *tappedHandler) bracket(verb string, oldObj, newObj any, initial bool, c
 	}
 	t := h.feed.taps
 	b := &bracket{watch: h.feed.record(verb, obj, initial)}
-	id := goroutineID()
-	t.brackets.Store(id, b)
-	t.open.Add(1)
-	defer func() {
-		t.open.Add(-1)
-		t.brackets.Delete(id)
-	}()
+	if h.joined {
+		h.turn.Lock()
+		defer h.turn.Unlock()
+		h.current.Store(b)
+		defer h.current.Store(nil)
+	} else {
+		defer t.enter(b)()
+	}
 	call()
 	switch {
 	case b.keys > 0:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -298,6 +297,3 @@ func (l *lab) deployment(name string) *appsv1.Deployment {
 		},
 	}
 }
-
-// testdata returns the path of a file of recorded journals.
-func testdata(name string) string { return filepath.Join("testdata", name) }

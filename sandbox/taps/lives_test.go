@@ -1,12 +1,17 @@
 package taps_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -70,7 +75,9 @@ func TestStopAndStartAgain(t *testing.T) {
 	l.start(tap, ctrl.Options{}, again.setup)
 	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
 	l.await("work in the second life", ended("a", 2))
-	initial := l.find(func(e *trace.Event) bool { return e.Seq > before && e.Kind == trace.KindWatch && e.Initial && e.Object.Name == "warm-up" })
+	initial := l.find(func(e *trace.Event) bool {
+		return e.Seq > before && e.Kind == trace.KindWatch && e.Initial && e.Object.Name == "warm-up"
+	})
 	if initial == nil {
 		t.Error("the second life did not find the warm-up at its start")
 	}
@@ -93,6 +100,36 @@ func TestManagerInstruments(t *testing.T) {
 	}
 	if span := spansOf(l.timeline.Tip(), "a")[0]; len(span.Calls()) == 0 || len(span.Logs()) == 0 {
 		t.Errorf("calls and logs are not joined: %+v", span)
+	}
+}
+
+// TestHandlersOfTheOperatorsOwn: a handler that is not controller-runtime's may
+// add keys too; they are joined by the goroutine.
+func TestHandlersOfTheOperatorsOwn(t *testing.T) {
+	l := newLab(t)
+	tap := l.newTaps("keeper")
+	k := &keeper{}
+	var queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	l.start(tap, ctrl.Options{}, func(mgr ctrl.Manager, o controller.Options) error {
+		k.Client = mgr.GetClient()
+		add := source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+			queue = q
+			i, err := mgr.GetCache().GetInformer(ctx, &corev1.Secret{})
+			if err != nil {
+				return err
+			}
+			_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+				queue.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj.(client.Object))})
+			}})
+			return err
+		})
+		return ctrl.NewControllerManagedBy(mgr).Named("raw").For(&corev1.ConfigMap{}).WatchesRawSource(add).WithOptions(o).Complete(k)
+	})
+	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
+	l.await("the raw handler's key", ended("a", 2))
+	w := l.timeline.Tip().Wakes(spansOf(l.timeline.Tip(), "a")[1])[0]
+	if w.Watch == nil || w.Watch.Object.Kind != "Secret" || !w.Own {
+		t.Errorf("the key of the operator's own handler is woken by %+v", w)
 	}
 }
 

@@ -91,11 +91,15 @@ func (q *queue) AddRateLimited(key request) {
 	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
 }
 
-// AddWithOpts puts keys into the queue. A worker's wish to see its key again
-// is kept until Done, when the reconcile's end is known: nobody could take the
-// key earlier.
+// AddWithOpts puts keys into the queue.
 func (q *queue) AddWithOpts(o priorityqueue.AddOpts, keys ...request) {
-	b := q.taps.currentBracket()
+	q.addFrom(q.taps.currentBracket(), o, keys)
+}
+
+// addFrom puts keys into the queue that a watch event made, if b is not nil. A
+// worker's wish to see its key again is kept until Done, when the reconcile's
+// end is known: nobody could take the key earlier.
+func (q *queue) addFrom(b *bracket, o priorityqueue.AddOpts, keys []request) {
 	var cause int64
 	if b != nil {
 		b.made(q.name, len(keys))

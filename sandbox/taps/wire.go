@@ -199,6 +199,9 @@ func deletedVersion(body []byte) (uid, rv string) {
 		return string(s.Details.UID), ""
 	}
 	v := decodeBody(body)
+	if !v.deleting { // some kinds answer with the object that is gone
+		return v.ref.UID, ""
+	}
 	return v.ref.UID, v.rv
 }
 

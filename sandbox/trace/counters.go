@@ -32,6 +32,30 @@ func (c *Counters) clone() Counters {
 	return n
 }
 
+// add adds another's numbers.
+func (c *Counters) add(o *Counters) {
+	c.Reconciles += o.Reconciles
+	c.Requeues += o.Requeues
+	c.Errors += o.Errors
+	c.Conflicts += o.Conflicts
+	c.CacheReads += o.CacheReads
+	c.ServerReads += o.ServerReads
+	c.Writes += o.Writes
+	c.FailedCalls += o.FailedCalls
+	c.NoOps += o.NoOps
+	c.Watched += o.Watched
+	c.Enqueued += o.Enqueued
+	c.Merged += o.Merged
+	c.Dropped += o.Dropped
+	c.Busy += o.Busy
+	for verb, n := range o.ByVerb {
+		if c.ByVerb == nil {
+			c.ByVerb = map[string]int{}
+		}
+		c.ByVerb[verb] += n
+	}
+}
+
 func cloneCounters[K comparable](in map[K]*Counters) map[K]*Counters {
 	out := make(map[K]*Counters, len(in))
 	for k, c := range in {

@@ -72,6 +72,9 @@ func (v visit) englishEnd() string {
 	}
 	switch e.Outcome {
 	case OutcomeDone:
+		if len(v.woke) > 0 {
+			return "It asked for no other run."
+		}
 		return "It will not run again until something changes."
 	case OutcomeRequeueAfter:
 		return fmt.Sprintf("It will run again in %s: RequeueAfter.", FormatDuration(e.Delay))
@@ -170,7 +173,7 @@ func (n news) englishCall() string {
 	case !n.IsWrite() && n.Verb == VerbList:
 		return fmt.Sprintf("%s listed %d %s%s.", who, n.Count, n.Object.Kind, englishSource(n.Source))
 	case n.Reason == "NotFound":
-		return fmt.Sprintf("%s looked for %s%s and did not find it.", who, n.Object, englishSource(n.Source))
+		return fmt.Sprintf("%s looked for %s%s and did not find it.", who, n.Object, strings.Replace(englishSource(n.Source), "from", "in", 1))
 	case !n.IsWrite():
 		return fmt.Sprintf("%s read %s%s (rv %s).", who, n.Object, englishSource(n.Source), n.ResourceVersion)
 	case n.NoOp:

@@ -71,6 +71,9 @@ func (v visit) japaneseEnd() string {
 	}
 	switch e.Outcome {
 	case OutcomeDone:
+		if len(v.woke) > 0 {
+			return "この回はこれで完了。"
+		}
 		return "次に何かが変わるまで動かない。"
 	case OutcomeRequeueAfter:
 		return fmt.Sprintf("RequeueAfter により %s 後にまた動く。", FormatDuration(e.Delay))
@@ -160,7 +163,7 @@ func (n news) japaneseCall() string {
 	case !n.IsWrite() && n.Verb == VerbList:
 		return fmt.Sprintf("%s%s %s の一覧を取得し、%d 件を得た。", who, japaneseSource(n.Source), n.Object.Kind, n.Count)
 	case n.Reason == "NotFound":
-		return fmt.Sprintf("%s%s %s を探したが、なかった。", who, japaneseSource(n.Source), n.Object)
+		return fmt.Sprintf("%s%s %s を探したが、なかった。", who, strings.Replace(japaneseSource(n.Source), "から", "で", 1), n.Object)
 	case !n.IsWrite():
 		return fmt.Sprintf("%s%s %s を読んだ (rv %s)。", who, japaneseSource(n.Source), n.Object, n.ResourceVersion)
 	case n.NoOp:
@@ -254,6 +257,9 @@ func japaneseVerb(verb string) string {
 
 // japaneseWrite says what a write does, without the ending する or した.
 func japaneseWrite(e *Event) string {
+	if e.Object.Subresource == "status" { // ends in a Japanese word: no blank
+		return japaneseRef(Ref{Kind: e.Object.Kind, Name: e.Object.Name}, "status") + "を" + japaneseVerb(e.Verb)
+	}
 	return japaneseRef(Ref{Kind: e.Object.Kind, Name: e.Object.Name}, e.Object.Subresource) + " を" + japaneseVerb(e.Verb)
 }
 

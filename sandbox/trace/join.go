@@ -1,5 +1,7 @@
 package trace
 
+import "bytes"
+
 // generationSize bounds how many writes a joiner remembers: at least this
 // many, at most twice as many. A write's watch event follows within
 // milliseconds, so thousands of writes in between mean the watch was lost.
@@ -45,7 +47,9 @@ func writeVersions(e *Event) []version {
 	if e.ResourceVersion != "" {
 		out = append(out, version{e.Object.UID, e.ResourceVersion})
 	}
-	if e.Verb == VerbDelete || (e.After != nil && endsObject(e)) {
+	// A delete that finalizers (or a grace period) hold up answers with a
+	// version: somebody else's write will end the object.
+	if e.Verb == VerbDelete && e.ResourceVersion == "" || e.After != nil && endsObject(e) {
 		out = append(out, version{e.Object.UID, ""})
 	}
 	return out
@@ -54,6 +58,9 @@ func writeVersions(e *Event) []version {
 // endsObject reports whether a write took away the last finalizer of an object
 // that is being deleted: the object is gone, although the call was no delete.
 func endsObject(e *Event) bool {
+	if !bytes.Contains(e.After, []byte(`"deletionTimestamp"`)) {
+		return false // without parsing: this is called for every write
+	}
 	m := parseMeta(e.After)
 	return m.Deleting && len(m.Finalizers) == 0
 }

@@ -47,7 +47,7 @@ func FormatDuration(d time.Duration) string {
 		return fmt.Sprintf("%.0fms", d.Seconds()*1e3)
 	case d < 9995*time.Millisecond:
 		return trimZero(fmt.Sprintf("%.2f", d.Seconds())) + "s"
-	case d < 99950*time.Millisecond:
+	case d < 59950*time.Millisecond:
 		return trimZero(fmt.Sprintf("%.1f", d.Seconds())) + "s"
 	}
 	s := d.Round(time.Second).String()
@@ -115,10 +115,12 @@ func padLeft(s string, width int) string {
 	return s
 }
 
-// cut shortens a text to a width in cells, ending in "..." if anything was
-// taken away, and makes it one line.
-func cut(s string, width int) string {
-	s = oneLine(s)
+// cut makes a text one line and shortens it to a width in cells, ending in
+// "..." if anything was taken away.
+func cut(s string, width int) string { return clip(oneLine(s), width) }
+
+// clip shortens a line to a width in cells and leaves its blanks.
+func clip(s string, width int) string {
 	if TextWidth(s) <= width {
 		return s
 	}

@@ -162,7 +162,7 @@ func (s *State) observe(e *Event) {
 			next.ResourceVersion = old.ResourceVersion
 		}
 	}
-	if gone(e, next) {
+	if gone(e) {
 		next.Deleted, next.Verb = true, Deleted
 	}
 	next.meta = sync.OnceValue(func() *Meta { return parseMeta(next.Raw) })
@@ -183,12 +183,12 @@ func (s *State) supersedes(e *Event, old *Object) bool {
 }
 
 // gone reports whether an event ended the object.
-func gone(e *Event, o *Object) bool {
+func gone(e *Event) bool {
 	if e.Kind == KindWatch {
 		return e.Verb == Deleted
 	}
 	if e.Verb == VerbDelete {
-		return len(o.Meta().Finalizers) == 0
+		return e.ResourceVersion == ""
 	}
 	return endsObject(e)
 }

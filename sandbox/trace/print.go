@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -17,6 +18,9 @@ type PrintOptions struct {
 	HideTimes bool
 	// Logs prints the operator's log lines too.
 	Logs bool
+	// Caption says what an object that was written means to people, such as a
+	// word that is sung; empty when nothing. Default: nothing is said.
+	Caption func(kind string, object json.RawMessage) string
 }
 
 // Printer prints a journal as plain text: for each reconcile, when it ends,
@@ -27,6 +31,7 @@ type Printer struct {
 	o        PrintOptions
 	timeline *Timeline
 	names    int // width of the column with controller and key, so far
+	results  int // width of the column with the result, so far
 	err      error
 }
 
@@ -38,7 +43,7 @@ func NewPrinter(w io.Writer, j *Journal, o PrintOptions) *Printer {
 	if o.Width <= 0 {
 		o.Width = 100
 	}
-	return &Printer{w: w, o: o, timeline: NewTimeline(j), names: 24}
+	return &Printer{w: w, o: o, timeline: NewTimeline(j), names: 24, results: 13}
 }
 
 // Timeline returns what the printer has read.
@@ -86,7 +91,8 @@ func (p *Printer) event(e *Event) {
 	case KindCall:
 		p.call(e)
 	case KindLog:
-		if p.o.Logs || e.Stack != "" {
+		// What controller-runtime says of its own start is no news.
+		if p.o.Logs && (e.Reconcile != 0 || e.Error != "") || e.Stack != "" {
 			p.aside("log", logText(e))
 		}
 	case KindControl:
@@ -123,22 +129,15 @@ func (p *Printer) line(s string) {
 	}
 }
 
-// fit cuts a line to the width, and keeps its blanks.
+// fit makes a line safe for a terminal and cuts it to the width.
 func (p *Printer) fit(s string) string {
-	text := strings.TrimLeft(s, " ")
-	lead := s[:len(s)-len(text)]
-	if TextWidth(s) <= p.o.Width && text == strings.Map(printable, text) {
-		return s
-	}
-	return lead + cut(text, p.o.Width-len(lead))
-}
-
-// printable keeps what may be sent to a terminal as it is.
-func printable(r rune) rune {
-	if r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
-		return -1
-	}
-	return r
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	return clip(s, p.o.Width)
 }
 
 // reconcile prints a finished reconcile.
@@ -149,7 +148,9 @@ func (p *Printer) reconcile(span *Span) {
 	if !p.o.HideTimes {
 		first += " " + padLeft(FormatDuration(span.End.Duration), 6)
 	}
-	first += "  " + pad(ResultText(span, p.o.Language), 15)
+	result := ResultText(span, p.o.Language)
+	p.results = min(max(p.results, TextWidth(result)), 22)
+	first += "  " + pad(result, p.results)
 	woken := p.timeline.tip.WokenText(span, p.o.Language)
 	if TextWidth(first)+2+TextWidth(woken) <= p.o.Width {
 		p.line(first + "  " + woken)
@@ -171,7 +172,7 @@ func (p *Printer) work(span *Span) {
 	}
 	for _, e := range span.Calls() {
 		if IsWriteVerb(e.Verb) {
-			parts = append(parts, shortCall(e, p.o.Language))
+			parts = append(parts, shortCall(e, p.o.Language)+p.caption(e))
 		}
 	}
 	line := ""
@@ -191,23 +192,60 @@ func (p *Printer) work(span *Span) {
 	}
 }
 
-// Summary prints the totals of what was read so far.
+// caption is what an object that was created or applied means.
+func (p *Printer) caption(e *Event) string {
+	if p.o.Caption == nil || e.Failed() || e.Object.Subresource != "" {
+		return ""
+	}
+	if said := p.o.Caption(e.Object.Kind, e.After); said != "" {
+		return "   " + said
+	}
+	return ""
+}
+
+// Summary prints the totals of what was read so far: of each operator, and of
+// what was written by anybody else.
 func (p *Printer) Summary() error {
-	l, c := p.o.Language, p.timeline.tip.Total()
-	p.line("")
-	p.line(fmt.Sprintf(l.pick(
-		"%d reconciles, %d errors, %d conflicts; %d writes (%d changed nothing); reads: %d cache, %d server",
-		"調整 %d 回、エラー %d 回、競合 %d 回。書き込み %d 回 (うち変化なし %d 回)。読み取り: キャッシュ %d 回、API サーバー %d 回"),
-		c.Reconciles, c.Errors, c.Conflicts, c.Writes, c.NoOps, c.CacheReads, c.ServerReads))
-	p.line(fmt.Sprintf(l.pick(
-		"%d watch events, %d merged into a key that was waiting, %d made no key",
-		"ウォッチイベント %d 件、待機中のキーにまとめられたもの %d 件、キーにならなかったもの %d 件"),
-		c.Watched, c.Merged, c.Dropped))
-	for _, verb := range sortedKeys(c.ByVerb) {
-		p.line(fmt.Sprintf("%6d  %s", c.ByVerb[verb], verb))
+	l := p.o.Language
+	totals := map[string]*Counters{}
+	for k, c := range p.timeline.tip.Controllers() {
+		if totals[k.Operator] == nil {
+			totals[k.Operator] = &Counters{}
+		}
+		totals[k.Operator].add(c)
+	}
+	for _, operator := range sortedKeys(totals) {
+		if c := totals[operator]; c.Reconciles > 0 {
+			p.line("")
+			p.operator(operator, c)
+		}
 	}
 	if n := p.timeline.journal.Stats().Forgotten; n > 0 {
 		p.line(fmt.Sprintf(l.pick("the oldest %d events were forgotten", "古いイベント %d 件は失われた"), n))
 	}
 	return p.err
+}
+
+// operator prints the totals of one operator.
+func (p *Printer) operator(name string, c *Counters) {
+	l := p.o.Language
+	p.line(fmt.Sprintf(l.pick("%s: %d reconciles, %d failed, %s in all", "%s: 調整 %d 回 (失敗 %d 回)、計 %s"),
+		name, c.Reconciles, c.Errors, p.duration(c)))
+	p.line(fmt.Sprintf(l.pick(
+		"  read   %d from the cache, %d from the API server", "  読取   キャッシュから %d 回、API サーバーから %d 回"), c.CacheReads, c.ServerReads))
+	p.line(fmt.Sprintf(l.pick(
+		"  wrote  %d (%d changed nothing, %d conflicts)", "  書込   %d 回 (変化なし %d 回、競合 %d 回)"), c.Writes, c.NoOps, c.Conflicts))
+	for _, verb := range sortedKeys(c.ByVerb) {
+		p.line(fmt.Sprintf("  %6d %s", c.ByVerb[verb], verb))
+	}
+	p.line(fmt.Sprintf(l.pick(
+		"  woken  %d watch events; %d merged into a key that was waiting, %d made no key",
+		"  契機   ウォッチイベント %d 件。待機中のキーにまとめたもの %d 件、キーにならなかったもの %d 件"), c.Watched, c.Merged, c.Dropped))
+}
+
+func (p *Printer) duration(c *Counters) string {
+	if p.o.HideTimes {
+		return "-"
+	}
+	return FormatDuration(c.Busy)
 }

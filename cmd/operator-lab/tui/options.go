@@ -40,8 +40,18 @@ type Cluster interface {
 type Controls struct {
 	Loop    Loop
 	Cluster Cluster
+	// Faults are more ways to break things, for the menu. Default: deleting and changing objects.
+	Faults []Fault
 	// Facts is a short text for the header, such as "k8s 1.36". Default: empty.
 	Facts string
+}
+
+// Fault is a way to break something.
+type Fault struct {
+	// Text names it in the menu, such as "fail its next write".
+	Text string
+	// Do brings it about, for the object that was chosen.
+	Do func(ctx context.Context, object trace.Ref) error
 }
 
 // Step is one step of the boot.
@@ -109,6 +119,8 @@ type Options struct {
 	ASCII bool
 	// NoColor uses bold and reverse only; automatic with NO_COLOR and TERM=dumb. Default: false.
 	NoColor bool
+	// ForceColor uses colour whatever the environment says. Default: false.
+	ForceColor bool
 	// NoMotion freezes ages and clocks. Default: false.
 	NoMotion bool
 	// Mouse lets the wheel and clicks be used; the terminal's own selection then needs shift. Default: false.
@@ -136,7 +148,7 @@ func (o Options) withDefaults() Options {
 	}
 	term := o.Getenv("TERM")
 	o.ASCII = o.ASCII || !utf8Locale(o.Getenv) || term == "linux" || term == "dumb"
-	o.NoColor = o.NoColor || o.Getenv("NO_COLOR") != "" || term == "dumb"
+	o.NoColor = !o.ForceColor && (o.NoColor || o.Getenv("NO_COLOR") != "" || term == "dumb")
 	return o
 }
 

@@ -207,19 +207,69 @@ func blanks(n int) string {
 	return strings.Repeat(" ", n)
 }
 
-// wrap breaks a text into lines of at most w cells, at blanks where there are any.
+// wrap breaks a text into lines of at most w cells: at blanks, or between wide
+// characters, but not before a mark that ends a sentence or closes a bracket.
 func wrap(s string, w int) []string {
 	if w <= 0 {
 		return nil
 	}
 	var out []string
-	for _, paragraph := range strings.Split(s, "\n") {
+	for paragraph := range strings.SplitSeq(s, "\n") {
 		paragraph = clean(paragraph)
 		if width(paragraph) <= w {
 			out = append(out, paragraph)
 			continue
 		}
-		out = append(out, strings.Split(ansi.Wrap(paragraph, w, " "), "\n")...)
+		out = append(out, wrapLine(paragraph, w)...)
 	}
 	return out
+}
+
+func wrapLine(s string, w int) []string {
+	var out []string
+	line, n := "", 0
+	flush := func() {
+		out = append(out, strings.TrimRight(line, " "))
+		line, n = "", 0
+	}
+	for _, word := range words(s) {
+		size := width(word)
+		if n+width(strings.TrimRight(word, " ")) > w && n > 0 {
+			flush()
+		}
+		for size > w && width(strings.TrimRight(word, " ")) > w { // no line is long enough for it
+			head := ansi.Truncate(word, w, "")
+			if head == "" {
+				return append(out, line)
+			}
+			out = append(out, head)
+			word = word[len(head):]
+			size = width(word)
+		}
+		line += word
+		n += size
+	}
+	if line != "" {
+		flush()
+	}
+	return out
+}
+
+// closers are the marks that no line begins with.
+const closers = "。、，．・：；）」』】〕！？ー…)]},.;:!?"
+
+// words splits a text where a line may break: after blanks, and before and
+// after wide characters. What cannot begin a line stays with what is before it.
+func words(s string) []string {
+	var out []string
+	start, breakable := 0, false
+	for i, r := range s {
+		wide := width(string(r)) == 2
+		if i > start && (breakable || wide) && r != ' ' && !strings.ContainsRune(closers, r) && width(string(r)) > 0 {
+			out = append(out, s[start:i])
+			start = i
+		}
+		breakable = wide || r == ' ' || breakable && strings.ContainsRune(closers, r)
+	}
+	return append(out, s[start:])
 }

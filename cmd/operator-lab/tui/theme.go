@@ -26,31 +26,31 @@ const (
 // The palette. Red and green are never told apart by colour: what is well is
 // cyan, what is not is red and bold, what waits is yellow.
 const (
-	ok     = style(6 + 1)        // cyan
-	warn   = style(3 + 1)        // yellow
-	bad    = style(1+1) | bold   // red
-	accent = style(4+1) | bold   // blue
-	own    = style(5 + 1)        // magenta
-	dim    = faint               // what matters less
-	title  = bold                // headings
-	later  = faint               // what had not happened yet
-	chosen = reverse             // the selected row
-	tool   = style(6+1) | bold   // keys in the footer
-	frame  = faint               // borders
-	active = style(4+1) | bold   // border of the focused pane
-	loud   = bold | reverse      // the mode word
-	alarm  = style(3+1) | loud   // the mode word when the loop is held
-	past   = style(5+1) | loud   // the mode word when looking at the past
-	stage  = bold | reverse      // the stage of the strip that is active
-	gone   = faint               // objects that are deleted
-	added  = style(6 + 1)        // lines of a diff
-	taken  = style(1 + 1)        //
-	note   = style(3+1) | bold   // messages
-	field  = style(4 + 1)        // names of fields in YAML
-	hint   = faint               //
-	wait   = style(3 + 1)        // timers
-	hold   = style(3+1) | bold   // what is held
-	planned = style(3+1) | bold  // writes not sent yet
+	ok      = style(6 + 1)      // cyan
+	warn    = style(3 + 1)      // yellow
+	bad     = style(1+1) | bold // red
+	accent  = style(4+1) | bold // blue
+	own     = style(5 + 1)      // magenta
+	dim     = faint             // what matters less
+	title   = bold              // headings
+	later   = faint             // what had not happened yet
+	chosen  = reverse           // the selected row
+	tool    = style(6+1) | bold // keys in the footer
+	frame   = faint             // borders
+	active  = style(4+1) | bold // border of the focused pane
+	loud    = bold | reverse    // the mode word
+	alarm   = style(3+1) | loud // the mode word when the loop is held
+	past    = style(5+1) | loud // the mode word when looking at the past
+	stage   = bold | reverse    // the stage of the strip that is active
+	gone    = faint             // objects that are deleted
+	added   = style(6 + 1)      // lines of a diff
+	taken   = style(1 + 1)      //
+	note    = style(3+1) | bold // messages
+	field   = style(4 + 1)      // names of fields in YAML
+	hint    = faint             //
+	wait    = style(3 + 1)      // timers
+	hold    = style(3+1) | bold // what is held
+	planned = style(3+1) | bold // writes not sent yet
 )
 
 // glyphs are the signs that differ between Unicode and ASCII.
@@ -74,7 +74,7 @@ var unicodeGlyphs = glyphs{
 	open: "▾", closed: " ", at: "▸",
 	tee: "├─ ", end: "└─ ", bar: "│  ",
 	arrow: "→", cursor: "◂", heat: "▪",
-	one: "·", several: "⁚", reconcile: "│",
+	one: "·", several: ":", reconcile: "│",
 	tick: "[✓]", untick: "[ ]",
 	border: [6]string{"╭", "╮", "╰", "╯", "─", "│"},
 	focus:  [6]string{"┏", "┓", "┗", "┛", "━", "┃"},

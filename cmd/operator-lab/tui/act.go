@@ -1,0 +1,170 @@
+package tui
+
+import (
+	tea "charm.land/bubbletea/v2"
+)
+
+// press does what a key is for.
+func (m *Model) press(pressed string) tea.Cmd {
+	m.flash = ""
+	m.opts.Notice = ""
+	switch {
+	case pressed == "ctrl+c":
+		return tea.Quit
+	case m.booting != nil || m.layout().TooSmall:
+		if pressed == "q" || pressed == "esc" {
+			return tea.Quit
+		}
+		return nil
+	case m.typing:
+		m.typeFilter(pressed)
+		return nil
+	case m.popup != nil:
+		return m.popup.press(m, pressed)
+	}
+	if p, is := paneOf(pressed); is {
+		m.focusOn(p)
+		return nil
+	}
+	c := m.keys.find(pressed)
+	if c == nil {
+		return nil
+	}
+	if reason := m.refuse(c); reason != "" {
+		m.say(c.Help().Key + ": " + reason)
+		return nil
+	}
+	return c.do(m)
+}
+
+// letGo lets a loop that is held go on, so that nothing hangs that is to be
+// stopped. [Run] calls it when the screen is gone, for whatever reason.
+func (m *Model) letGo() {
+	if l := m.controls.Loop; l != nil && !m.replay {
+		l.Resume()
+	}
+}
+
+// pauseOrResume asks the journal what holds now.
+func (m *Model) pauseOrResume() {
+	mode := m.index.timeline.Tip().Mode()
+	if mode.Paused || mode.HoldWrites {
+		m.controls.Loop.Resume()
+		m.follow = true
+	} else {
+		m.controls.Loop.Pause()
+	}
+	m.refresh(true)
+}
+
+func (m *Model) stepOne() {
+	m.controls.Loop.Step()
+	m.follow = true
+	m.refresh(true)
+}
+
+func (m *Model) stepCall() {
+	m.controls.Loop.StepCall()
+	m.follow = true
+	m.refresh(true)
+}
+
+func (m *Model) nextLesson() {
+	m.opts.Narrator.Next()
+	m.hinted = false
+	m.scroll[LessonPane] = 0
+	m.refresh(true)
+}
+
+func (m *Model) showTab(t Tab) {
+	m.tab = t
+	m.scroll[DetailPane] = 0
+}
+
+func (m *Model) toggleFollow() {
+	m.follow = !m.follow
+	if m.follow && m.live {
+		m.selectNewest()
+	}
+}
+
+// zoomIn gives the focused pane half of the screen, all of it, and back.
+func (m *Model) zoomIn() { m.zoom = (m.zoom + 1) % (ZoomFull + 1) }
+
+// startFilter begins to type a filter for the focused pane.
+func (m *Model) startFilter() {
+	switch m.focus {
+	case ObjectsPane, QueuePane, LoopPane:
+	default:
+		m.focusOn(LoopPane)
+	}
+	m.typing = true
+}
+
+// typeFilter edits the filter of the focused pane.
+func (m *Model) typeFilter(pressed string) {
+	f := &m.filter[m.focus]
+	switch pressed {
+	case "enter":
+		m.typing = false
+	case "esc":
+		m.typing, *f = false, ""
+	case "backspace":
+		if r := []rune(*f); len(r) > 0 {
+			*f = string(r[:len(r)-1])
+		}
+	case "space":
+		*f += " "
+	case "ctrl+u":
+		*f = ""
+	default:
+		if r := []rune(pressed); len(r) == 1 && len(*f) < 60 {
+			*f += pressed
+		}
+	}
+	if m.live && m.follow {
+		m.selectNewest()
+	}
+}
+
+// paste adds pasted text to a filter that is being typed.
+func (m *Model) paste(text string) {
+	if m.typing {
+		f := &m.filter[m.focus]
+		*f = m.cutTo(*f+clean(text), 60)
+	}
+}
+
+// wheel moves the selection in the pane under the pointer.
+func (m *Model) wheel(e tea.Mouse) tea.Cmd {
+	p := m.paneAt(e.X, e.Y)
+	if p == NoPane || m.popup != nil {
+		return nil
+	}
+	m.setFocus(p)
+	switch e.Button {
+	case tea.MouseWheelUp:
+		m.move(-1)
+	case tea.MouseWheelDown:
+		m.move(1)
+	}
+	return nil
+}
+
+// click focuses the pane under the pointer.
+func (m *Model) click(e tea.Mouse) tea.Cmd {
+	if p := m.paneAt(e.X, e.Y); p != NoPane && m.popup == nil {
+		m.setFocus(p)
+	}
+	return nil
+}
+
+func (m *Model) paneAt(x, y int) Pane {
+	l := m.layout()
+	for p, r := range l.Pane {
+		if x >= r.X && x < r.X+r.W && y >= r.Y && y < r.Y+r.H {
+			return Pane(p)
+		}
+	}
+	return NoPane
+}

@@ -1,0 +1,220 @@
+package tui
+
+import (
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// cause is the tree from what brought the selected reconcile about to everything it led to.
+func (s *scene) cause(in Rect) pane {
+	span := s.causeSpan()
+	p := pane{title: s.t("Cause and effect", "原因と結果")}
+	if span == nil {
+		p.rows = []row{text(dim, s.t("  select a reconcile", "  調整を選択すると表示"))}
+		return p
+	}
+	p.title += "  #" + itoa(span.ID)
+	rows := s.causeRows(span)
+	p.rows = s.scrolled(CausePane, rows, in.H)
+	return p
+}
+
+// causeSpan is the reconcile the subject belongs to: of an object the one that changed it last.
+func (s *scene) causeSpan() *trace.Span {
+	sub := s.subject()
+	if sub.span != nil {
+		return sub.span
+	}
+	e := sub.event
+	for range 4 { // a watch event, its write, and no further
+		if e == nil {
+			return nil
+		}
+		if e.Reconcile > 0 {
+			return s.state.Span(e.Reconcile)
+		}
+		e = s.state.Cause(e)
+	}
+	return nil
+}
+
+func (s *scene) causeRows(span *trace.Span) []row {
+	b := causeTree{scene: s, state: s.stateOf(span.First > s.cursor())}
+	root := text(plain, "  ")
+	b.trigger(&root, span)
+	b.rows = append(b.rows, root)
+	b.span(span, "  ", true, true)
+	return b.rows
+}
+
+// causeTree builds the tree of causes and effects.
+type causeTree struct {
+	*scene
+	state *trace.State
+	rows  []row
+}
+
+// manyEffects bounds the tree; a reconcile that writes hundreds of objects is no reading matter.
+const manyEffects = 400
+
+// trigger says what brought a reconcile about, and where that came from.
+func (b *causeTree) trigger(r *row, span *trace.Span) {
+	if len(span.Woken) == 0 {
+		r.add(dim, b.t("(not known)", "(不明)"))
+		return
+	}
+	w := b.state.Wake(span.Woken[0])
+	b.addCause(r, w)
+	switch {
+	case w.Requeue != nil && w.Requeue.Reconcile > 0:
+		r.add(dim, b.t("  set by #", "  設定元 #")+itoa(w.Requeue.Reconcile))
+	case w.Write != nil && w.Write.Reconcile > 0:
+		r.add(dim, "  "+w.Write.Verb+b.t(" in #", " 調整 #")+itoa(w.Write.Reconcile))
+	}
+	if n := span.Merged(); n > 0 {
+		r.add(note, " + "+itoa(n)+b.t(" merged", " 件統合"))
+	}
+}
+
+// branch begins a line below another.
+func (b *causeTree) branch(indent string, last bool) (row, string) {
+	r := text(frame, indent)
+	if last {
+		return *r.add(frame, b.end), indent + "   "
+	}
+	return *r.add(frame, b.tee), indent + b.bar
+}
+
+// span adds a reconcile, and with deep what it led to.
+func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
+	r, below := b.branch(indent, last)
+	r.add(bold, "#"+itoa(span.ID)+" ").add(plain, orElse(span.Controller, span.Operator)+" "+keyName(span.Key))
+	outcome, st := b.outcome(span)
+	r.add(st, "  "+outcome)
+	if !deep {
+		if span.Tally.Writes == 0 && !span.Running() {
+			r.add(dim, b.t(", wrote nothing", "、書き込みなし"))
+		}
+		if b.state.Own(span) {
+			r.add(own, "  "+b.ownMark())
+		}
+		b.rows = append(b.rows, r)
+		return
+	}
+	b.rows = append(b.rows, r)
+	writes := writesOf(span)
+	again := b.next(span)
+	for i, e := range writes {
+		b.write(e, below, i == len(writes)-1 && again == nil)
+	}
+	if again != nil {
+		b.again(span, again, below)
+	} else if len(writes) == 0 {
+		r, _ := b.branch(below, true)
+		b.rows = append(b.rows, *r.add(dim, b.t("wrote nothing", "書き込みなし")))
+	}
+}
+
+func writesOf(span *trace.Span) []*trace.Event {
+	var out []*trace.Event
+	for _, e := range span.Steps {
+		if e.IsWrite() {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// next returns the event that set the timer of a reconcile's key, or nil.
+func (b *causeTree) next(span *trace.Span) *trace.Event {
+	if span.End == nil {
+		return nil
+	}
+	for _, cause := range []int64{span.End.Seq, span.First} {
+		if e := b.index.timeline.Event(cause); e != nil {
+			for _, effect := range b.state.Effects(e) {
+				if effect.Kind == trace.KindRequeue {
+					return effect
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// write adds a write, the watch events that echo it, and what they led to.
+func (b *causeTree) write(e *trace.Event, indent string, last bool) {
+	if len(b.rows) > manyEffects {
+		return
+	}
+	r, below := b.branch(indent, last)
+	r.add(bold, e.Verb+" ").add(plain, e.Object.String())
+	switch result, st := b.callResult(e); {
+	case e.Kind == trace.KindHold:
+		r.add(planned, b.t("  NOT SENT YET", "  未送信"))
+	default:
+		r.add(st, "  "+result)
+	}
+	b.rows = append(b.rows, r)
+	var watches []*trace.Event
+	for _, w := range b.state.Effects(e) {
+		if w.Kind == trace.KindWatch {
+			watches = append(watches, w)
+		}
+	}
+	for i, w := range watches {
+		b.watch(w, below, i == len(watches)-1)
+	}
+}
+
+// watch adds a watch event and the keys made of it.
+func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
+	r, below := b.branch(indent, last)
+	r.add(plain, b.t("watch ", "監視 ")+e.Verb).add(dim, " "+b.theme.arrow+" ")
+	var woken []*trace.Span
+	keys, reason := "", ""
+	for _, k := range b.state.Effects(e) {
+		switch k.Kind {
+		case trace.KindDrop:
+			reason = orElse(k.Reason, b.t("a predicate dropped it", "predicate が破棄"))
+		case trace.KindEnqueue, trace.KindMerge:
+			if keys != "" {
+				keys += ", "
+			}
+			keys += queueName(k.Operator, k.Controller, k.Key)
+			if k.Kind == trace.KindMerge {
+				keys += b.t(" (merged)", " (統合)")
+			}
+			if span := b.state.Answer(k); span != nil {
+				woken = append(woken, span)
+			}
+		}
+	}
+	if keys != "" {
+		r.add(plain, b.t("key ", "キー ")+keys)
+	} else {
+		r.add(dim, b.t("no key", "キーなし"))
+		if reason != "" {
+			r.add(dim, " ("+reason+")")
+		}
+	}
+	b.rows = append(b.rows, r)
+	for i, span := range woken {
+		b.span(span, below, i == len(woken)-1, false)
+	}
+}
+
+// again adds the timer a reconcile set and the reconcile it led to.
+func (b *causeTree) again(span *trace.Span, timer *trace.Event, indent string) {
+	r, below := b.branch(indent, true)
+	r.add(wait, b.timerText(timer))
+	var answer *trace.Span
+	for _, ready := range b.state.Effects(timer) {
+		if ready.Kind == trace.KindReady {
+			answer = b.state.Answer(ready)
+		}
+	}
+	b.rows = append(b.rows, r)
+	if answer != nil {
+		b.span(answer, below, true, false)
+	}
+}

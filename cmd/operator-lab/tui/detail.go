@@ -1,0 +1,443 @@
+package tui
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// Tab is what the detail pane shows of the subject.
+type Tab int
+
+// The tabs of the detail pane.
+const (
+	DiffTab Tab = iota
+	YAMLTab
+	ConditionsTab
+	LogTab
+)
+
+// subject is what is selected: the detail, the why and the cause are about it.
+type subject struct {
+	span   *trace.Span
+	event  *trace.Event // a step of it, or the write that tells most
+	whole  bool         // the reconcile itself is selected, not the event
+	object *trace.Object
+	ref    trace.Ref
+	item   *trace.Item
+}
+
+// subject returns what is selected in the list pane that was focused last.
+func (s *scene) subject() subject {
+	switch s.from {
+	case ObjectsPane:
+		if o := s.object(s.sel.object); o != nil {
+			return subject{object: o, ref: o.Ref, event: s.index.timeline.Event(o.Changed)}
+		}
+		for _, t := range s.treeLines() {
+			if t.planned != nil && sameObject(t.ref(), s.sel.object) {
+				return subject{event: t.planned, ref: t.ref()}
+			}
+		}
+		return subject{}
+	case QueuePane:
+		return s.queueSubject()
+	}
+	return s.loopSubject()
+}
+
+// object returns an object at the cursor, or as it became later.
+func (s *scene) object(ref trace.Ref) *trace.Object {
+	if ref.IsZero() {
+		return nil
+	}
+	if o := s.state.Object(ref); o != nil {
+		return o
+	}
+	return s.index.timeline.Tip().Object(ref)
+}
+
+func (s *scene) queueSubject() subject {
+	for _, span := range s.state.Running() {
+		if (trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}) == s.sel.key {
+			sub := subject{span: span, whole: true, event: tellingStep(span)}
+			sub.object = s.primary(span)
+			return sub
+		}
+	}
+	for _, item := range s.state.Queue() {
+		if item.QueueKey != s.sel.key {
+			continue
+		}
+		sub := subject{item: item, event: item.Requeue}
+		if len(item.Events) > 0 {
+			sub.event = item.Events[0]
+		}
+		if sub.event != nil {
+			if w := s.state.Wake(sub.event); w.Watch != nil {
+				sub.event, sub.ref = w.Watch, w.Watch.Object
+				sub.object = s.object(sub.ref)
+			}
+		}
+		return sub
+	}
+	return subject{}
+}
+
+func (s *scene) loopSubject() subject {
+	span := s.span()
+	if span == nil {
+		return subject{}
+	}
+	sub := subject{span: span, whole: s.sel.step == 0, event: tellingStep(span)}
+	for _, e := range span.Steps {
+		if e.Seq == s.sel.step {
+			sub.event = e
+		}
+	}
+	sub.object = s.primary(span)
+	if sub.event != nil && sub.event.Object.Name != "" {
+		sub.ref = bare(sub.event.Object)
+	}
+	if !sub.whole && !sub.ref.IsZero() {
+		if o := s.object(sub.ref); o != nil {
+			sub.object = o
+		}
+	}
+	if sub.ref.IsZero() && sub.object != nil {
+		sub.ref = sub.object.Ref
+	}
+	return sub
+}
+
+// tellingStep returns the step that tells most of a reconcile: what is held,
+// else the first write, else nothing.
+func tellingStep(span *trace.Span) *trace.Event {
+	if span.Held != nil {
+		return span.Held
+	}
+	var first *trace.Event
+	for _, e := range span.Steps {
+		switch {
+		case !e.IsWrite():
+		case e.Error != "":
+			return e
+		case first == nil || first.NoOp && !e.NoOp:
+			first = e
+		}
+	}
+	return first
+}
+
+// detail is the diff, the YAML, the conditions or the log of the subject.
+func (s *scene) detail(in Rect) pane {
+	sub := s.subject()
+	p := pane{title: s.t("Detail  ", "詳細  ") + s.subjectName(sub), right: s.tabs()}
+	var rows []row
+	switch s.tab {
+	case YAMLTab:
+		rows = s.yamlRows(sub)
+	case ConditionsTab:
+		rows = s.conditionRows(sub, in.W)
+	case LogTab:
+		rows = s.logRows(sub)
+	default:
+		rows = s.diffRows(sub, in)
+	}
+	if len(rows) == 0 {
+		rows = []row{text(dim, s.t("  nothing selected", "  何も選択されていない"))}
+	}
+	p.rows = s.scrolled(DetailPane, rows, in.H)
+	return p
+}
+
+func (s *scene) subjectName(sub subject) string {
+	switch {
+	case sub.span != nil && sub.whole && sub.event != nil:
+		return "#" + itoa(sub.span.ID) + "  " + sub.event.Verb + " " + sub.event.Object.String()
+	case sub.span != nil && sub.whole:
+		return "#" + itoa(sub.span.ID) + "  " + keyName(sub.span.Key)
+	case sub.span != nil && sub.event != nil && sub.event.Kind == trace.KindLog:
+		return s.t("log line", "ログ")
+	case sub.span != nil && sub.event != nil:
+		return sub.event.Verb + " " + sub.event.Object.String()
+	case sub.item != nil:
+		return queueName(sub.item.Operator, sub.item.Controller, sub.item.Key)
+	}
+	return sub.ref.String()
+}
+
+func (s *scene) tabs() string {
+	names := []string{s.t("diff", "差分"), "yaml", s.t("conds", "状態"), s.t("log", "ログ")}
+	for i, k := range []string{"d", "y", "c", "l"} {
+		names[i] = k + ":" + names[i]
+		if i == int(s.tab) {
+			names[i] = "[" + names[i] + "]"
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// diffRows shows what the subject changed.
+func (s *scene) diffRows(sub subject, in Rect) []row {
+	e := sub.event
+	switch {
+	case e == nil && sub.span != nil:
+		rows := []row{text(dim, s.t("  this reconcile wrote nothing", "  この調整は何も書き込まなかった"))}
+		return append(rows, s.objectRows(sub, in)...)
+	case e == nil && sub.object == nil:
+		return nil
+	case e == nil || sub.span == nil && sub.object != nil:
+		return s.changeRows(sub.object, e)
+	case e.Kind == trace.KindLog:
+		return s.logEventRows(e)
+	case !e.IsWrite() && e.Kind == trace.KindCall:
+		head := s.t("  a read: it changes nothing", "  読み取り: 何も変えない")
+		if e.Source == trace.Cache {
+			head += s.t("; answered by the cache, the API server was not asked", "。キャッシュが応答し、API サーバーへの問い合わせなし")
+		}
+		return append([]row{text(dim, head)}, s.objectRows(sub, in)...)
+	}
+	rows := s.writeHead(e)
+	if sub.span != nil && sub.span.Held == e && s.placed.Pane[LoopPane].H-2 < minForecast {
+		for _, line := range wrap(strings.Join(s.ifSent(sub.span), " "), in.W-3) {
+			rows = append(rows, text(plain, "  "+line))
+		}
+	}
+	rows = append(rows, s.diffBody(e, in.H-len(rows))...)
+	if sub.whole && in.H > len(rows)+4 {
+		rows = append(rows, row{})
+		rows = append(rows, s.conditionRows(sub, in.W)...)
+	}
+	return rows
+}
+
+// objectRows shows the conditions of the object a reconcile is about, below a remark.
+func (s *scene) objectRows(sub subject, in Rect) []row {
+	if sub.object == nil || in.H < 6 {
+		return nil
+	}
+	return append([]row{{}}, s.conditionRows(sub, in.W)...)
+}
+
+// writeHead says how a write went, if there is anything to say.
+func (s *scene) writeHead(e *trace.Event) []row {
+	switch {
+	case e.Kind == trace.KindHold:
+		return []row{text(planned, s.t("  NOT SENT YET: this is what would be sent", "  未送信: 送信される内容"))}
+	case e.Error != "":
+		return []row{text(bad, "  "+s.t("refused: ", "拒否: ")+orElse(e.Reason, "")+" "+e.Error)}
+	case e.NoOp:
+		return []row{text(warn, s.t("  it changed nothing: same resourceVersion, so no watch event follows",
+			"  変化なし: resourceVersion が同じため、監視イベントは発生しない"))}
+	}
+	return nil
+}
+
+// diffBody shows what a write changes; what is created or deleted as a whole is
+// written short where there is no room for all of it, and no scrolling asked for.
+func (s *scene) diffBody(e *trace.Event, room int) []row {
+	before, after := e.Before, e.After
+	switch {
+	case e.Verb == trace.VerbDelete:
+		after = nil
+	case e.Verb == trace.VerbDeleteAll:
+		return []row{text(plain, s.t("  deletes all ", "  すべて削除: ")+e.Object.Kind)}
+	case after == nil && before == nil:
+		return []row{text(dim, s.t("  what was sent is not known", "  送信内容は不明"))}
+	case e.Verb == trace.VerbCreate:
+		before = nil
+	}
+	rows := s.diffText(before, after)
+	if len(rows) <= room || before != nil && after != nil || s.focus == DetailPane {
+		return rows
+	}
+	return s.flowRows(before, after)
+}
+
+func (s *scene) flowRows(before, after json.RawMessage) []row {
+	sign, st, raw := " + ", added, after
+	if after == nil {
+		sign, st, raw = " - ", taken, before
+	}
+	var rows []row
+	for _, line := range flowLines(raw) {
+		for i, part := range wrap(line, max(20, s.placed.Pane[DetailPane].W-8)) {
+			if i > 0 {
+				part = "  " + part
+			}
+			rows = append(rows, text(st, sign+part))
+		}
+	}
+	return append(rows, text(dim, s.t("   (4: all of it)", "   (4: 全体)")))
+}
+
+func (s *scene) diffText(before, after json.RawMessage) []row {
+	lines := s.diff(before, after)
+	if len(lines) == 0 {
+		return []row{text(dim, s.t("  no field differs", "  差分なし"))}
+	}
+	rows := make([]row, 0, len(lines))
+	for _, l := range lines {
+		switch l.op {
+		case '+':
+			rows = append(rows, text(added, " + "+l.s))
+		case '-':
+			rows = append(rows, text(taken, " - "+l.s))
+		case '.':
+			rows = append(rows, text(dim, "   ..."))
+		default:
+			rows = append(rows, text(dim, "   "+l.s))
+		}
+	}
+	return rows
+}
+
+// changeRows shows the last change of an object, and who made it.
+func (s *scene) changeRows(o *trace.Object, e *trace.Event) []row {
+	if o == nil {
+		return s.diffBody(e, 1<<20)
+	}
+	rows := []row{}
+	for _, line := range wrap(s.state.WhyObject(o, s.lang), max(20, s.placed.Pane[DetailPane].W-4)) {
+		rows = append(rows, text(plain, " "+line))
+	}
+	rows = append(rows, row{})
+	before, after := o.Before, o.Raw
+	if o.Deleted {
+		before, after = o.Raw, nil
+	}
+	return append(rows, s.diffText(before, after)...)
+}
+
+func (s *scene) yamlRows(sub subject) []row {
+	var raw json.RawMessage
+	switch {
+	case sub.event != nil && !sub.whole && sub.event.IsWrite() && sub.event.After != nil:
+		raw = sub.event.After
+	case sub.object != nil:
+		raw = sub.object.Raw
+	case sub.event != nil:
+		raw = sub.event.After
+	}
+	lines := yamlLines(raw)
+	if len(lines) == 0 {
+		return []row{text(dim, s.t("  no object to show", "  表示するオブジェクトなし"))}
+	}
+	rows := make([]row, 0, len(lines))
+	for _, l := range lines {
+		rows = append(rows, yamlRow(l))
+	}
+	return rows
+}
+
+// yamlRow sets the key of a line apart.
+func yamlRow(l string) row {
+	body := strings.TrimLeft(l, " -")
+	lead := l[:len(l)-len(body)]
+	if i := strings.Index(body, ":"); i > 0 && (i+1 == len(body) || body[i+1] == ' ') {
+		r := text(plain, "  "+lead)
+		return *r.add(field, body[:i]).add(plain, body[i:])
+	}
+	return text(plain, "  "+l)
+}
+
+func (s *scene) conditionRows(sub subject, w int) []row {
+	o := sub.object
+	if o == nil {
+		return []row{text(dim, s.t("  no object", "  オブジェクトなし"))}
+	}
+	m := o.Meta()
+	head := text(bold, "  "+o.Ref.String())
+	if g := s.generations(o); g != "" {
+		head.add(plain, "  "+strings.Replace(g, "obs", s.t("observed", "観測"), 1))
+		if o.Lagging() {
+			head.add(warn, s.t("  status is behind", "  status が遅れている"))
+		}
+	}
+	rows := []row{head}
+	if len(m.Conditions) == 0 {
+		return append(rows, text(dim, s.t("  it has no conditions", "  conditions なし")))
+	}
+	kind, reason := 8, 8
+	for _, c := range m.Conditions {
+		kind, reason = max(kind, width(c.Type)), max(reason, width(c.Reason))
+	}
+	kind, reason = min(kind, w/4), min(reason, w/4)
+	for _, c := range m.Conditions {
+		st := warn
+		if c.Status == "True" {
+			st = ok
+		}
+		r := text(plain, "  ")
+		r.cell(&s.theme, plain, c.Type, kind).cell(&s.theme, st, c.Status, 7).cell(&s.theme, plain, c.Reason, reason)
+		rows = append(rows, *r.add(dim, c.Message))
+	}
+	return rows
+}
+
+// manyLogs bounds the log lines of an object's reconciles that are shown.
+const manyLogs = 200
+
+func (s *scene) logRows(sub subject) []row {
+	var spans []*trace.Span
+	if sub.span != nil && s.from == LoopPane {
+		spans = []*trace.Span{sub.span}
+	} else if key, known := s.keyOf(sub); known {
+		for i, n := spanAt(s.index.spans, s.cursor()), 0; i >= 0 && n < manyLogs; i-- {
+			if span, _ := s.spanNow(s.index.spans[i]); span.Key == key {
+				spans = append([]*trace.Span{span}, spans...)
+				n += max(1, len(span.Steps))
+			}
+		}
+	}
+	var rows []row
+	for _, span := range spans {
+		for _, e := range span.Logs() {
+			r := text(dim, "  "+clock(e.At)+" ")
+			rows = append(rows, *r.add(dim, s.fit("#"+itoa(span.ID), 5)).add(logStyle(e), logText(e)))
+		}
+	}
+	if len(rows) == 0 {
+		return []row{text(dim, s.t("  the operator logged nothing here", "  ログなし"))}
+	}
+	return rows
+}
+
+func (s *scene) keyOf(sub subject) (trace.Key, bool) {
+	switch {
+	case sub.item != nil:
+		return sub.item.Key, true
+	case sub.span != nil:
+		return sub.span.Key, true
+	case sub.object != nil:
+		return sub.object.Ref.Key(), true
+	}
+	return trace.Key{}, false
+}
+
+func logStyle(e *trace.Event) style {
+	if e.Error != "" || e.Stack != "" {
+		return bad
+	}
+	return plain
+}
+
+// logEventRows shows all of one log line.
+func (s *scene) logEventRows(e *trace.Event) []row {
+	rows := []row{text(logStyle(e), "  "+e.Message)}
+	for i := 0; i+1 < len(e.Values); i += 2 {
+		r := text(field, "    "+e.Values[i])
+		rows = append(rows, *r.add(plain, " = "+e.Values[i+1]))
+	}
+	if e.Error != "" {
+		rows = append(rows, text(bad, "  "+e.Error))
+	}
+	for _, line := range strings.Split(strings.TrimSpace(e.Stack), "\n") {
+		if line != "" {
+			rows = append(rows, text(dim, "  "+strings.ReplaceAll(line, "\t", "  ")))
+		}
+	}
+	return rows
+}

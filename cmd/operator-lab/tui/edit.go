@@ -1,0 +1,154 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// patience bounds a call to the cluster, so that a message always comes back.
+const patience = 30 * time.Second
+
+// doneMsg says how something that was asked of the cluster went.
+type doneMsg struct {
+	what string
+	err  error
+}
+
+// act asks something of the cluster, outside of Update.
+func (m *Model) act(what string, do func(context.Context) error) tea.Cmd {
+	parent := m.ctx
+	m.say(what + "...")
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(parent, patience)
+		defer cancel()
+		return doneMsg{what, do(ctx)}
+	}
+}
+
+func (m *Model) done(msg doneMsg) {
+	if msg.err != nil {
+		m.say(msg.what + ": " + msg.err.Error())
+		return
+	}
+	m.say(msg.what + m.t(": done", ": 完了"))
+}
+
+func (m *Model) remove(ref trace.Ref) tea.Cmd {
+	c := m.controls.Cluster
+	return m.act(m.t("delete ", "削除 ")+ref.String(), func(ctx context.Context) error { return c.Delete(ctx, ref) })
+}
+
+func (m *Model) drift(ref trace.Ref, d drift) tea.Cmd {
+	c := m.controls.Cluster
+	return m.act(ref.String()+" "+d.path, func(ctx context.Context) error { return c.Patch(ctx, ref, d.merge) })
+}
+
+// editMsg carries the object that is to be edited, in a file.
+type editMsg struct {
+	ref    trace.Ref
+	file   string
+	before []byte
+	err    error
+}
+
+// editedMsg says that the editor has ended.
+type editedMsg struct {
+	editMsg
+	err error
+}
+
+// edit opens the selected object in the person's editor: it is fetched, written
+// to a file, edited, read, and written back if it was changed.
+func (m *Model) edit() tea.Cmd {
+	o, c, parent := m.target(), m.controls.Cluster, m.ctx
+	ref := o.Ref
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(parent, patience)
+		defer cancel()
+		text, err := c.Get(ctx, ref)
+		if err != nil {
+			return editMsg{ref: ref, err: err}
+		}
+		file, err := writeTemp(ref, text)
+		return editMsg{ref, file, text, err}
+	}
+}
+
+func writeTemp(ref trace.Ref, text []byte) (name string, err error) {
+	f, err := os.CreateTemp("", "operator-lab-"+fileName(ref.Name)+"-*.yaml")
+	if err != nil {
+		return "", fmt.Errorf("write the object to a file: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(text); err != nil {
+		return f.Name(), fmt.Errorf("write the object to a file: %w", err)
+	}
+	return f.Name(), nil
+}
+
+// fileName keeps of a name what any file system accepts.
+func fileName(name string) string {
+	return string(bytes.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, []byte(name)))
+}
+
+// editor starts the editor on the file; the screen is its own meanwhile.
+func (m *Model) editor(msg editMsg) tea.Cmd {
+	if msg.err != nil {
+		m.say("e: " + msg.err.Error())
+		return nil
+	}
+	return tea.ExecProcess(editorCommand(m.ctx, m.opts.Getenv, msg.file), func(err error) tea.Msg {
+		return editedMsg{msg, err}
+	})
+}
+
+// editorCommand is what $VISUAL or $EDITOR asks for, as kubectl edit reads it:
+// it may have arguments of its own, so a shell splits it.
+func editorCommand(ctx context.Context, getenv func(string) string, file string) *exec.Cmd {
+	for _, name := range []string{"KUBE_EDITOR", "VISUAL", "EDITOR"} {
+		if v := getenv(name); v != "" {
+			return exec.CommandContext(ctx, "sh", "-c", v+` "$1"`, "sh", file)
+		}
+	}
+	return exec.CommandContext(ctx, "vi", file)
+}
+
+// edited writes back what the editor left.
+func (m *Model) edited(msg editedMsg) tea.Cmd {
+	what := m.t("edit ", "編集 ") + msg.ref.String()
+	if msg.err != nil {
+		_ = os.Remove(msg.file)
+		m.say(what + m.t(": the editor failed, nothing is changed: ", ": エディターが失敗、変更なし: ") + msg.err.Error())
+		return nil
+	}
+	c, kept, same := m.controls.Cluster, m.t("your text is kept in ", "編集内容の保存先 "), m.t("nothing was changed", "変更なし")
+	return m.act(what, func(ctx context.Context) error {
+		text, err := os.ReadFile(msg.file)
+		if err != nil {
+			return fmt.Errorf("read what the editor left: %w", err)
+		}
+		if bytes.Equal(text, msg.before) {
+			_ = os.Remove(msg.file)
+			return errors.New(same)
+		}
+		if err := c.Update(ctx, text); err != nil {
+			return fmt.Errorf("%w (%s%s)", err, kept, msg.file)
+		}
+		_ = os.Remove(msg.file)
+		return nil
+	})
+}

@@ -1,0 +1,166 @@
+package tui
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// update rewrites the goldens: go test ./cmd/operator-lab/tui -run Golden -update; then read the difference.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares a screen with testdata/<name>.txt.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	var out strings.Builder
+	for line := range strings.SplitSeq(ansi.Strip(got), "\n") {
+		// Blanks at the end are cut, but what is there is checked elsewhere: every line is exact.
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	path := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != string(want) {
+		t.Errorf("%s differs; with -update it is rewritten:\n%s", path, firstDifference(string(want), out.String()))
+	}
+}
+
+func firstDifference(want, got string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d\nwant %s\ngot  %s", i+1, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("want %d lines, got %d", len(a), len(b))
+}
+
+// recorded is a journal that the taps recorded of real operators (sandbox/trace/testdata).
+func recorded(t *testing.T) *trace.Journal {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "tour.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	j, report, err := trace.Load(f, trace.Options{})
+	if err != nil || !report.Complete() {
+		t.Fatal(err, report)
+	}
+	return j
+}
+
+var goldenSizes = [][2]int{{80, 24}, {120, 40}, {200, 50}}
+
+// TestGoldenJournals draws recorded journals at three sizes, in ASCII and Unicode.
+func TestGoldenJournals(t *testing.T) {
+	journals := map[string]*trace.Journal{"story": story().journal, "duet": duet().journal, "tour": recorded(t)}
+	for name, j := range journals {
+		for _, size := range goldenSizes {
+			for look, ascii := range map[string]bool{"ascii": true, "unicode": false} {
+				id := fmt.Sprintf("%s-%dx%d-%s", name, size[0], size[1], look)
+				t.Run(id, func(t *testing.T) {
+					o := Options{Journal: j, Title: name, Replay: name != "story", ASCII: ascii, Getenv: utf8Env}
+					if name == "story" {
+						o.Controls = Controls{Loop: &fakeLoop{}, Cluster: &demoCluster{}, Facts: "k8s 1.36"}
+						o.Narrator = &demoLesson{}
+					}
+					m := newModel(t.Context(), o)
+					m.w, m.h = size[0], size[1]
+					golden(t, id, m.frame())
+				})
+			}
+		}
+	}
+}
+
+func utf8Env(name string) string { return map[string]string{"LANG": "C.UTF-8"}[name] }
+
+// TestGoldenScreens draws what keys lead to.
+func TestGoldenScreens(t *testing.T) {
+	story, duet := story().journal, duet().journal
+	live := Controls{Loop: &fakeLoop{}, Cluster: &demoCluster{}}
+	for _, test := range []struct {
+		name string
+		w, h int
+		o    Options
+		keys string
+	}{
+		{"rewind", 200, 50, Options{Journal: duet, Replay: true}, "[ [ [ ["},
+		{"rewind-live", 120, 40, Options{Journal: story, Controls: live}, "[ [ [ s"},
+		{"japanese", 120, 40, Options{Journal: story, Controls: live, Language: trace.Japanese}, ""},
+		{"japanese-small", 80, 24, Options{Journal: story, Controls: live, Language: trace.Japanese, ASCII: true}, ""},
+		{"why", 120, 40, Options{Journal: duet, Replay: true}, "[ [ [ w"},
+		{"why-japanese", 80, 24, Options{Journal: duet, Replay: true, Language: trace.Japanese}, "[ w"},
+		{"help", 120, 40, Options{Journal: story, Controls: live}, "?"},
+		{"objects", 80, 24, Options{Journal: story, Controls: live}, "1 down down y"},
+		{"queue", 80, 24, Options{Journal: merging().journal, Controls: live}, "2"},
+		{"break", 80, 24, Options{Journal: story, Controls: live}, "1 x"},
+		{"operators", 80, 24, Options{Journal: duet, Replay: true}, "o"},
+		{"one-operator", 120, 40, Options{Journal: duet, Replay: true}, "o down down enter"},
+		{"filter", 120, 40, Options{Journal: duet, Replay: true}, "/ t i m e r enter"},
+		{"zoomed", 120, 40, Options{Journal: duet, Replay: true}, "6 z z"},
+		{"lesson", 80, 24, Options{Journal: story, Controls: live, Narrator: &demoLesson{}}, "5 h"},
+		{"refused", 80, 24, Options{Journal: duet, Replay: true}, "space"},
+		{"too-small", 50, 10, Options{Journal: story}, ""},
+		{"tall", 80, 60, Options{Journal: duet, Replay: true}, ""},
+		{"empty", 120, 40, Options{Journal: trace.New(trace.Options{}), Controls: live}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.o.Getenv, test.o.NoMotion = utf8Env, true
+			m := newModel(t.Context(), test.o)
+			m.w, m.h = test.w, test.h
+			for k := range strings.FieldsSeq(test.keys) {
+				m.press(k)
+			}
+			golden(t, "screen-"+test.name, m.frame())
+		})
+	}
+}
+
+// merging is a loop that is paused while you edit the same object three times.
+func merging() *clockwork {
+	c := newClockwork()
+	h := c.zundoko(song...)
+	h.begin()
+	c.run(700e6, h)
+	h.Pause()
+	for range 3 {
+		h.touch()
+		c.run(50e6, h)
+	}
+	c.run(800e6, h)
+	return c
+}
+
+func TestGoldenBoot(t *testing.T) {
+	o := Options{Journal: trace.New(trace.Options{}), Title: "zundoko", Getenv: utf8Env, NoMotion: true}
+	m := newModel(t.Context(), o)
+	m.w, m.h = 80, 24
+	m.booting = &boot{}
+	m.booting.add(Step{Name: "certificates", Done: true, Took: 12e6})
+	m.booting.add(Step{Name: "etcd"})
+	m.booting.add(Step{Name: "etcd", Done: true, Took: 300e6, Detail: "127.0.0.1:2379"})
+	m.booting.add(Step{Name: "kube-apiserver"})
+	golden(t, "screen-boot", m.frame())
+	m.booting.err = os.ErrDeadlineExceeded
+	golden(t, "screen-boot-failed", m.frame())
+}

@@ -1,0 +1,234 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// picture draws a layout: a character stands for four columns, and a line for
+// as many rows as it says. Digits are panes; H header, S strip, s scrubber,
+// g legend, n narration, - rule, F footer.
+func picture(l Layout, w, h int) string {
+	at := func(x, y int) byte {
+		in := func(r Rect) bool { return x >= r.X && x < r.X+r.W && y >= r.Y && y < r.Y+r.H }
+		found := byte('.')
+		for p, r := range l.Pane {
+			if in(r) {
+				found = '0' + byte(p)
+			}
+		}
+		for _, c := range []struct {
+			sign byte
+			r    Rect
+		}{{'H', l.Header}, {'S', l.Strip}, {'s', l.Scrubber}, {'g', l.Legend}, {'-', l.Rule}, {'n', l.Narration}, {'-', l.Rule2}, {'F', l.Footer}} {
+			if in(c.r) {
+				found = c.sign
+			}
+		}
+		return found
+	}
+	var out strings.Builder
+	last, n := "", 0
+	for y := 0; y <= h; y++ {
+		line := ""
+		if y < h {
+			for x := 0; x < w; x += 4 {
+				line += string(at(x, y))
+			}
+		}
+		if line != last && n > 0 {
+			fmt.Fprintf(&out, "%2d %s\n", n, last)
+			n = 0
+		}
+		last = line
+		n++
+	}
+	return out.String()
+}
+
+// To change a layout: change it, run the test, look at the picture it prints,
+// and if you like it paste it here.
+func TestLayout(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		args layoutArgs
+		want string
+	}{
+		{"too small", layoutArgs{w: 59, h: 16}, `
+16 ...............
+`},
+		{"smallest", layoutArgs{w: 60, h: 16}, `
+ 1 HHHHHHHHHHHHHHH
+ 1 SSSSSSSSSSSSSSS
+ 6 333333333333333
+ 5 444444444444444
+ 1 sssssssssssssss
+ 1 nnnnnnnnnnnnnnn
+ 1 FFFFFFFFFFFFFFF
+`},
+		{"stack", layoutArgs{w: 80, h: 24}, `
+ 1 HHHHHHHHHHHHHHHHHHHH
+ 1 SSSSSSSSSSSSSSSSSSSS
+ 9 33333333333333333333
+ 8 44444444444444444444
+ 1 ssssssssssssssssssss
+ 2 nnnnnnnnnnnnnnnnnnnn
+ 1 --------------------
+ 1 FFFFFFFFFFFFFFFFFFFF
+`},
+		{"stack, objects on top", layoutArgs{w: 80, h: 24, focus: ObjectsPane, top: ObjectsPane}, `
+ 1 HHHHHHHHHHHHHHHHHHHH
+ 1 SSSSSSSSSSSSSSSSSSSS
+ 9 11111111111111111111
+ 8 44444444444444444444
+ 1 ssssssssssssssssssss
+ 2 nnnnnnnnnnnnnnnnnnnn
+ 1 --------------------
+ 1 FFFFFFFFFFFFFFFFFFFF
+`},
+		{"stack, zoomed to half", layoutArgs{w: 80, h: 24, focus: QueuePane, top: QueuePane, zoom: ZoomHalf}, `
+ 1 HHHHHHHHHHHHHHHHHHHH
+ 1 SSSSSSSSSSSSSSSSSSSS
+12 22222222222222222222
+ 5 44444444444444444444
+ 1 ssssssssssssssssssss
+ 2 nnnnnnnnnnnnnnnnnnnn
+ 1 --------------------
+ 1 FFFFFFFFFFFFFFFFFFFF
+`},
+		{"wide but low is a stack", layoutArgs{w: 120, h: 24}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 1 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+ 9 333333333333333333333333333333
+ 8 444444444444444444444444444444
+ 1 ssssssssssssssssssssssssssssss
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 ------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"tall", layoutArgs{w: 90, h: 50, focus: LoopPane}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHH
+ 1 SSSSSSSSSSSSSSSSSSSSSSS
+ 9 11111111111111111111111
+ 6 22222222222222222222222
+18 33333333333333333333333
+10 44444444444444444444444
+ 1 sssssssssssssssssssssss
+ 2 nnnnnnnnnnnnnnnnnnnnnnn
+ 1 -----------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"medium, smallest", layoutArgs{w: 100, h: 30}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSS
+10 1111111113333333333333333
+ 1 1111111114444444444444444
+10 2222222224444444444444444
+ 1 sssssssssssssssssssssssss
+ 1 -------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 -------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"medium", layoutArgs{w: 120, h: 40}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+16 111111111133333333333333333333
+ 1 111111111144444444444444444444
+14 222222222244444444444444444444
+ 1 ssssssssssssssssssssssssssssss
+ 1 ------------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 ------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"medium, lesson", layoutArgs{w: 120, h: 40, top: LessonPane, focus: LessonPane, lesson: true}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+16 111111111155555555555555555555
+ 1 111111111144444444444444444444
+14 222222222244444444444444444444
+ 1 ssssssssssssssssssssssssssssss
+ 1 ------------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 ------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"medium, zoomed to half", layoutArgs{w: 120, h: 40, focus: LoopPane, zoom: ZoomHalf}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+31 333333333333333444444444444444
+ 1 ssssssssssssssssssssssssssssss
+ 1 ------------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 ------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"zoomed", layoutArgs{w: 120, h: 40, focus: LoopPane, zoom: ZoomFull}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+31 333333333333333333333333333333
+ 1 ssssssssssssssssssssssssssssss
+ 1 ------------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 ------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"wide", layoutArgs{w: 200, h: 50, lesson: true}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+23 11111111111133333333333333333333334444444444444444
+ 2 22222222222266666666666666666666664444444444444444
+15 22222222222266666666666666666666665555555555555555
+ 1 ssssssssssssssssssssssssssssssssssssssssssssssssss
+ 1 gggggggggggggggggggggggggggggggggggggggggggggggggg
+ 1 --------------------------------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 --------------------------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"wide without a lesson", layoutArgs{w: 160, h: 40}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+17 1111111113333333333333333334444444444444
+13 2222222226666666666666666664444444444444
+ 1 ssssssssssssssssssssssssssssssssssssssss
+ 1 gggggggggggggggggggggggggggggggggggggggg
+ 1 ----------------------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 ----------------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := "\n" + picture(layout(test.args), test.args.w, test.args.h); got != test.want {
+				t.Errorf("the layout is now:%s\nand was:%s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestLayoutCoversTheScreen: whatever the size, every cell belongs to exactly one rectangle.
+func TestLayoutCoversTheScreen(t *testing.T) {
+	for w := minWidth; w <= 250; w++ {
+		for h := minHeight; h <= 110; h += 3 {
+			for _, zoom := range []Zoom{ZoomNormal, ZoomHalf, ZoomFull} {
+				for p := ObjectsPane; p <= CausePane; p++ {
+					a := layoutArgs{w: w, h: h, zoom: zoom, focus: p, top: p, lesson: h%2 == 0}
+					cells := 0
+					l := layout(a)
+					for _, r := range append(l.Pane[:], l.Header, l.Strip, l.Scrubber, l.Legend, l.Rule, l.Narration, l.Rule2, l.Footer) {
+						if r.X < 0 || r.Y < 0 || r.X+r.W > w || r.Y+r.H > h {
+							t.Fatalf("%+v: %+v is off the screen", a, r)
+						}
+						cells += r.W * r.H
+					}
+					if cells != w*h {
+						t.Fatalf("%+v: the rectangles have %d cells, the screen %d", a, cells, w*h)
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// choice is a line of a menu.
+type choice struct {
+	text string
+	more string
+	do   func(*Model) tea.Cmd
+}
+
+// menu lets one of several things be chosen.
+type menu struct {
+	heading string
+	choices []choice
+	at      int
+}
+
+func (p *menu) window(s *scene) []string {
+	rows := make([]row, len(p.choices))
+	for i, c := range p.choices {
+		r := text(plain, "  "+c.text)
+		if i == p.at {
+			r = text(plain, s.at+" "+c.text)
+			r.chosen = true
+		}
+		if c.more != "" {
+			r.add(dim, "  "+c.more)
+		}
+		rows[i] = *r.add(plain, " ")
+	}
+	return s.window(p.heading, rows, 40, window(len(rows), p.at, s.h-4))
+}
+
+func (p *menu) keys(s *scene) ([]string, []string) {
+	return []string{"j k", "enter", "esc"}, []string{s.t("choose", "選択"), s.t("do it", "実行"), s.t("never mind", "やめる")}
+}
+
+func (p *menu) press(m *Model, pressed string) tea.Cmd {
+	n := len(p.choices)
+	switch pressed {
+	case "up", "k", "shift+tab":
+		p.at = (p.at + n - 1) % n
+	case "down", "j", "tab":
+		p.at = (p.at + 1) % n
+	case "home":
+		p.at = 0
+	case "end":
+		p.at = n - 1
+	case "enter":
+		m.popup = nil
+		return p.choices[p.at].do(m)
+	case "esc", "q", "x":
+		m.popup = nil
+	}
+	return nil
+}
+
+// operatorMenu chooses whose loop is shown.
+func (m *Model) operatorMenu() {
+	p := &menu{heading: m.t("Show the loop of", "表示するループ")}
+	set := func(name string) func(*Model) tea.Cmd {
+		return just(func(m *Model) {
+			m.operator = name
+			if m.live && m.follow {
+				m.selectNewest()
+			}
+		})
+	}
+	p.choices = append(p.choices, choice{text: m.t("all operators", "全オペレーター"), do: set("")})
+	for i, name := range m.index.operators {
+		p.choices = append(p.choices, choice{text: name, do: set(name)})
+		if name == m.operator {
+			p.at = i + 1
+		}
+	}
+	m.popup = p
+}
+
+// breakMenu offers faults of the selected object, or else which object to break.
+func (m *Model) breakMenu() {
+	if o := m.target(); o != nil && !o.Deleted {
+		m.faultMenu(o)
+		return
+	}
+	m.victimMenu()
+}
+
+func (m *Model) victimMenu() {
+	p := &menu{heading: m.t("Break which object?", "どのオブジェクトを壊す?")}
+	for _, t := range m.treeLines() {
+		if t.object == nil || t.object.Deleted || t.later {
+			continue
+		}
+		o := t.object
+		p.choices = append(p.choices, choice{
+			text: t.branch + o.Ref.String(), more: m.summaryOf(o),
+			do: just(func(m *Model) { m.faultMenu(o) }),
+		})
+	}
+	if len(p.choices) == 0 {
+		m.say("x: " + m.t("there is no object to break yet", "壊せるオブジェクトがまだない"))
+		return
+	}
+	m.popup = p
+}
+
+// manyDrifts bounds the fields that the menu offers.
+const manyDrifts = 12
+
+func (m *Model) faultMenu(o *trace.Object) {
+	p := &menu{heading: m.t("Break ", "壊す: ") + o.Ref.String()}
+	p.choices = append(p.choices, choice{
+		text: m.t("delete it", "削除する"), more: m.t("behind the operator's back", "オペレーターに無断で"),
+		do: func(m *Model) tea.Cmd { return m.remove(o.Ref) },
+	})
+	for _, d := range drifts(o.Raw) {
+		if len(p.choices) > manyDrifts {
+			break
+		}
+		p.choices = append(p.choices, choice{
+			text: m.t("change ", "変更 ") + d.path, more: d.from + " " + m.theme.arrow + " " + d.to,
+			do: func(m *Model) tea.Cmd { return m.drift(o.Ref, d) },
+		})
+	}
+	for _, f := range m.controls.Faults {
+		p.choices = append(p.choices, choice{text: f.Text, do: func(m *Model) tea.Cmd {
+			return m.act(f.Text, func(ctx context.Context) error { return f.Do(ctx, o.Ref) })
+		}})
+	}
+	p.choices = append(p.choices, choice{
+		text: m.t("another object...", "別のオブジェクト..."),
+		do:   just((*Model).victimMenu),
+	})
+	m.popup = p
+}
+
+// drift is a change of one field, as somebody might make it by hand.
+type drift struct {
+	path     string
+	from, to string
+	merge    []byte // a JSON merge patch
+}
+
+// drifts returns changes that can be made to an object: of its spec and data,
+// and if it has neither of its labels.
+func drifts(raw json.RawMessage) []drift {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var o map[string]any
+	if len(raw) == 0 || dec.Decode(&o) != nil {
+		return nil
+	}
+	var out []drift
+	for _, top := range []string{"spec", "data"} {
+		out = append(out, driftsIn(o, top)...)
+	}
+	if meta, is := o["metadata"].(map[string]any); is && len(out) == 0 {
+		for _, d := range driftsIn(meta, "labels") {
+			d.path = "metadata." + d.path
+			d.merge = append(append([]byte(`{"metadata":`), d.merge...), '}')
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// driftsIn returns a change for each scalar below a field.
+func driftsIn(o map[string]any, top string) []drift {
+	var out []drift
+	var walk func(path []any, v any)
+	walk = func(path []any, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, k := range sortedKeys(v) {
+				walk(append(slices.Clone(path), k), v[k])
+			}
+		case []any:
+			for i := range v {
+				walk(append(slices.Clone(path), i), v[i])
+			}
+		default:
+			if to, can := drifted(v); can {
+				merge, err := json.Marshal(mergeOf(o, path, to))
+				if err == nil {
+					out = append(out, drift{pathText(path), scalar(v), scalar(to), merge})
+				}
+			}
+		}
+	}
+	walk([]any{top}, o[top])
+	return out
+}
+
+// drifted returns another value of the same kind.
+func drifted(v any) (any, bool) {
+	switch v := v.(type) {
+	case bool:
+		return !v, true
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return json.Number(strconv.FormatInt(n+1, 10)), true
+		}
+	case string:
+		if n, err := strconv.Atoi(v); err == nil {
+			return strconv.Itoa(n + 1), true
+		}
+		return v + "-drift", v != ""
+	}
+	return nil, false
+}
+
+// mergeOf returns a merge patch that sets one value. A list is replaced as a
+// whole: that is how merge patches treat lists.
+func mergeOf(v any, path []any, to any) any {
+	if len(path) == 0 {
+		return to
+	}
+	switch step := path[0].(type) {
+	case string:
+		below, _ := v.(map[string]any)
+		return map[string]any{step: mergeOf(below[step], path[1:], to)}
+	case int:
+		list := slices.Clone(v.([]any))
+		list[step] = replaced(list[step], path[1:], to)
+		return list
+	}
+	return nil
+}
+
+// replaced returns a value with one value below it set, all else kept.
+func replaced(v any, path []any, to any) any {
+	if len(path) == 0 {
+		return to
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k := range v {
+			out[k] = v[k]
+		}
+		k, _ := path[0].(string)
+		out[k] = replaced(v[k], path[1:], to)
+		return out
+	case []any:
+		i, _ := path[0].(int)
+		out := slices.Clone(v)
+		out[i] = replaced(v[i], path[1:], to)
+		return out
+	}
+	return v
+}
+
+func pathText(path []any) string {
+	var b strings.Builder
+	for i, step := range path {
+		switch step := step.(type) {
+		case string:
+			if i > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(step)
+		case int:
+			b.WriteString("[" + itoa(step) + "]")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,370 @@
+package tui
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// treeLine is a line of the owner tree.
+type treeLine struct {
+	object *trace.Object
+	branch string // the lines of the tree in front
+	root   bool
+	// planned is a held write: of the object, or the create of one that is not there yet.
+	planned *trace.Event
+	later   bool
+	heading string
+}
+
+func (t treeLine) ref() trace.Ref {
+	if t.object != nil {
+		return t.object.Ref
+	}
+	if t.planned != nil {
+		return bare(t.planned.Object)
+	}
+	return trace.Ref{}
+}
+
+// bare returns a reference by which objects are selected.
+func bare(r trace.Ref) trace.Ref {
+	r.Subresource, r.UID = "", ""
+	return r
+}
+
+func sameObject(a, b trace.Ref) bool { return bare(a) == bare(b) }
+
+// memo keeps what is costly to compute and may be computed anew at any time.
+type memo struct {
+	treeSeq int64
+	treeKey string
+	tree    []treeLine
+	tipSeq  int64
+	summary map[*trace.Object]string
+	diffs   map[diffKey][]diffLine
+	bars    []byte
+	barsKey barsKey
+}
+
+// objects is the owner tree.
+func (s *scene) objects(in Rect) pane {
+	lines := s.treeLines()
+	n, selected := 0, -1
+	for i, t := range lines {
+		if t.object != nil && !t.later && !t.object.Deleted {
+			n++
+		}
+		if !s.sel.object.IsZero() && sameObject(t.ref(), s.sel.object) && t.heading == "" {
+			selected = i
+		}
+	}
+	p := pane{title: s.t("Objects", "オブジェクト") + s.asOf(), right: itoa(n)}
+	if len(lines) == 0 {
+		p.rows = []row{text(dim, s.t(" nothing seen yet", " まだ何も見えていない"))}
+		return p
+	}
+	from := window(len(lines), selected, in.H)
+	fade := s.fadeSeq()
+	for i := from; i < len(lines) && i < from+in.H; i++ {
+		r := s.objectRow(lines[i], in.W, fade)
+		r.chosen = i == selected && s.focus == ObjectsPane
+		if i == selected && !r.chosen {
+			r.base |= bold
+		}
+		p.rows = append(p.rows, r)
+	}
+	return p
+}
+
+// fadeSeq is the Seq before which changes are not marked any more: the
+// beginning of the reconcile before the newest.
+func (s *scene) fadeSeq() int64 {
+	i := spanAt(s.index.spans, s.cursor())
+	if i < 1 {
+		return 0
+	}
+	return s.index.spans[i-1].First
+}
+
+// treeLines returns the lines of the tree at the cursor; they are kept until something changes.
+func (s *scene) treeLines() []treeLine {
+	tip := s.index.timeline.Tip()
+	key := s.filter[ObjectsPane] + "\x00" + string(s.lang)
+	if s.memo.tree != nil && s.memo.treeSeq == s.cursor() && s.memo.tipSeq == tip.Seq() && s.memo.treeKey == key {
+		return s.memo.tree
+	}
+	planned := map[trace.Ref]*trace.Event{}
+	for _, span := range s.state.Running() {
+		if span.Held != nil {
+			planned[bare(span.Held.Object)] = span.Held
+		}
+	}
+	b := treeBuilder{scene: s, planned: planned, fade: s.fadeSeq(), lines: []treeLine{}}
+	roots := s.state.Tree()
+	// What owns others comes first: it is what the operator is about.
+	slices.SortStableFunc(roots, func(a, c *trace.Node) int {
+		return min(len(c.Children), 1) - min(len(a.Children), 1)
+	})
+	for _, n := range roots {
+		b.node(n, "", "", true)
+	}
+	b.rest()
+	if !s.live {
+		b.later(tip)
+	}
+	s.memo.tree, s.memo.treeSeq, s.memo.tipSeq, s.memo.treeKey = b.lines, s.cursor(), tip.Seq(), key
+	return b.lines
+}
+
+type treeBuilder struct {
+	*scene
+	planned map[trace.Ref]*trace.Event
+	fade    int64
+	lines   []treeLine
+}
+
+// node adds an object and what it owns.
+func (b *treeBuilder) node(n *trace.Node, branch, below string, root bool) {
+	if n.Deleted && n.Changed < b.fade && len(n.Children) == 0 {
+		return
+	}
+	ref := bare(n.Ref)
+	plan := b.planned[ref]
+	delete(b.planned, ref)
+	if b.matches(ObjectsPane, n.Ref.String()+" "+n.Ref.Namespace) {
+		b.lines = append(b.lines, treeLine{object: n.Object, branch: branch, root: root, planned: plan})
+	}
+	creates := b.createsUnder(n)
+	for i, c := range n.Children {
+		tee, bar := b.tee, b.bar
+		if i == len(n.Children)-1 && len(creates) == 0 {
+			tee, bar = b.end, "   "
+		}
+		b.node(c, below+tee, below+bar, false)
+	}
+	for i, e := range creates {
+		tee := b.tee
+		if i == len(creates)-1 {
+			tee = b.end
+		}
+		b.lines = append(b.lines, treeLine{planned: e, branch: below + tee})
+	}
+}
+
+// createsUnder takes the held creates of objects that an object would own.
+func (b *treeBuilder) createsUnder(n *trace.Node) []*trace.Event {
+	var out []*trace.Event
+	for ref, e := range b.planned {
+		if e.Verb == trace.VerbCreate && n.Ref.UID != "" && ownedBy(e.After, n.Ref.UID) {
+			out = append(out, e)
+			delete(b.planned, ref)
+		}
+	}
+	slices.SortFunc(out, func(x, y *trace.Event) int { return int(x.Seq - y.Seq) })
+	return out
+}
+
+func ownedBy(raw json.RawMessage, uid string) bool {
+	for _, o := range (&trace.Object{Raw: raw}).Meta().Owners {
+		if o.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// rest adds the held writes of objects that are not in the tree.
+func (b *treeBuilder) rest() {
+	left := slices.SortedFunc(maps.Values(b.planned), func(x, y *trace.Event) int { return int(x.Seq - y.Seq) })
+	for _, e := range left {
+		b.lines = append(b.lines, treeLine{planned: e, root: true})
+	}
+}
+
+// later adds the objects that did not exist at the cursor.
+func (b *treeBuilder) later(tip *trace.State) {
+	first := true
+	for _, o := range tip.Objects() {
+		if old := b.state.Object(o.Ref); o.Deleted || old != nil && !old.Deleted || !b.matches(ObjectsPane, o.Ref.String()) {
+			continue
+		}
+		if first {
+			b.lines = append(b.lines, treeLine{heading: b.t("later than this", "これより後")})
+			first = false
+		}
+		b.lines = append(b.lines, treeLine{object: o, branch: "  ", later: true})
+	}
+}
+
+func (s *scene) objectRow(t treeLine, w int, fade int64) row {
+	var r row
+	if t.heading != "" {
+		return text(dim, " "+t.heading)
+	}
+	r.add(plain, " ").add(frame, t.branch)
+	state, st := "", plain
+	var more, mark string
+	if t.object == nil {
+		r.add(planned, t.planned.Object.String())
+		more, mark, state, st = summarize(t.planned.After, t.planned.Object), "?", s.t("planned", "予定"), planned
+	} else {
+		o := t.object
+		name := o.Ref.String()
+		nameStyle := plain
+		if t.root && s.hasStatus(o) {
+			name, nameStyle = strings.ToUpper(o.Ref.Kind)+" "+o.Ref.Name, bold
+			more = s.generations(o)
+		} else {
+			more = s.summaryOf(o)
+		}
+		r.add(nameStyle, name)
+		state, st = s.health(o)
+		mark = changeMark(o, fade)
+		if t.planned != nil {
+			mark, state, st = "?", s.t("planned", "予定"), planned
+		}
+		if t.later {
+			r.base, mark, state = later, "", ""
+		}
+		if o.Deleted {
+			r.base = gone
+		}
+	}
+	s.alignObject(&r, w, more, mark, state, st)
+	return r
+}
+
+// alignObject puts the columns on the right of an object's name.
+func (s *scene) alignObject(r *row, w int, more, mark, state string, st style) {
+	tail := max(3, width(state)) + 1
+	column := w - tail - 3
+	if more != "" {
+		at := max(r.width()+1, min(w*52/100, column-width(more)-1))
+		r.to(at).add(dim, s.cutTo(more, max(0, column-at-1)))
+	}
+	if r.width() > column-1 {
+		*r = text(r.segs[len(r.segs)-1].st, s.fit(r.plain(), column-1)).withBase(r.base)
+	}
+	r.to(column).add(markStyle(mark), mark)
+	r.to(w-1-width(state)).add(st, state)
+}
+
+func (r row) withBase(st style) row {
+	r.base = st
+	return r
+}
+
+func markStyle(mark string) style {
+	switch mark {
+	case "+":
+		return ok | bold
+	case "-":
+		return bad
+	case "?":
+		return planned
+	}
+	return warn | bold
+}
+
+// changeMark tells what happened to an object lately.
+func changeMark(o *trace.Object, fade int64) string {
+	switch {
+	case o.Changed < fade:
+		return ""
+	case o.Deleted:
+		return "-"
+	case o.Created >= fade && o.Verb == trace.Added:
+		return "+"
+	}
+	return "~"
+}
+
+func (s *scene) hasStatus(o *trace.Object) bool {
+	return o.Meta().ObservedGeneration > 0 || len(o.Meta().Conditions) > 0
+}
+
+func (s *scene) generations(o *trace.Object) string {
+	if o.Generation == 0 {
+		return ""
+	}
+	out := "gen " + itoa(o.Generation)
+	if n := o.Meta().ObservedGeneration; n > 0 {
+		out += " obs " + itoa(n)
+	}
+	return out
+}
+
+// health reads an object's conditions. What says nothing about itself gets no mark.
+func (s *scene) health(o *trace.Object) (string, style) {
+	m := o.Meta()
+	switch {
+	case o.Deleted:
+		return s.t("gone", "削除済"), dim
+	case m.Deleting:
+		return s.t("going", "削除中"), warn
+	}
+	well, known := false, false
+	for _, c := range m.Conditions {
+		switch c.Type {
+		case "Degraded", "Failed", "Stalled", "ReplicaFailure":
+			if c.Status == "True" {
+				return s.failing, bad
+			}
+		case "Ready", "Available", "Complete", "Succeeded", "Established":
+			known = true
+			well = well || c.Status == "True"
+		}
+	}
+	switch {
+	case o.Lagging() || known && !well:
+		return s.working, warn
+	case known:
+		return s.ok, ok
+	}
+	return "", plain
+}
+
+// summaryOf says in a word what an object is like.
+func (s *scene) summaryOf(o *trace.Object) string {
+	if text, known := s.memo.summary[o]; known {
+		return text
+	}
+	if s.memo.summary == nil || len(s.memo.summary) > 4096 {
+		s.memo.summary = map[*trace.Object]string{}
+	}
+	text := summarize(o.Raw, o.Ref)
+	s.memo.summary[o] = text
+	return text
+}
+
+// summarize reads a phase, the replicas, or of a custom resource the shortest text of its spec.
+func summarize(raw json.RawMessage, ref trace.Ref) string {
+	var in struct {
+		Spec   map[string]any `json:"spec"`
+		Status map[string]any `json:"status"`
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &in) != nil {
+		return ""
+	}
+	if phase, _ := in.Status["phase"].(string); phase != "" {
+		return phase
+	}
+	if want, is := in.Spec["replicas"].(float64); is {
+		ready, _ := in.Status["readyReplicas"].(float64)
+		return itoa(int(ready)) + "/" + itoa(int(want))
+	}
+	if group, _, _ := strings.Cut(ref.APIVersion, "/"); !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") {
+		return ""
+	}
+	best := ""
+	for _, v := range in.Spec {
+		if t, is := v.(string); is && t != "" && len(t) <= 24 && (best == "" || len(t) < len(best) || len(t) == len(best) && t < best) {
+			best = t
+		}
+	}
+	return best
+}

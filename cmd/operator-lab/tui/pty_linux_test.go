@@ -1,0 +1,253 @@
+package tui
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/creack/pty"
+)
+
+// ptyPatience bounds every wait; it is only ever used up by a failure.
+const ptyPatience = 60 * time.Second
+
+// terminal is a program in a terminal.
+type terminal struct {
+	*testing.T
+	cmd    *exec.Cmd
+	tty    *os.File // the program's side, kept open to look at its settings
+	pty    *os.File
+	screen *screen
+	before syscall.Termios
+	ended  chan error
+}
+
+// startDemo runs this test binary as the demo program.
+func startDemo(t *testing.T, mode string, w, h int, env ...string) *terminal {
+	t.Helper()
+	master, tty, err := pty.Open()
+	if err != nil {
+		t.Skip("no pseudo terminal here: ", err)
+	}
+	term := &terminal{T: t, pty: master, tty: tty, screen: newScreen(w, h), ended: make(chan error, 1)}
+	term.resizeTTY(w, h)
+	term.before = settings(t, tty)
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), demoEnv+"="+mode, "TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL=", "NO_COLOR=", "DEMO_FILE=", "DEMO_LESSON=", "DEMO_ASCII=")
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	term.cmd = cmd
+	copied := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(term.screen, master) // it ends when the terminal is closed
+		close(copied)
+	}()
+	go func() { term.ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = tty.Close()
+		_ = master.Close()
+		<-copied
+	})
+	return term
+}
+
+func settings(t *testing.T, tty *os.File) syscall.Termios {
+	t.Helper()
+	var s syscall.Termios
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, tty.Fd(), syscall.TCGETS, uintptr(unsafe.Pointer(&s))); errno != 0 {
+		t.Fatal(errno)
+	}
+	return s
+}
+
+func (t *terminal) resizeTTY(w, h int) {
+	t.Helper()
+	if err := pty.Setsize(t.pty, &pty.Winsize{Cols: uint16(w), Rows: uint16(h)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (t *terminal) resize(w, h int) {
+	t.Helper()
+	t.screen.resize(w, h)
+	t.resizeTTY(w, h)
+}
+
+func (t *terminal) send(keys string) {
+	t.Helper()
+	if _, err := t.pty.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until all texts are on the screen at once.
+func (t *terminal) await(texts ...string) {
+	t.Helper()
+	timeout := time.After(ptyPatience)
+	for {
+		seen, missing := t.screen.text(), ""
+		for _, want := range texts {
+			if !strings.Contains(seen, want) {
+				missing = want
+			}
+		}
+		if missing == "" {
+			return
+		}
+		select {
+		case <-t.screen.changed:
+		case <-timeout:
+			t.Fatalf("waited in vain for %q; not understood: %q; the screen is\n%s", missing, t.screen.unknown, seen)
+		}
+	}
+}
+
+// awaitEnd waits for the program's end and checks that it left the terminal as it was.
+func (t *terminal) awaitEnd(code int) {
+	t.Helper()
+	select {
+	case <-t.ended:
+	case <-time.After(ptyPatience):
+		t.Fatalf("the program does not end; the screen is\n%s", t.screen.text())
+	}
+	if got := t.cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("exit code %d, want %d; the screen is\n%s", got, code, t.screen.text())
+	}
+	if after := settings(t.T, t.tty); after != t.before {
+		t.Errorf("the terminal's settings were %+v and are %+v", t.before, after)
+	}
+	timeout := time.After(ptyPatience) // what was written last may still be on its way
+	for len(t.screen.leftOver()) > 0 {
+		select {
+		case <-t.screen.changed:
+		case <-timeout:
+			t.Fatalf("modes are left over: %v", t.screen.leftOver())
+		}
+	}
+}
+
+func TestInATerminal(t *testing.T) {
+	term := startDemo(t, "live", 120, 40)
+	term.await("LIVE", "#6", "backoff 5ms, try 1")
+	term.send(" ")
+	term.await("PAUSED")
+	term.send("S")
+	term.await("PAUSED")
+	term.send("S")
+	term.await("NOT SENT YET", "a write is held", "planned")
+	term.resize(80, 24)
+	term.await("PAUSED", "NOT SENT YET", "q quit")
+	term.send("S") // sends it
+	term.await("patch", "NOT SENT YET")
+	term.send("[[")
+	term.await("REWIND")
+	term.resize(200, 50)
+	term.await("REWIND", "Cause and effect", "as of #", "later than this")
+	term.send(" ")
+	term.await("press L first")
+	term.resize(40, 10)
+	term.await("needs 60x16")
+	term.resize(120, 40)
+	term.await("REWIND")
+	term.send("L")
+	term.await("PAUSED", "a write is held")
+	term.send("w")
+	term.await("Why")
+	term.send("w")
+	term.await("保留している")
+	term.send("\x1b")
+	term.await("q quit")
+	term.send(" ")
+	term.await("LIVE")
+	term.send("q")
+	term.awaitEnd(0)
+	term.await("goodbye")
+}
+
+func TestQuitWhileAWriteIsHeld(t *testing.T) {
+	term := startDemo(t, "live", 80, 24)
+	term.await("LIVE", "#2")
+	term.send("S")
+	term.await("PAUSED")
+	term.send("S")
+	term.await("NOT SENT YET")
+	term.send("\x03") // ctrl+c
+	term.awaitEnd(0)
+	term.await("goodbye")
+}
+
+func TestSignalsRestoreTheTerminal(t *testing.T) {
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
+		t.Run(signal.String(), func(t *testing.T) {
+			term := startDemo(t, "live", 80, 24)
+			term.await("LIVE", "#2")
+			if err := term.cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			term.awaitEnd(0)
+			term.await("goodbye")
+		})
+	}
+}
+
+func TestPanicRestoresTheTerminal(t *testing.T) {
+	term := startDemo(t, "panic", 80, 24)
+	term.awaitEnd(1)
+	term.await("the terminal UI failed")
+}
+
+func TestBootInATerminal(t *testing.T) {
+	term := startDemo(t, "boot", 80, 24)
+	term.await("certificates", "etcd")
+	term.await("LIVE")
+	term.send("q")
+	term.awaitEnd(0)
+}
+
+func TestQuitWhileBooting(t *testing.T) {
+	term := startDemo(t, "boot", 80, 24)
+	term.await("certificates")
+	term.send("q")
+	term.awaitEnd(0)
+}
+
+func TestFailedBootInATerminal(t *testing.T) {
+	term := startDemo(t, "bootfail", 80, 24)
+	term.await("it did not start", "the port 6443 is taken")
+	term.send("q")
+	term.awaitEnd(1)
+	term.await("error: kube-apiserver ended")
+}
+
+func TestEditInATerminal(t *testing.T) {
+	term := startDemo(t, "live", 120, 40, "KUBE_EDITOR=", "VISUAL=", "EDITOR=echo '# edited' >>")
+	term.await("LIVE", "#2")
+	term.send(" 1e")
+	term.await("edit Hikawa demo: done")
+	term.await("MODIFIED by you")
+	term.send("q")
+	term.awaitEnd(0)
+}
+
+func TestReplayInATerminal(t *testing.T) {
+	term := startDemo(t, "replay", 80, 24)
+	term.await("REPLAY", "#16/16")
+	term.send("[")
+	term.await("REWIND", "#15/16")
+	term.send("]]")
+	term.await("REPLAY")
+	term.send(" ")
+	term.await("this is a recording")
+	term.send("q")
+	term.awaitEnd(0)
+}

@@ -1,0 +1,257 @@
+package tui
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// heatWindow is the time over which reconciles per key are counted.
+const heatWindow = 10 * time.Second
+
+// hot is the number of reconciles of one key in that time from which on the
+// loop is likely to be chasing itself: five in a second, all the time.
+const hot = 50
+
+// queueLine is a line of the queue pane; several belong to one key.
+type queueLine struct {
+	key   trace.QueueKey
+	first bool // it is the line that can be selected
+	row   row
+}
+
+// queue is what runs, what is ready, what waits for a timer, and what made no key.
+func (s *scene) queue(in Rect) pane {
+	lines, ready := s.queueLines(in)
+	p := pane{title: s.t("Queue", "キュー") + s.asOf(), right: itoa(ready) + s.t(" ready", " 待機")}
+	selected := -1
+	for i, l := range lines {
+		if l.first && l.key == s.sel.key {
+			selected = i
+			break
+		}
+	}
+	from := window(len(lines), selected, in.H)
+	for i := from; i < len(lines) && i < from+in.H; i++ {
+		r := lines[i].row
+		r.chosen = i == selected && s.focus == QueuePane
+		p.rows = append(p.rows, r)
+	}
+	return p
+}
+
+func (s *scene) queueLines(in Rect) (lines []queueLine, ready int) {
+	add := func(key trace.QueueKey, first bool, r row) {
+		if key == (trace.QueueKey{}) || s.matches(QueuePane, queueName(key.Operator, key.Controller, key.Key)) {
+			lines = append(lines, queueLine{key, first, r})
+		}
+	}
+	for _, span := range s.state.Running() {
+		if s.shows(span.Operator) {
+			s.runningLines(span, in.W, add)
+		}
+	}
+	timed, keys := false, 0
+	for _, item := range s.state.Queue() {
+		if item.Ready && s.shows(item.Operator) {
+			keys++
+		}
+	}
+	for _, item := range s.state.Queue() {
+		switch {
+		case !s.shows(item.Operator):
+		case item.Ready:
+			ready++
+			s.readyLines(item, in.W, max(2, (in.H-2-keys)/keys), add)
+		default:
+			timed = true
+			s.timedLines(item, in.W, add)
+		}
+	}
+	if len(lines) == 0 {
+		add(trace.QueueKey{}, false, text(dim, s.t(" empty: nothing runs, nothing waits", " 空: 実行中も待機中もなし")))
+	} else if !timed && ready == 0 && len(s.state.Running()) > 0 {
+		add(trace.QueueKey{}, false, text(dim, s.t(" nothing else waits", " 他に待つものはない")))
+	}
+	s.dropLines(in.W, add)
+	if room := in.H - len(lines); room >= 3 {
+		s.heatLines(in.W, room, add)
+	}
+	return lines, ready
+}
+
+// label begins a line of the queue: its kind and the key.
+func (s *scene) label(st style, kind, name string, w int) row {
+	var r row
+	r.add(plain, " ").cell(&s.theme, st, kind, labelWidth)
+	return *r.cell(&s.theme, bold, name, min(max(12, width(name)), max(8, w-labelWidth-16)))
+}
+
+// labelWidth fits the longest kind of line.
+const labelWidth = 8
+
+type addLine func(trace.QueueKey, bool, row)
+
+func (s *scene) runningLines(span *trace.Span, w int, add addLine) {
+	key := trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}
+	r := s.label(ok|bold, s.running+" "+s.t("RUN", "実行"), queueName(span.Operator, span.Controller, span.Key), w)
+	r.add(plain, "#"+itoa(span.ID)+" ")
+	if span.Held != nil {
+		r.add(hold, s.t("held ", "保留 ")+age(s.now-span.Held.At))
+	} else {
+		r.add(dim, s.t("for ", "")+age(s.now-span.Started))
+	}
+	add(key, true, r)
+	if s.state.Dirty(span) {
+		add(key, false, text(warn, blanks(labelWidth+2)+s.t("dirty: will run again", "変更あり: もう一度実行する")))
+	}
+}
+
+// readyLines list the events below the key they were merged into, the newest where not all fit.
+func (s *scene) readyLines(item *trace.Item, w, most int, add addLine) {
+	r := s.label(accent, s.theme.held+" "+s.t("READY", "待機"), queueName(item.Operator, item.Controller, item.Key), w)
+	n := len(item.Events)
+	if item.Merged() > 0 {
+		r.add(note, itoa(n)+s.t(" events, 1 key", " イベント → 1 キー"))
+	} else {
+		r.add(dim, s.t("1 event", "1 イベント"))
+	}
+	add(item.QueueKey, true, r)
+	events := item.Events
+	if len(events) > most {
+		add(item.QueueKey, false, text(dim, blanks(labelWidth+2)+s.t("... and ", "… 他 ")+itoa(len(events)-most)+s.t(" before", " 件")))
+		events = events[len(events)-most:]
+	}
+	for _, e := range events {
+		r := text(plain, blanks(labelWidth+2))
+		s.addCause(&r, s.state.Wake(e))
+		add(item.QueueKey, false, r)
+	}
+}
+
+func (s *scene) timedLines(item *trace.Item, w int, add addLine) {
+	r := s.label(wait, s.timer+" "+s.t("TIMED", "予約"), queueName(item.Operator, item.Controller, item.Key), w)
+	left := item.Due - s.now
+	switch {
+	case left <= 0 || !s.motion:
+		r.add(plain, s.t("due", "まもなく"))
+	case left >= time.Second:
+		r.add(plain, s.t("in ", "あと ")+age(left))
+	default:
+		r.add(plain, s.t("in <1s", "あと 1 秒未満"))
+	}
+	if q := item.Requeue; q != nil {
+		r.add(dim, "  "+s.timerText(q))
+	}
+	add(item.QueueKey, true, r)
+}
+
+// timerText says what kind of timer an event set.
+func (s *scene) timerText(e *trace.Event) string {
+	d := trace.FormatDuration(e.Delay)
+	switch e.Reason {
+	case trace.ReasonBackoff, trace.ReasonRequeue:
+		return s.t("backoff ", "バックオフ ") + d + s.t(", try ", ", 試行 ") + itoa(e.Try)
+	}
+	return s.t("timer ", "タイマー ") + d
+}
+
+func (s *scene) dropLines(w int, add addLine) {
+	c := s.counters()
+	if c.Dropped == 0 {
+		return
+	}
+	var r row
+	r.add(plain, " ").cell(&s.theme, dim, s.t("DROPPED", "破棄"), labelWidth)
+	r.add(plain, itoa(c.Dropped)+s.t(" events made no key", " 件はキーにならず"))
+	add(trace.QueueKey{}, false, r)
+	for i := len(s.state.Drops()) - 1; i >= 0; i-- {
+		d := s.state.Drops()[i]
+		if !s.shows(d.Operator) {
+			continue
+		}
+		r := text(dim, blanks(labelWidth+2)+s.t("last: ", "最後: ")+d.Object.String())
+		if watch := s.state.Cause(d); watch != nil {
+			r = text(dim, blanks(labelWidth+2)+s.t("last: ", "最後: ")+watch.Object.String()+" "+watch.Verb)
+		}
+		if d.Reason != "" {
+			r.add(dim, ": "+d.Reason)
+		}
+		add(trace.QueueKey{}, false, r)
+		return
+	}
+}
+
+// heatLines shows the reconciles per key of the last seconds: a hot loop stands out.
+func (s *scene) heatLines(w, room int, add addLine) {
+	type key struct {
+		trace.QueueKey
+		n int
+	}
+	var all []key
+	most := 1
+	for k, n := range s.state.Heat(heatWindow) {
+		if s.shows(k.Operator) {
+			all = append(all, key{k, n})
+			most = max(most, n)
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	slices.SortFunc(all, func(a, b key) int {
+		return cmp.Or(b.n-a.n, strings.Compare(a.Operator+a.Controller+a.Key.String(), b.Operator+b.Controller+b.Key.String()))
+	})
+	add(trace.QueueKey{}, false, row{})
+	add(trace.QueueKey{}, false, text(dim, s.t(" HEAT     reconciles per key, last 10s", " 頻度     キーごとの調整回数 (直近 10 秒)")))
+	for _, k := range all[:min(len(all), room-2)] {
+		name := queueName(k.Operator, k.Controller, k.Key)
+		var r row
+		r.add(plain, "  ").cell(&s.theme, plain, name, min(24, w/2))
+		st := ok
+		word := ""
+		if k.n >= hot {
+			st, word = bad, s.t(" HOT", " 過多")
+		}
+		long := max(1, min(k.n, w-r.width()-8))
+		r.add(st, strings.Repeat(s.heat, long)).add(plain, " "+itoa(k.n)).add(bad, word)
+		add(trace.QueueKey{}, false, r)
+	}
+}
+
+// addCause appends what brought an enqueue, merge or ready event about.
+func (s *scene) addCause(r *row, w trace.Wake) {
+	switch {
+	case w.Requeue != nil:
+		r.add(wait, s.timerText(w.Requeue))
+	case w.Watch != nil:
+		if w.Watch.Initial {
+			r.add(dim, s.t("found: ", "開始時: "))
+		}
+		r.add(plain, w.Watch.Object.String())
+		if !w.Watch.Initial {
+			r.add(plain, " "+w.Watch.Verb)
+		}
+		switch {
+		case w.Own:
+			r.add(own, " "+s.ownMark())
+		case w.Write != nil && w.Write.Actor != "":
+			r.add(dim, s.t(" by ", " 変更者 ")+w.Write.Actor)
+		}
+	case w.Event.Reason == trace.ReasonBackoff || w.Event.Reason == trace.ReasonRequeue:
+		r.add(plain, s.t("requeued at once", "直ちに再キュー"))
+	default:
+		r.add(plain, s.t("added from outside", "外部から追加"))
+	}
+}
+
+// ownMark is the most instructive mark on the screen: the operator's own write woke it.
+func (s *scene) ownMark() string {
+	if s.ascii {
+		return s.own
+	}
+	return s.own + s.t(" own", " 自分")
+}

@@ -1,0 +1,70 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// ErrPanic is returned when the UI itself failed. The terminal is restored
+// before, and what went wrong is on standard error.
+var ErrPanic = errors.New("the terminal UI failed")
+
+// Run shows a journal until the person quits, the context ends or a signal
+// comes, and returns when the terminal is as it was. Quitting is no error, nor
+// is a signal; the caller stops what it started. If the boot failed its error
+// is returned.
+func Run(ctx context.Context, o Options) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer stop()
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m := newModel(inner, o)
+	booted := make(chan struct{})
+	go func() {
+		defer close(booted)
+		if o.Boot != nil {
+			m.start()
+		}
+	}()
+	settings := []tea.ProgramOption{tea.WithInput(m.opts.In), tea.WithOutput(m.opts.Out), tea.WithoutSignalHandler()}
+	if o.ForceColor {
+		settings = append(settings, tea.WithEnvironment(colorful(os.Environ())))
+	}
+	p := tea.NewProgram(m, settings...)
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ctx.Done():
+			p.Quit()
+		case <-ended:
+		}
+	}()
+	_, err := p.Run()
+	close(ended)
+	cancel()
+	<-booted
+	m.letGo()
+	switch {
+	case errors.Is(err, tea.ErrProgramPanic):
+		return fmt.Errorf("%w: %w", ErrPanic, err)
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("terminal: %w", err)
+	case m.bootErr != nil:
+		return m.bootErr
+	}
+	return nil
+}
+
+// colorful returns an environment in which colours are wanted.
+func colorful(environ []string) []string {
+	environ = slices.DeleteFunc(environ, func(v string) bool { return strings.HasPrefix(v, "NO_COLOR=") })
+	return append(environ, "CLICOLOR_FORCE=1")
+}

@@ -1,0 +1,148 @@
+package tui
+
+import (
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// barsKey says for what the bars of the scrubber were computed.
+type barsKey struct {
+	w     int
+	first int64
+	span  time.Duration
+	n     int
+}
+
+// scrubber is the whole run on one line; the cursor is where you are.
+func (s *scene) scrubber(w int) row {
+	if w <= 0 {
+		return row{}
+	}
+	var r row
+	left := " " + clock(s.begins()) + " "
+	if n := s.index.stats.Forgotten; n > 0 {
+		left = " " + itoa(n) + s.t(" forgotten ", " 件忘却 ") + left[1:]
+	}
+	end := s.index.lastAt()
+	right := " " + clock(end) + " "
+	label := "#" + itoa(s.hereID()) + s.theme.cursor
+	n := w - width(left) - width(right)
+	if n < width(label)+4 {
+		return text(plain, left)
+	}
+	r.add(dim, left)
+	bars := s.bars(n)
+	at := n - 1
+	if !s.live {
+		at = s.bucket(s.state.At(), n)
+	}
+	from := min(max(0, at-width(label)+1), n-width(label))
+	s.drawBars(&r, bars[:from], false)
+	r.add(reverse|bold, label)
+	s.drawBars(&r, bars[from+width(label):], !s.live)
+	r.add(dim, right)
+	return r
+}
+
+func (s *scene) hereID() int64 {
+	if span := s.current(); span != nil {
+		return span.ID
+	}
+	return 0
+}
+
+func (s *scene) begins() time.Duration {
+	if len(s.index.marks) == 0 {
+		return 0
+	}
+	if s.index.stats.Forgotten == 0 {
+		return 0
+	}
+	return s.index.marks[0].at
+}
+
+func (s *scene) bucket(at time.Duration, n int) int {
+	total := s.index.lastAt() - s.begins()
+	if total <= 0 {
+		return n - 1
+	}
+	return min(max(0, int(int64(at-s.begins())*int64(n)/int64(total+1))), n-1)
+}
+
+// bars returns the sign of each cell. They are kept until the journal grows.
+func (s *scene) bars(n int) []byte {
+	key := barsKey{n, s.index.stats.First, s.index.lastAt(), len(s.index.marks)}
+	if s.memo.barsKey == key && len(s.memo.bars) == n {
+		return s.memo.bars
+	}
+	bars, count := make([]byte, n), make([]int, n)
+	best := make([]markKind, n)
+	for _, m := range s.index.marks {
+		i := s.bucket(m.at, n)
+		count[i]++
+		best[i] = max(best[i], m.kind)
+	}
+	for i := range bars {
+		switch {
+		case count[i] == 0:
+			bars[i] = ' '
+		case best[i] == markError:
+			bars[i] = '!'
+		case best[i] == markReconcile:
+			bars[i] = '|'
+		case count[i] > 1:
+			bars[i] = ':'
+		default:
+			bars[i] = '.'
+		}
+	}
+	s.memo.barsKey, s.memo.bars = key, bars
+	return bars
+}
+
+func (s *scene) drawBars(r *row, bars []byte, past bool) {
+	for i := 0; i < len(bars); {
+		k := i
+		for k < len(bars) && bars[k] == bars[i] {
+			k++
+		}
+		sign, st := " ", dim
+		switch bars[i] {
+		case '!':
+			sign, st = s.err, bad
+		case '|':
+			sign, st = s.reconcile, accent
+		case ':':
+			sign = s.several
+		case '.':
+			sign = s.one
+		}
+		if past {
+			st |= faint
+		}
+		out := ""
+		for range k - i {
+			out += sign
+		}
+		r.add(st, out)
+		i = k
+	}
+}
+
+// legend explains the scrubber's signs.
+func (s *scene) legend() row {
+	return text(dim, "       "+s.one+s.t(" one event   ", " 1 件   ")+s.several+s.t(" several   ", " 複数   ")+
+		s.reconcile+s.t(" reconcile   ", " 調整   ")+s.err+s.t(" error   ", " エラー   ")+
+		s.theme.cursor+s.t(" you are here", " 現在位置"))
+}
+
+// newestNote returns the newest note at the cursor, or nil.
+func (s *scene) newestNote() *trace.Event {
+	for i := len(s.index.notes) - 1; i >= 0; i-- {
+		if s.index.notes[i].Seq <= s.cursor() {
+			return s.index.notes[i]
+		}
+	}
+	return nil
+}

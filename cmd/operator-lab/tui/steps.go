@@ -1,0 +1,152 @@
+package tui
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// stepWidths are the widths of the columns of a reconcile's steps.
+type stepWidths struct{ verb, object int }
+
+func (s *scene) stepColumns(span *trace.Span) stepWidths {
+	w := stepWidths{verb: 6, object: 18}
+	for _, e := range span.Steps {
+		if e.Kind != trace.KindLog {
+			w.verb = max(w.verb, len(e.Verb))
+			w.object = max(w.object, width(e.Object.String()))
+		}
+	}
+	w.object = min(w.object, 34)
+	return w
+}
+
+// stepRow is the line of a call, a held write or a log line.
+func (s *scene) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
+	r := text(plain, blanks(stepIndent-2))
+	if e.Kind == trace.KindLog {
+		st := dim
+		if e.Error != "" || e.Stack != "" {
+			st = bad
+		}
+		r.add(dim, "  log ").add(st, logText(e))
+		return *r.add(plain, "")
+	}
+	verb := plain
+	if e.IsWrite() {
+		verb = bold
+	}
+	c.object = min(c.object, max(12, w-stepIndent-c.verb-26))
+	r.add(dim, s.fit(itoa(call), 2)).cell(&s.theme, verb, e.Verb, c.verb)
+	r.cell(&s.theme, plain, e.Object.String(), c.object)
+	if e.Kind == trace.KindHold {
+		r.cell(&s.theme, dim, "server", 6)
+		return *r.add(planned, s.t("NOT SENT YET  held ", "未送信  保留 ")+age(s.now-e.At))
+	}
+	r.cell(&s.theme, dim, string(e.Source), 6)
+	result, st := s.callResult(e)
+	r.add(st, result)
+	if took := trace.FormatDuration(e.Duration); r.width()+width(took)+2 <= w-1 && e.Duration > 0 {
+		r.to(w-1-width(took)).add(dim, took)
+	}
+	return r
+}
+
+// callResult says what a call brought.
+func (s *scene) callResult(e *trace.Event) (string, style) {
+	switch {
+	case e.Reason == "NotFound" && !e.IsWrite():
+		return s.t("not found", "なし"), plain
+	case e.Error != "":
+		return orElse(e.Reason, e.Error), bad
+	case e.Verb == trace.VerbList:
+		return itoa(e.Count) + s.t(" items", " 件"), plain
+	case e.Via == trace.ViaDryRun:
+		return s.t("dry run", "ドライラン"), plain
+	case e.NoOp:
+		return s.t("changed nothing", "変化なし"), warn
+	case e.ResourceVersion != "":
+		return "rv " + e.ResourceVersion, plain
+	case e.Status != 0:
+		return itoa(e.Status), plain
+	}
+	return "ok", plain
+}
+
+// logText returns a log line as text.
+func logText(e *trace.Event) string {
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for i := 0; i+1 < len(e.Values); i += 2 {
+		b.WriteString("  " + e.Values[i] + "=" + e.Values[i+1])
+	}
+	if e.Error != "" {
+		b.WriteString(": " + e.Error)
+	}
+	return b.String()
+}
+
+// ifSent predicts what a held write will lead to, from what the same kind of
+// watch event led to before.
+func (s *scene) ifSent(span *trace.Span) []string {
+	e := span.Held
+	if e == nil {
+		return nil
+	}
+	verb := trace.Modified
+	switch e.Verb {
+	case trace.VerbCreate:
+		verb = trace.Added
+	case trace.VerbDelete, trace.VerbDeleteAll:
+		verb = trace.Deleted
+	}
+	first := s.t("If sent: it comes back as ", "送信すると: ") + e.Object.Kind + " " + verb + s.t("", " として戻ってくる")
+	seq := s.index.echoes[echo{span.Operator, e.Object.APIVersion, e.Object.Kind, verb}]
+	watch := s.index.timeline.Event(seq)
+	if seq == 0 || watch == nil {
+		return []string{first + s.t(", if anybody watches it.", "(監視していれば)。")}
+	}
+	for _, k := range s.state.Effects(watch) {
+		switch k.Kind {
+		case trace.KindEnqueue, trace.KindMerge:
+			return []string{first + ",", s.t("as ", "前回の ") + watch.Object.Name + s.t(" did, which woke ", " は次のキーを起こした: ") +
+				queueName(k.Operator, k.Controller, k.Key) + "."}
+		case trace.KindDrop:
+			return []string{first + s.t("; the last one made no key.", "。前回はキーにならなかった。")}
+		}
+	}
+	return []string{first + "."}
+}
+
+// stepAt returns the selected reconcile's step after or before the selected row
+// by n rows, 0 for its first line; ok is false beyond its ends.
+func (s *scene) stepAt(span *trace.Span, n int) (step int64, ok bool) {
+	if !s.opened(span) {
+		return 0, false
+	}
+	at, later := s.spanNow(span)
+	if later {
+		return 0, false
+	}
+	i := 0
+	if s.sel.step != 0 {
+		i = 1 + sort.Search(len(at.Steps), func(i int) bool { return at.Steps[i].Seq >= s.sel.step })
+	}
+	switch i += n; {
+	case i == 0:
+		return 0, true
+	case i < 0 || i > len(at.Steps):
+		return 0, false
+	}
+	return at.Steps[i-1].Seq, true
+}
+
+// lastStep returns the last row of a reconcile: its last step, or 0.
+func (s *scene) lastStep(span *trace.Span) int64 {
+	at, later := s.spanNow(span)
+	if later || len(at.Steps) == 0 || !s.open[span.ID] {
+		return 0
+	}
+	return at.Steps[len(at.Steps)-1].Seq
+}

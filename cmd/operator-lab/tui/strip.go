@@ -1,0 +1,251 @@
+package tui
+
+import (
+	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// The seven stages of the loop: the eye learns seven positions.
+type stageID int
+
+const (
+	noStage stageID = iota - 1
+	stageWatch
+	stageFilter
+	stageQueue
+	stageReconcile
+	stageAPI
+	stageStatus
+	stageAgain
+)
+
+type stageText struct{ name, long, short string }
+
+// stageWeights share the width out: each place is as wide as the longest that
+// is usually said there, and does not move when less is said.
+var stageWeights = [...]int{9, 14, 16, 11, 13, 11, 14}
+
+// strip draws the loop itself, always in the same place.
+func (s *scene) strip(r Rect) []row {
+	stages := s.stages()
+	now := s.activeStage()
+	if r.H < 2 {
+		return []row{s.shortStrip(stages, now)}
+	}
+	arrow := " " + s.longArrow() + " "
+	names, values := text(plain, " "), text(plain, " ")
+	total, sum := 0, 0
+	for _, w := range stageWeights {
+		total += w
+	}
+	room := r.W - 2 - (len(stages)-1)*width(arrow)
+	for i, st := range stages {
+		sum += stageWeights[i]
+		end := 1 + room*sum/total + i*width(arrow)
+		name, value := dim|bold, plain
+		if stageID(i) == now {
+			name, value = stage, bold
+		}
+		said := st.long
+		if at := values.width(); width(said) > end-at {
+			said = st.short
+		}
+		names.add(name, s.cutTo(st.name, end-names.width()))
+		values.add(value, s.cutTo(said, end-values.width())).to(end)
+		if i < len(stages)-1 {
+			values.add(dim, arrow)
+			names.to(end + width(arrow))
+		}
+	}
+	return []row{names, values}
+}
+
+func (s *scene) longArrow() string {
+	if s.ascii {
+		return "-->"
+	}
+	return "──▶"
+}
+
+// shortStrip draws the loop on one line.
+func (s *scene) shortStrip(stages []stageText, now stageID) row {
+	var r row
+	for i, st := range stages {
+		if i == int(stageStatus) && s.w < 120 {
+			continue
+		}
+		if i > 0 {
+			r.add(dim, " > ")
+		} else {
+			r.add(plain, " ")
+		}
+		style, name := plain, strings.ToLower(st.name)
+		if stageID(i) == now {
+			style, name = stage, st.name
+		}
+		r.add(style, name+" "+st.short)
+	}
+	return r
+}
+
+// stages returns what is known of each stage at the cursor.
+func (s *scene) stages() []stageText {
+	c := s.counters()
+	span := s.current()
+	ready, timed := 0, 0
+	for _, item := range s.state.Queue() {
+		switch {
+		case !s.shows(item.Operator):
+		case item.Ready:
+			ready++
+		default:
+			timed++
+		}
+	}
+	passed := max(0, c.Watched-c.Dropped)
+	out := []stageText{
+		{s.t("WATCH", "監視"), itoa(c.Watched) + s.t(" seen", " 件"), itoa(c.Watched)},
+		{s.t("FILTER", "選別"), itoa(passed) + s.t(" ok, ", " 通過, ") + itoa(c.Dropped) + s.t(" drop", " 破棄"), "-" + itoa(c.Dropped)},
+		{s.t("QUEUE", "キュー"), itoa(ready) + s.t(" ready, ", " 待機, ") + itoa(timed) + s.t(" timed", " 予約"), itoa(ready) + "+" + itoa(timed)},
+		{s.t("RECONCILE", "調整"), s.reconcileText(span, true), s.reconcileText(span, false)},
+	}
+	return append(out, s.apiStage(span), s.statusStage(span), s.againStage(span))
+}
+
+// current returns the reconcile the strip speaks of: the selected one in the
+// past, else the one that runs, else the newest.
+func (s *scene) current() *trace.Span {
+	if !s.live {
+		if span := s.span(); span != nil && span.First <= s.cursor() {
+			return span
+		}
+	}
+	if held := s.held(); held != nil && s.shows(held.Operator) {
+		return held
+	}
+	for i := spanAt(s.index.spans, s.cursor()); i >= 0; i-- {
+		if span := s.index.spans[i]; s.shows(span.Operator) {
+			span, _ = s.spanNow(span)
+			return span
+		}
+	}
+	return nil
+}
+
+func (s *scene) reconcileText(span *trace.Span, long bool) string {
+	switch {
+	case span == nil:
+		return s.t("none yet", "まだなし")
+	case span.Held != nil && long:
+		return "#" + itoa(span.ID) + s.t(" HELD", " 保留")
+	case span.Held != nil:
+		return s.t("held", "保留")
+	case span.Running():
+		return "#" + itoa(span.ID) + s.t(" runs", " 実行中")
+	case long:
+		return "#" + itoa(span.ID) + " " + trace.FormatDuration(span.End.Duration)
+	}
+	return "#" + itoa(span.ID)
+}
+
+func (s *scene) apiStage(span *trace.Span) stageText {
+	st := stageText{name: "API", long: "-", short: "-"}
+	if span == nil {
+		return st
+	}
+	c := span.Tally
+	reads := c.CacheReads + c.ServerReads
+	st.short = itoa(reads) + "r " + itoa(c.Writes) + "w"
+	st.long = itoa(reads) + s.t(" read, ", " 読, ") + itoa(c.Writes) + s.t(" written", " 書")
+	if span.Held != nil {
+		st.long, st.short = st.short+s.t(", 1 held", ", 1 保留"), st.short+s.t(" held", " 保留")
+	}
+	return st
+}
+
+func (s *scene) statusStage(span *trace.Span) stageText {
+	st := stageText{name: s.t("STATUS", "状態"), long: "-", short: "-"}
+	o := s.primary(span)
+	if o == nil || o.Generation == 0 {
+		return st
+	}
+	st.short = "g" + itoa(o.Generation)
+	st.long = "gen " + itoa(o.Generation)
+	if n := o.Meta().ObservedGeneration; n > 0 {
+		st.long += " obs " + itoa(n)
+	}
+	return st
+}
+
+func (s *scene) againStage(span *trace.Span) stageText {
+	st := stageText{name: s.t("AGAIN", "再実行"), long: "-", short: "-"}
+	switch {
+	case span == nil:
+	case s.state.Dirty(span):
+		st.long, st.short = s.t("dirty: at once", "変更あり: 直ちに"), s.t("dirty", "変更あり")
+	case span.Running():
+	case span.End.Delay > 0 && span.End.Error != "":
+		st.short = trace.FormatDuration(span.End.Delay)
+		st.long = s.t("backoff ", "バックオフ ") + st.short
+	case span.End.Delay > 0:
+		st.short = trace.FormatDuration(span.End.Delay)
+		st.long = s.t("in ", "") + st.short + s.t("", " 後")
+	default:
+		st.long, st.short = s.t("when changed", "変更時"), "-"
+	}
+	return st
+}
+
+// activeStage returns the stage at which the newest event lies, if it is not long ago.
+func (s *scene) activeStage() stageID {
+	if s.held() != nil {
+		return stageAPI
+	}
+	e := s.index.timeline.Event(s.cursor())
+	if e == nil || s.live && !s.replay && s.now-e.At > quietAfter {
+		if s.live && s.state.Mode().Paused {
+			return stageQueue
+		}
+		return noStage
+	}
+	switch e.Kind {
+	case trace.KindWatch:
+		return stageWatch
+	case trace.KindDrop:
+		return stageFilter
+	case trace.KindEnqueue, trace.KindMerge, trace.KindReady:
+		return stageQueue
+	case trace.KindDequeue, trace.KindStart, trace.KindLog:
+		return stageReconcile
+	case trace.KindCall, trace.KindHold:
+		if e.Object.Subresource == "status" {
+			return stageStatus
+		}
+		return stageAPI
+	case trace.KindEnd, trace.KindRequeue:
+		return stageAgain
+	}
+	return noStage
+}
+
+// primary returns the object a reconcile is about, or nil: the one of the key's
+// name that it asked for, else any of that name that nobody owns.
+func (s *scene) primary(span *trace.Span) *trace.Object {
+	if span == nil {
+		return nil
+	}
+	for _, e := range span.Steps {
+		if e.Kind == trace.KindCall && e.Verb == trace.VerbGet && e.Object.Key() == span.Key {
+			if o := s.state.Object(e.Object); o != nil {
+				return o
+			}
+		}
+	}
+	for _, w := range s.state.Wakes(span) {
+		if w.Watch != nil && w.Watch.Object.Key() == span.Key {
+			return s.state.Object(w.Watch.Object)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package tui
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// yamlLines writes JSON as the lines of YAML, the way people are used to see
+// Kubernetes objects: the well-known keys first, and without managed fields and
+// the other fields of the metadata that are named. What is no JSON comes back as it is.
+func yamlLines(raw json.RawMessage, without ...string) []string {
+	if len(raw) == 0 {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return strings.Split(string(raw), "\n")
+	}
+	if o, is := v.(map[string]any); is {
+		if meta, is := o["metadata"].(map[string]any); is {
+			delete(meta, "managedFields")
+			for _, k := range without {
+				delete(meta, k)
+			}
+		}
+	}
+	var y yamlWriter
+	y.value(v, "", "")
+	return y.lines
+}
+
+type yamlWriter struct{ lines []string }
+
+// value writes a value whose first line begins with head; what is below it is indented.
+func (y *yamlWriter) value(v any, head, indent string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			y.line(head + "{}")
+			return
+		}
+		for _, k := range sortedKeys(v) {
+			y.entry(head+yamlScalar(k)+":", v[k], indent)
+			head = indent
+		}
+	case []any:
+		if len(v) == 0 {
+			y.line(head + "[]")
+			return
+		}
+		for _, item := range v {
+			y.value(item, head+"- ", indent+"  ")
+			head = indent
+		}
+	default:
+		y.line(head + scalar(v))
+	}
+}
+
+// entry writes a key's value behind the key or below it.
+func (y *yamlWriter) entry(key string, v any, indent string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > 0 {
+			y.line(key)
+			y.value(v, indent+"  ", indent+"  ")
+			return
+		}
+	case []any:
+		if len(v) > 0 {
+			y.line(key)
+			y.value(v, indent, indent)
+			return
+		}
+	case string:
+		if strings.Contains(v, "\n") {
+			y.block(key, v, indent)
+			return
+		}
+	}
+	y.value(v, key+" ", indent)
+}
+
+// block writes a text of several lines.
+func (y *yamlWriter) block(key, v, indent string) {
+	mark := "|"
+	if !strings.HasSuffix(v, "\n") {
+		mark = "|-"
+	}
+	y.line(key + " " + mark)
+	for _, line := range strings.Split(strings.TrimSuffix(v, "\n"), "\n") {
+		y.line(indent + "  " + line)
+	}
+}
+
+func (y *yamlWriter) line(s string) { y.lines = append(y.lines, s) }
+
+// scalar writes a value that is no map and no list.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case json.Number:
+		return v.String()
+	case string:
+		return yamlScalar(v)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return string(b)
+}
+
+var (
+	plainScalar = regexp.MustCompile(`^[\p{L}_./][\p{L}\p{N}_./@()+*=~%^!-]*([ ,;:]?[\p{L}\p{N}_./@()+*=~%^!-]+)*$`)
+	otherScalar = regexp.MustCompile(`^(?i:null|true|false|yes|no|on|off|y|n|~|\.nan|\.inf)$`)
+	colonEnd    = regexp.MustCompile(`: |:$| #`)
+)
+
+// yamlScalar writes a text, in quotes if it could be taken for something else.
+func yamlScalar(s string) string {
+	if plainScalar.MatchString(s) && !otherScalar.MatchString(s) && !colonEnd.MatchString(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// keyRank puts the keys that everybody looks for first.
+var keyRank = map[string]int{"apiVersion": -9, "kind": -8, "metadata": -7, "name": -6, "namespace": -5, "spec": -4, "data": -3, "status": 9}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		if d := keyRank[a] - keyRank[b]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return keys
+}
+
+// flowLines writes an object in as many lines as it has top-level fields, for
+// where there is little room. What the title says anyway is left out.
+func flowLines(raw json.RawMessage) []string {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var o map[string]any
+	if len(raw) == 0 || dec.Decode(&o) != nil {
+		return nil
+	}
+	if meta, is := o["metadata"].(map[string]any); is {
+		for _, k := range append([]string{"managedFields", "namespace", "generation"}, noise...) {
+			delete(meta, k)
+		}
+		if owners, is := meta["ownerReferences"].([]any); is {
+			for i, owner := range owners {
+				if owner, is := owner.(map[string]any); is {
+					owners[i] = strings.TrimSpace(scalar(owner["kind"]) + " " + scalar(owner["name"]))
+				}
+			}
+		}
+	}
+	var out []string
+	for _, k := range sortedKeys(o) {
+		if k != "apiVersion" && k != "kind" {
+			out = append(out, k+": "+flow(o[k]))
+		}
+	}
+	return out
+}
+
+// flow writes a value on one line.
+func flow(v any) string {
+	switch v := v.(type) {
+	case map[string]any:
+		parts := make([]string, 0, len(v))
+		for _, k := range sortedKeys(v) {
+			parts = append(parts, k+": "+flow(v[k]))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []any:
+		parts := make([]string, 0, len(v))
+		for _, item := range v {
+			parts = append(parts, flow(item))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return scalar(v)
+}

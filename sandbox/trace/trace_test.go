@@ -1,0 +1,333 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (make it with -update)", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}
+
+// tour loads the recorded journal.
+func tour(tb testing.TB) *Journal {
+	tb.Helper()
+	f, err := os.Open(filepath.Join("testdata", "tour.jsonl"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	j, report, err := Load(f, Options{})
+	if err != nil || !report.Complete() {
+		tb.Fatalf("load: %v, %s", err, report.Text(English))
+	}
+	return j
+}
+
+func TestSentences(t *testing.T) {
+	for _, l := range []Language{English, Japanese} {
+		tl := NewTimeline(tour(t))
+		tl.Update()
+		s := tl.Tip()
+		var b strings.Builder
+		for _, span := range s.Spans() {
+			fmt.Fprintln(&b, s.WhySpan(span, l))
+		}
+		fmt.Fprintln(&b)
+		for _, o := range s.Objects() {
+			fmt.Fprintln(&b, s.WhyObject(o, l))
+		}
+		fmt.Fprintln(&b)
+		for _, e := range tl.Journal().Since(0) {
+			switch e.Kind {
+			case KindDequeue, KindStart, KindEnd: // told as reconciles above
+			default:
+				fmt.Fprintf(&b, "%d %s: %s\n", e.Seq, e.Kind, s.Why(e, l))
+			}
+		}
+		golden(t, "why."+string(l)+".txt", b.String())
+	}
+}
+
+// TestSentencesWhileRunning asks in the middle of things.
+func TestSentencesWhileRunning(t *testing.T) {
+	tl := NewTimeline(tour(t))
+	tl.Update()
+	var b strings.Builder
+	for _, e := range tl.Journal().Since(0) {
+		s := tl.At(e.Seq)
+		for _, span := range s.Running() {
+			if e.Kind == KindHold || e.Kind == KindStart {
+				fmt.Fprintln(&b, s.WhySpan(span, English))
+				fmt.Fprintln(&b, s.WhySpan(span, Japanese))
+			}
+		}
+	}
+	golden(t, "why-running.txt", b.String())
+}
+
+func TestPrinter(t *testing.T) {
+	for _, l := range []Language{English, Japanese} {
+		var b bytes.Buffer
+		p := NewPrinter(&b, tour(t), PrintOptions{Language: l, Logs: true})
+		if err := p.Update(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Summary(); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(b.String(), "\n") {
+			if TextWidth(line) > 100 {
+				t.Errorf("%d columns: %s", TextWidth(line), line)
+			}
+		}
+		golden(t, "plain."+string(l)+".txt", b.String())
+	}
+}
+
+// digest describes all of a state, to compare two.
+func digest(s *State) string {
+	var b strings.Builder
+	show := func(v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			fmt.Fprintln(&b, err)
+		}
+		b.Write(raw)
+		b.WriteByte('\n')
+	}
+	show([]any{s.seq, s.at, s.mode, s.total, s.drops})
+	for _, o := range s.Objects() {
+		show(o)
+	}
+	for _, i := range s.Queue() {
+		show(i)
+	}
+	for _, span := range s.Spans() {
+		show(span)
+		show(s.Wakes(span))
+	}
+	for _, c := range []any{len(s.byCtl), len(s.byKey), len(s.Heat(10 * time.Second)), len(s.Tree())} {
+		show(c)
+	}
+	return b.String()
+}
+
+// TestRewind checks that going back and forward again ends in the same state.
+func TestRewind(t *testing.T) {
+	j := New(Options{})
+	for range 30 { // several checkpoints' worth
+		for _, e := range tour(t).Since(0) {
+			c := *e
+			c.Cause, c.Before = 0, nil
+			j.Append(c)
+		}
+	}
+	whole := NewTimeline(j)
+	whole.Update()
+	last := whole.Tip().Seq()
+	if len(whole.checkpoints) < 3 {
+		t.Fatalf("%d checkpoints", len(whole.checkpoints))
+	}
+	for _, n := range []int64{0, 1, 500, checkpointEvery - 1, checkpointEvery, checkpointEvery + 1, 2500, last - 1, last} {
+		before := digest(whole.At(n))
+		fresh := newState(whole)
+		for _, e := range j.Since(0) {
+			if e.Seq <= n {
+				fresh.apply(e)
+			}
+		}
+		if diff := cmp.Diff(digest(fresh), before); diff != "" {
+			t.Errorf("state at %d differs from a fold of all before it:\n%s", n, diff)
+		}
+		s := whole.At(n)
+		for _, e := range j.Since(n) {
+			s.apply(e)
+		}
+		if diff := cmp.Diff(digest(whole.Tip()), digest(s)); diff != "" {
+			t.Errorf("from %d on to the end differs from the end:\n%s", n, diff)
+		}
+	}
+}
+
+func TestForgetting(t *testing.T) {
+	j := New(Options{MaxEvents: 1000})
+	for i := range 5000 {
+		j.Append(Event{Kind: KindNote, Message: fmt.Sprint(i)})
+	}
+	s := j.Stats()
+	if s.Events < 1000 || s.Events > 1000+chunkSize || s.Forgotten+int64(s.Events) != 5000 || s.Last != 5000 || s.First != s.Forgotten+1 {
+		t.Errorf("stats: %+v", s)
+	}
+	if j.Get(s.First-1) != nil || j.Get(s.First) == nil || j.Get(5001) != nil {
+		t.Error("Get does not end where the journal does")
+	}
+	if got := j.Since(4990); len(got) != 10 || got[0].Seq != 4991 {
+		t.Errorf("%d events since 4990", len(got))
+	}
+	bytesBound := New(Options{MaxBytes: 1 << 20})
+	for range 3000 {
+		bytesBound.Append(Event{Kind: KindWatch, After: make([]byte, 1024)})
+	}
+	if s := bytesBound.Stats(); s.Bytes > 1<<20 || s.Forgotten == 0 {
+		t.Errorf("stats: %+v", s)
+	}
+}
+
+func TestTimelineKeepsUpWithForgetting(t *testing.T) {
+	j := New(Options{MaxEvents: 2000})
+	tl := NewTimeline(j)
+	for round := range 200 {
+		for _, e := range tour(t).Since(0) {
+			c := *e
+			c.Cause, c.Before = 0, nil
+			j.Append(c)
+		}
+		tl.Update()
+		if len(tl.checkpoints) > 8 || len(tl.children) > 4000 || len(tl.writes) > 4000 {
+			t.Fatalf("round %d: %d checkpoints, %d children, %d writes", round, len(tl.checkpoints), len(tl.children), len(tl.writes))
+		}
+	}
+	if got := tl.Tip().Total().Reconciles; got != 200*20 {
+		t.Errorf("%d reconciles counted, want %d", got, 200*20)
+	}
+	if n := len(tl.Tip().Spans()); n > 400 {
+		t.Errorf("%d reconciles are kept", n)
+	}
+	first := j.Stats().First
+	if s := tl.At(first); s.Seq() != first || s.Total().Reconciles == 0 {
+		t.Errorf("at the first event kept: %d, %+v", s.Seq(), s.Total())
+	}
+}
+
+// TestOvertakenWrite: a watch event may arrive before the answer to the write that made it.
+func TestOvertakenWrite(t *testing.T) {
+	j := New(Options{})
+	obj := Ref{APIVersion: "v1", Kind: "Secret", Name: "s", UID: "u"}
+	watch := j.Append(Event{Kind: KindWatch, Operator: "o", Verb: Added, Object: obj, ResourceVersion: "7"})
+	j.Append(Event{Kind: KindEnqueue, Operator: "o", Controller: "c", Key: Key{"", "s"}, Cause: watch})
+	tl := NewTimeline(j)
+	tl.Update()
+	if tl.Tip().Cause(tl.Event(watch)) != nil {
+		t.Error("the cause is known too early")
+	}
+	call := j.Append(Event{Kind: KindCall, Operator: "o", Verb: VerbCreate, Object: obj, ResourceVersion: "7", Reconcile: 1})
+	j.Append(Event{Kind: KindDequeue, Operator: "o", Controller: "c", Key: Key{"", "s"}, Cause: 2, Reconcile: 2})
+	tl.Update()
+	s := tl.Tip()
+	if got := s.Cause(tl.Event(watch)); got == nil || got.Seq != call {
+		t.Errorf("cause: %+v", got)
+	}
+	if !s.Own(s.Span(2)) {
+		t.Error("the reconcile is not known to be woken by an own write")
+	}
+	if woke := s.Woke(tl.Event(call)); len(woke) != 1 || woke[0].ID != 2 {
+		t.Errorf("the write woke %+v", woke)
+	}
+	if tl.At(2).Cause(tl.Event(watch)) != nil {
+		t.Error("the past knows the future")
+	}
+}
+
+func TestTreeOfOwners(t *testing.T) {
+	j := New(Options{})
+	add := func(kind, name, uid string, owners ...string) {
+		refs := []map[string]any{}
+		for i, o := range owners {
+			refs = append(refs, map[string]any{"uid": o, "controller": i == len(owners)-1})
+		}
+		raw, _ := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": refs}})
+		j.Append(Event{Kind: KindWatch, Verb: Added, Object: Ref{Kind: kind, Name: name, UID: uid}, ResourceVersion: "1", After: raw})
+	}
+	add("A", "root", "1")
+	add("B", "child", "2", "x", "1")
+	add("C", "grandchild", "3", "1", "2")
+	add("D", "orphan", "4", "gone")
+	add("E", "circle", "5", "6")
+	add("F", "circle", "6", "5")
+	tl := NewTimeline(j)
+	tl.Update()
+	var b strings.Builder
+	var walk func(nodes []*Node, depth int)
+	walk = func(nodes []*Node, depth int) {
+		for _, n := range nodes {
+			fmt.Fprintf(&b, "%s%s\n", strings.Repeat(" ", depth), n.Ref)
+			walk(n.Children, depth+1)
+		}
+	}
+	walk(tl.Tip().Tree(), 0)
+	want := "A root\n B child\n  C grandchild\nD orphan\nF circle\n E circle\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFormatDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Microsecond: "<0.1ms", 400 * time.Microsecond: "0.4ms", 3 * time.Millisecond: "3ms",
+		9960 * time.Microsecond: "10ms", 500 * time.Millisecond: "500ms", 999600 * time.Microsecond: "1s",
+		2560 * time.Millisecond: "2.56s", 41 * time.Second: "41s", 90 * time.Second: "1m30s", 2 * time.Minute: "2m",
+		3 * time.Hour: "3h", time.Hour + time.Second: "1h0m1s", -time.Second: "-1s",
+	} {
+		if got := FormatDuration(d); got != want {
+			t.Errorf("%d: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestTextWidth(t *testing.T) {
+	for s, want := range map[string]int{"": 0, "abc": 3, "ズン": 4, "キ・ヨ・シ!": 11, "é": 1, "e\u0301": 1} {
+		if got := TextWidth(s); got != want {
+			t.Errorf("%q: %d, want %d", s, got, want)
+		}
+	}
+	if got := cut("ズンズンドコ", 7); got != "ズン..." {
+		t.Errorf("cut: %q", got)
+	}
+}
+
+func TestSubscribe(t *testing.T) {
+	j := New(Options{})
+	changed, cancel := j.Subscribe()
+	j.Append(Event{Kind: KindNote})
+	j.Append(Event{Kind: KindNote})
+	<-changed
+	select {
+	case <-changed:
+		t.Error("two tokens for what is read at once")
+	default:
+	}
+	cancel()
+	j.Append(Event{Kind: KindNote})
+	select {
+	case <-changed:
+		t.Error("a token after cancel")
+	default:
+	}
+}
