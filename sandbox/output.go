@@ -21,7 +21,8 @@ const tailLines = 12
 // output is everything one run of a program prints. It goes to the program's log file; the lines of the lifeline
 // contract are taken out; and its end is the program's death, which envtest has no other way to tell.
 type output struct {
-	w     *os.File // the program's standard output and error
+	w     *os.File // the program's standard error, and output unless audit is set
+	audit *os.File // the API server's standard output, when somebody listens to its audit log
 	log   *os.File
 	ready chan struct{} // closed when the program says it is ready
 	ended chan struct{} // closed when the program is dead
@@ -47,8 +48,13 @@ func openOutput(logFile string) (*output, error) {
 	return o, nil
 }
 
-// started gives up this process's copy of the writing end; from then on only the program keeps the output open.
-func (o *output) started() { _ = o.w.Close() }
+// started gives up this process's copies of the writing ends; from then on only the program keeps its output open.
+func (o *output) started() {
+	_ = o.w.Close()
+	if o.audit != nil {
+		_ = o.audit.Close()
+	}
+}
 
 func (o *output) read(r *os.File) {
 	defer close(o.ended)

@@ -29,6 +29,8 @@ type plane struct {
 	layout
 	pki   *pki
 	ports ports
+	// onAudit is told of every write, as a line of the API server's audit log; nil when nobody listens.
+	onAudit func(line []byte)
 }
 
 // etcdProgram runs etcd on 127.0.0.1 with TLS and client certificates for clients and peers.
@@ -58,11 +60,15 @@ func (p *plane) apiServerProgram() *program {
 		launch: func(ctx context.Context, out *output) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
+			options, err := p.apiServerOptions(out)
+			if err != nil {
+				return err
+			}
 			// envtest looks every 100 ms; once the server is ready it has nothing left to say but an error.
 			ready := make(chan error, 1)
 			go func() { ready <- p.awaitReady(ctx) }()
 			select {
-			case err := <-run.start(p.apiServerOptions(out)):
+			case err := <-run.start(options):
 				return err
 			case err := <-ready:
 				return err
@@ -139,7 +145,7 @@ func (p *plane) etcdOptions(health *url.URL, out *output) *envtest.Etcd {
 	return etcd
 }
 
-func (p *plane) apiServerOptions(out *output) *envtest.APIServer {
+func (p *plane) apiServerOptions(out *output) (*envtest.APIServer, error) {
 	api := &envtest.APIServer{
 		Path:         p.program("kube-apiserver"),
 		CertDir:      p.pki.dir,
@@ -176,7 +182,23 @@ func (p *plane) apiServerOptions(out *output) *envtest.APIServer {
 		Set("profiling", "false").
 		// envtest switches this plugin off because it has no service account controller; we have it.
 		Disable("disable-admission-plugins")
-	return api
+	return api, p.audit(api, out)
+}
+
+// audit makes the API server tell of every write on its standard output, when somebody listens.
+func (p *plane) audit(api *envtest.APIServer, out *output) (err error) {
+	if p.onAudit == nil {
+		return nil
+	}
+	if err := os.WriteFile(p.auditPolicy(), []byte(auditPolicy), 0o600); err != nil {
+		return err
+	}
+	if out.audit, err = auditPipe(p.onAudit); err != nil {
+		return err
+	}
+	api.Out = out.audit
+	api.Configure().Set("audit-policy-file", p.auditPolicy()).Set("audit-log-path", "-")
+	return nil
 }
 
 func (p *plane) logFile(program string) string { return p.logs() + "/" + program + ".log" }

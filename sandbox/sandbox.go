@@ -61,6 +61,10 @@ type Options struct {
 	Progress func(Step)
 	// OnExit is told when a program died that nobody stopped. It is started again. Default: nobody is.
 	OnExit func(Exit)
+	// OnAudit is told of every write by anybody, as a line of the API server's audit log (a JSON object of kind
+	// Event, audit.k8s.io/v1, with request and response) whose bytes it may keep. It must return soon: the API
+	// server waits. Default: there is no audit log.
+	OnAudit func(line []byte)
 }
 
 // Step is a part of starting that is done.
@@ -225,7 +229,7 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 	if err != nil {
 		return &Problem{err, damagedHint}
 	}
-	s.plane = &plane{layout: s.layout, pki: keys, ports: s.ports.ports}
+	s.plane = &plane{layout: s.layout, pki: keys, ports: s.ports.ports, onAudit: s.options.OnAudit}
 	s.admin, err = s.plane.config("admin")
 	return err
 }

@@ -111,6 +111,7 @@ func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, e
 	o.Name, o.Fresh, o.Ephemeral, o.CRDs, o.Operators = p.flags.name, true, true, crds, []string{p.op.Name}
 	o.Progress = progress
 	o.OnExit = p.noteExit
+	o.OnAudit = host.NewOthers(p.journal, p.op.Name, person, "operator-lab").Note
 	lab, err := sandbox.Start(ctx, o)
 	if err != nil {
 		return nil, sandboxError(err)
@@ -158,7 +159,9 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 
 // person is a client whose calls are in the journal as those of the person at the keyboard.
 func (s *show) person(scheme *runtime.Scheme) (client.Client, error) {
-	c, err := client.New(s.stage.Config(), client.Options{Scheme: scheme})
+	config := s.stage.Config()
+	config.UserAgent = person
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,11 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	go func() {
 		defer close(h.done)
 		err := manager.Start(ctx)
+		if err != nil && ctx.Err() != nil {
+			// It was asked to end, and a reconcile did not: that is worth knowing, but nothing has failed.
+			journal.Append(trace.Event{Kind: trace.KindNote, Actor: op.Name, Operator: op.Name, Message: err.Error()})
+			return
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.err = err

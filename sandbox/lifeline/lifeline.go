@@ -5,7 +5,7 @@
 // to compare, so nothing can be missed while the parent dies between fork and exec, and it works wherever there are
 // pipes.
 //
-// The child tells its pid and, once it does its work, that it is ready, as lines on its standard output, which the
+// The child tells its pid and, once it does its work, that it is ready, as lines on its standard error, which the
 // parent reads anyway for the log. It also holds a shared lock on the file named [AliveFile] beside the link it was
 // started by, so that a later start can wait until nothing of an earlier one is left, see [AwaitGone].
 //
@@ -113,12 +113,12 @@ func Watch() bool {
 	syscall.CloseOnExec(fd)
 	go exitAtEOF(fd)
 	holdAlive(filepath.Join(filepath.Dir(os.Args[0]), AliveFile))
-	fmt.Fprintf(os.Stdout, "%s%d\n", PIDPrefix, os.Getpid())
+	fmt.Fprintf(os.Stderr, "%s%d\n", PIDPrefix, os.Getpid())
 	return true
 }
 
 // Ready tells the parent that this process does its work.
-func Ready() { fmt.Fprintln(os.Stdout, ReadyLine) }
+func Ready() { fmt.Fprintln(os.Stderr, ReadyLine) }
 
 func exitAtEOF(fd int) {
 	var b [1]byte

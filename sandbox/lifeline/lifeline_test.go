@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -37,12 +38,21 @@ func parent() {
 	}
 	cmd := exec.Command(os.Getenv("LIFELINE_TEST_LINK"))
 	cmd.Env = append(os.Environ(), role+"=child")
-	cmd.Stdout = os.Stdout
+	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	select {}
+	forever()
+}
+
+// forever waits to be killed. A bare select would be a deadlock to the runtime.
+func forever() { <-signalled() }
+
+func signalled() <-chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGUSR1)
+	return c
 }
 
 func child() {
@@ -50,7 +60,7 @@ func child() {
 		fmt.Println("nothing to watch")
 	}
 	lifeline.Ready()
-	select {}
+	forever()
 }
 
 // family starts a parent with a child, and returns when the child is ready.
@@ -66,7 +76,7 @@ func family(t *testing.T, dir string) *exec.Cmd {
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), role+"=parent", "LIFELINE_TEST_LINK="+link)
-	out, err := cmd.StdoutPipe()
+	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,112 @@
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+func newFlagSet(instance operators.Instance) *pflag.FlagSet {
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	instance.Flags(set)
+	instance.Demo().Flags(set)
+	return set
+}
+
+// sing plays the demo to its end.
+func (w *world) sing(t *testing.T) client.Object {
+	t.Helper()
+	objects, err := w.instance.Demo().Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Create(t.Context(), objects[0]); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of the song", func() error {
+		over, err := w.instance.Demo().Over(t.Context(), w.client)
+		if err == nil && !over {
+			err = errors.New("it goes on")
+		}
+		return err
+	})
+	if err := w.operator.AwaitQuiet(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return objects[0]
+}
+
+func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
+	w := start(t, "zundoko", "song", "Zun,Zun,Zun,Zun,Doko", "interval", "5ms")
+	hikawa := w.sing(t)
+	timeline := trace.NewTimeline(w.journal)
+	timeline.Update()
+	total := timeline.Tip().Controllers()[trace.ControllerKey{Operator: "zundoko", Controller: "hikawa"}]
+	if total == nil || total.Errors != 0 || total.Writes != 2*5+3 {
+		t.Errorf("counted were %+v; want no error and 13 writes", total)
+	}
+
+	// You delete it with kubectl; the garbage collector takes the rest. Both are in the journal by name.
+	config := w.lab.Config()
+	config.UserAgent = "kubectl/v1 (test)"
+	op, _ := operators.Find("zundoko")
+	if err := newClient(t, op, config).Delete(t.Context(), hikawa); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the words to be collected", func() error {
+		var words v1beta1.ZundokoList
+		err := w.client.List(t.Context(), &words)
+		if err == nil && len(words.Items) > 0 {
+			err = fmt.Errorf("%d are left", len(words.Items))
+		}
+		return err
+	})
+	const collector = "kube-controller-manager/generic-garbage-collector"
+	eventually(t, "the journal to name who deleted", func() error {
+		actors := map[string]int{}
+		for _, e := range w.journal.Since(0) {
+			if e.Kind == trace.KindCall && e.Verb == trace.VerbDelete {
+				actors[e.Actor]++
+			}
+		}
+		if actors["you"] != 1 || actors[collector] < 5 {
+			return fmt.Errorf("deletes by actor: %v", actors)
+		}
+		return nil
+	})
+}
+
+func TestClassicSleepsWhileItIsStopped(t *testing.T) {
+	w := start(t, "zundoko", "variant", "classic", "interval", "1h")
+	objects, err := w.instance.Demo().Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Create(t.Context(), objects[0]); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a reconcile to sleep", func() error {
+		timeline := trace.NewTimeline(w.journal)
+		timeline.Update()
+		asleep := slices.ContainsFunc(timeline.Tip().Running(), func(s *trace.Span) bool { return s.Controller == "hikawa" })
+		if !asleep || timeline.Tip().Total().Writes == 0 {
+			return errors.New("none does")
+		}
+		return nil
+	})
+	if err := w.operator.Stop(); err != nil {
+		t.Error(err)
+	}
+	told := slices.ContainsFunc(w.journal.Since(0), func(e *trace.Event) bool { return e.Kind == trace.KindNote })
+	if !told {
+		t.Error("the journal does not say that a reconcile did not end")
+	}
+}

@@ -1,0 +1,112 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+func TestMain(m *testing.M) {
+	if _, err := sandbox.FindBinary(); err != nil {
+		fmt.Printf("skipping the tests of host: %v; 'make test' builds it\n", err)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+const patience = 60 * time.Second
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, condition func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%s: %v", what, err)
+		case <-t.Context().Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// world is a sandbox with one bundled operator at work.
+type world struct {
+	lab      *sandbox.Sandbox
+	operator *host.Host
+	instance operators.Instance
+	journal  *trace.Journal
+	client   client.Client
+}
+
+// start runs an operator with flags given as pairs of name and value.
+func start(t *testing.T, name string, flags ...string) *world {
+	t.Helper()
+	op, ok := operators.Find(name)
+	if !ok {
+		t.Fatalf("no operator %s", name)
+	}
+	w := &world{instance: op.New(), journal: trace.New(trace.Options{})}
+	set := newFlagSet(w.instance)
+	for i := 0; i < len(flags); i += 2 {
+		if err := set.Set(flags[i], flags[i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crds, err := w.instance.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.lab, err = sandbox.Start(t.Context(), sandbox.Options{
+		Ephemeral: true, CRDs: crds, OnAudit: host.NewOthers(w.journal, name, "host.test").Note,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.lab.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.client = newClient(t, op, w.lab.Config())
+	// The operator is stopped before the sandbox, so not by the test's context, which ends before both.
+	w.operator, err = host.Start(context.WithoutCancel(t.Context()), w.lab, op, w.instance, w.journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.operator.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func newClient(t *testing.T, op operators.Operator, config *rest.Config) client.Client {
+	t.Helper()
+	scheme, err := host.Scheme(op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
