@@ -5,6 +5,11 @@ import (
 	"strings"
 )
 
+// Programs are the names of the control plane's programs.
+func Programs() []string {
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+}
+
 // lessonSet are the controllers the lab runs: everything an operator's objects meet, nothing of clouds, and neither
 // of the two that the binary runs with quicker clocks (garbage collector and namespaces).
 var lessonSet = []string{

@@ -222,7 +222,7 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := link(s.options.Binary, s.layout.bin(), "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"); err != nil {
+	if err := link(s.options.Binary, s.layout.bin(), append(Programs(), "kubectl")...); err != nil {
 		return err
 	}
 	keys, err := openPKI(s.layout.pki())

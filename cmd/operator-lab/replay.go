@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -33,21 +34,24 @@ plain text, as JSON lines, or as one HTML page to send to somebody.`,
 		Example: `  operator-lab replay zundoko.jsonl
   operator-lab replay zundoko.jsonl --plain
   operator-lab replay zundoko.jsonl --html zundoko.html`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("every run prints where its journal is", "which file?")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.plain && f.format != "" || f.plain && f.html != "" || f.format != "" && f.html != "" {
+				return usageError("leave all but one of them out", "--plain, --format and --html exclude each other")
+			}
 			if err := f.look.check(); err != nil {
 				return err
 			}
-			journal, missing, err := openJournal(args[0], f.look.language())
+			journal, report, err := openJournal(args[0])
 			if err != nil {
 				return err
 			}
-			return f.show(cmd, io, journal, missing, args[0])
+			return f.show(cmd, io, journal, report, args[0])
 		},
 	}
 	flags := cmd.Flags()
@@ -55,30 +59,30 @@ plain text, as JSON lines, or as one HTML page to send to somebody.`,
 	flags.BoolVar(&f.logs, "logs", false, "print the operator's log lines too (plain)")
 	flags.StringVar(&f.format, "format", "", "jsonl: print the events as JSON lines")
 	flags.StringVar(&f.html, "html", "", "write one self-contained HTML page to this file")
-	cmd.MarkFlagsMutuallyExclusive("plain", "format", "html")
 	f.look.bind(flags)
 	return cmd
 }
 
 // openJournal reads a file as far as it can be read, and says what is missing.
-func openJournal(path string, language trace.Language) (*trace.Journal, string, error) {
+func openJournal(path string) (*trace.Journal, trace.Report, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		hint := "name the file of a journal"
 		if errors.Is(err, fs.ErrNotExist) {
 			hint = "every run prints where its journal is"
 		}
-		return nil, "", usageError(hint, "open the journal: %w", err)
+		return nil, trace.Report{}, usageError(hint, "open the journal: %w", err)
 	}
 	defer func() { _ = file.Close() }()
 	journal, report, err := trace.Load(file, trace.Options{})
 	if err != nil {
-		return nil, "", usageError("journals are made by 'operator-lab run'", "read %s: %w", path, err)
+		return nil, report, usageError("journals are made by 'operator-lab run'", "read %s: %w", path, err)
 	}
-	return journal, report.Text(language), nil
+	return journal, report, nil
 }
 
-func (f replayFlags) show(cmd *cobra.Command, io streams, journal *trace.Journal, missing, path string) error {
+func (f replayFlags) show(cmd *cobra.Command, io streams, journal *trace.Journal, report trace.Report, path string) error {
+	missing := report.Text(f.look.language())
 	if missing != "" && (f.plain || f.format != "" || f.html != "" || !io.terminal()) {
 		fmt.Fprintln(io.err, "warning:", missing)
 	}
@@ -88,7 +92,7 @@ func (f replayFlags) show(cmd *cobra.Command, io streams, journal *trace.Journal
 	case f.format != "":
 		return usageError("use --format jsonl, or leave it out", "unknown format %q", f.format)
 	case f.html != "":
-		return f.writeHTML(journal, path)
+		return f.writeHTML(journal, report, path)
 	case f.plain || !io.terminal():
 		printer := trace.NewPrinter(io.out, journal, trace.PrintOptions{
 			Language: f.look.language(), Logs: f.logs, Caption: captionOf,
@@ -100,13 +104,13 @@ func (f replayFlags) show(cmd *cobra.Command, io streams, journal *trace.Journal
 	return tui.Run(cmd.Context(), o)
 }
 
-func (f replayFlags) writeHTML(journal *trace.Journal, path string) (err error) {
+func (f replayFlags) writeHTML(journal *trace.Journal, report trace.Report, path string) (err error) {
 	file, err := os.OpenFile(f.html, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return &sandbox.Problem{Err: err, Hint: "name a file that can be written with --html"}
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return trace.WriteHTML(file, journal, trace.HTMLOptions{Language: f.look.language(), Title: path})
+	return trace.WriteHTML(file, journal, trace.HTMLOptions{Language: f.look.language(), Title: filepath.Base(path), Report: report})
 }
 
 // captionOf asks every bundled operator what an object means to people: a journal does not say whose it is.

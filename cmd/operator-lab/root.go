@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,18 +135,11 @@ func notRunning(name string) error {
 	if name != sandbox.DefaultName {
 		hint += " --name " + name
 	}
-	return &sandbox.Problem{Err: errors.Join(errNamed{sandbox.ErrNotRunning, name}), Hint: hint + "'; 'operator-lab list' shows all"}
+	return &sandbox.Problem{
+		Err:  fmt.Errorf("%w: %s", sandbox.ErrNotRunning, name),
+		Hint: hint + "'; 'operator-lab list' shows all",
+	}
 }
-
-// errNamed says which sandbox an error is about.
-type errNamed struct {
-	error
-	name string
-}
-
-func (e errNamed) Error() string { return e.error.Error() + ": " + e.name }
-
-func (e errNamed) Unwrap() error { return e.error }
 
 func isProblem(err error) bool {
 	var problem *sandbox.Problem

@@ -64,8 +64,14 @@ func (p *play) onScreen(ctx context.Context) (err error) {
 	o := p.flags.look.options(p.io, p.journal)
 	o.Title = p.op.Name + " / " + p.instance.Variant()
 	o.Boot = func(ctx context.Context, step func(tui.Step)) (tui.Controls, error) {
+		step(tui.Step{Name: "data"})
 		began, err := p.begin(ctx, func(s sandbox.Step) {
 			step(tui.Step{Name: s.Name, Done: true, Took: s.Took, Detail: s.Note})
+			if s.Name == "data" { // then all programs start at once
+				for _, program := range sandbox.Programs() {
+					step(tui.Step{Name: program})
+				}
+			}
 		})
 		if err != nil {
 			return tui.Controls{}, err

@@ -61,6 +61,10 @@ func (g *gate) enter() chan struct{} {
 func (g *gate) wait(ctx context.Context, place chan struct{}) error {
 	select {
 	case <-place:
+		// Whoever stops an operator lets everything go; what was held is not to be sent by that.
+		if ctx.Err() != nil {
+			return errors.Join(errNotSent, context.Cause(ctx))
+		}
 		return nil
 	case <-ctx.Done():
 		g.mu.Lock()

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -35,6 +36,8 @@ func (l Language) pick(english, japanese string) string {
 // such as 0.4ms, 3ms, 500ms, 2.56s, 1m30s.
 func FormatDuration(d time.Duration) string {
 	switch {
+	case d == math.MinInt64: // has no opposite; only a crafted journal says it
+		return "-" + FormatDuration(math.MaxInt64)
 	case d < 0:
 		return "-" + FormatDuration(-d)
 	case d == 0:

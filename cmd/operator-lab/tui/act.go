@@ -37,14 +37,6 @@ func (m *Model) press(pressed string) tea.Cmd {
 	return c.do(m)
 }
 
-// letGo lets a loop that is held go on, so that nothing hangs that is to be
-// stopped. [Run] calls it when the screen is gone, for whatever reason.
-func (m *Model) letGo() {
-	if l := m.controls.Loop; l != nil && !m.replay {
-		l.Resume()
-	}
-}
-
 // pauseOrResume asks the journal what holds now.
 func (m *Model) pauseOrResume() {
 	mode := m.index.timeline.Tip().Mode()
@@ -101,6 +93,9 @@ func (m *Model) startFilter() {
 	m.typing = true
 }
 
+// maxFilter bounds the length of a filter: it is shown in the title of its pane.
+const maxFilter = 60
+
 // typeFilter edits the filter of the focused pane.
 func (m *Model) typeFilter(pressed string) {
 	f := &m.filter[m.focus]
@@ -118,8 +113,8 @@ func (m *Model) typeFilter(pressed string) {
 	case "ctrl+u":
 		*f = ""
 	default:
-		if r := []rune(pressed); len(r) == 1 && len(*f) < 60 {
-			*f += pressed
+		if typed := len([]rune(pressed)) == 1 || !isASCII(pressed); typed && len(*f) < maxFilter {
+			*f += clean(pressed)
 		}
 	}
 	if m.live && m.follow {
@@ -131,7 +126,7 @@ func (m *Model) typeFilter(pressed string) {
 func (m *Model) paste(text string) {
 	if m.typing {
 		f := &m.filter[m.focus]
-		*f = m.cutTo(*f+clean(text), 60)
+		*f = m.cutTo(*f+clean(text), maxFilter)
 	}
 }
 

@@ -13,6 +13,9 @@ func (s *scene) cause(in Rect) pane {
 		return p
 	}
 	p.title += "  #" + itoa(span.ID)
+	if !s.live {
+		p.right = s.t("dimmed: later", "薄字: これより後")
+	}
 	rows := s.causeRows(span)
 	p.rows = s.scrolled(CausePane, rows, in.H)
 	return p
@@ -37,11 +40,16 @@ func (s *scene) causeSpan() *trace.Span {
 	return nil
 }
 
+// causeRows draws the whole tree, as far as it is known now: what had not
+// happened at the cursor is dimmed.
 func (s *scene) causeRows(span *trace.Span) []row {
-	b := causeTree{scene: s, state: s.stateOf(span.First > s.cursor())}
+	if i := spanAt(s.index.spans, span.First); i >= 0 && s.index.spans[i].ID == span.ID {
+		span = s.index.spans[i]
+	}
+	b := causeTree{scene: s, state: s.index.timeline.Tip()}
 	root := text(plain, "  ")
 	b.trigger(&root, span)
-	b.rows = append(b.rows, root)
+	b.line(root, span.First)
 	b.span(span, "  ", true, true)
 	return b.rows
 }
@@ -49,9 +57,20 @@ func (s *scene) causeRows(span *trace.Span) []row {
 // causeTree builds the tree of causes and effects.
 type causeTree struct {
 	*scene
-	state *trace.State
+	state *trace.State // the newest: effects are later than their causes
 	rows  []row
 }
+
+// line adds a finished line about what happened at an event.
+func (b *causeTree) line(r row, seq int64) {
+	if seq > b.cursor() {
+		r.base |= later
+	}
+	b.rows = append(b.rows, r)
+}
+
+// manyCells is room enough: in the tree, names are not shortened.
+const manyCells = 1 << 16
 
 // manyEffects bounds the tree; a reconcile that writes hundreds of objects is no reading matter.
 const manyEffects = 400
@@ -63,7 +82,7 @@ func (b *causeTree) trigger(r *row, span *trace.Span) {
 		return
 	}
 	w := b.state.Wake(span.Woken[0])
-	b.addCause(r, w)
+	b.addCause(r, w, manyCells)
 	switch {
 	case w.Requeue != nil && w.Requeue.Reconcile > 0:
 		r.add(dim, b.t("  set by #", "  設定元 #")+itoa(w.Requeue.Reconcile))
@@ -97,10 +116,10 @@ func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
 		if b.state.Own(span) {
 			r.add(own, "  "+b.ownMark())
 		}
-		b.rows = append(b.rows, r)
+		b.line(r, span.First)
 		return
 	}
-	b.rows = append(b.rows, r)
+	b.line(r, span.First)
 	writes := writesOf(span)
 	again := b.next(span)
 	for i, e := range writes {
@@ -110,7 +129,7 @@ func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
 		b.again(span, again, below)
 	} else if len(writes) == 0 {
 		r, _ := b.branch(below, true)
-		b.rows = append(b.rows, *r.add(dim, b.t("wrote nothing", "書き込みなし")))
+		b.line(*r.add(dim, b.t("wrote nothing", "書き込みなし")), span.First)
 	}
 }
 
@@ -154,7 +173,7 @@ func (b *causeTree) write(e *trace.Event, indent string, last bool) {
 	default:
 		r.add(st, "  "+result)
 	}
-	b.rows = append(b.rows, r)
+	b.line(r, e.Seq)
 	var watches []*trace.Event
 	for _, w := range b.state.Effects(e) {
 		if w.Kind == trace.KindWatch {
@@ -197,7 +216,7 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 			r.add(dim, " ("+reason+")")
 		}
 	}
-	b.rows = append(b.rows, r)
+	b.line(r, e.Seq)
 	for i, span := range woken {
 		b.span(span, below, i == len(woken)-1, false)
 	}
@@ -213,7 +232,7 @@ func (b *causeTree) again(span *trace.Span, timer *trace.Event, indent string) {
 			answer = b.state.Answer(ready)
 		}
 	}
-	b.rows = append(b.rows, r)
+	b.line(r, timer.Seq)
 	if answer != nil {
 		b.span(answer, below, true, false)
 	}

@@ -184,7 +184,11 @@ func (s *scene) diffRows(sub subject, in Rect) []row {
 	e := sub.event
 	switch {
 	case e == nil && sub.span != nil:
-		rows := []row{text(dim, s.t("  this reconcile wrote nothing", "  この調整は何も書き込まなかった"))}
+		said := s.t("  this reconcile wrote nothing", "  この調整は何も書き込まなかった")
+		if sub.span.Running() {
+			said = s.t("  it has written nothing yet", "  まだ何も書き込んでいない")
+		}
+		rows := []row{text(dim, said)}
 		return append(rows, s.objectRows(sub, in)...)
 	case e == nil && sub.object == nil:
 		return nil
@@ -364,7 +368,7 @@ func (s *scene) conditionRows(sub subject, w int) []row {
 	for _, c := range m.Conditions {
 		kind, reason = max(kind, width(c.Type)), max(reason, width(c.Reason))
 	}
-	kind, reason = min(kind, w/4), min(reason, w/4)
+	kind, reason = min(kind, w/4), min(reason, w/3)
 	for _, c := range m.Conditions {
 		st := warn
 		if c.Status == "True" {

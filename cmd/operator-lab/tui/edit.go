@@ -36,7 +36,7 @@ func (m *Model) act(what string, do func(context.Context) error) tea.Cmd {
 
 func (m *Model) done(msg doneMsg) {
 	if msg.err != nil {
-		m.say(msg.what + ": " + msg.err.Error())
+		m.fail(msg.what + ": " + msg.err.Error())
 		return
 	}
 	m.say(msg.what + m.t(": done", ": 完了"))
@@ -108,7 +108,7 @@ func fileName(name string) string {
 // editor starts the editor on the file; the screen is its own meanwhile.
 func (m *Model) editor(msg editMsg) tea.Cmd {
 	if msg.err != nil {
-		m.say("e: " + msg.err.Error())
+		m.fail("e: " + msg.err.Error())
 		return nil
 	}
 	return tea.ExecProcess(editorCommand(m.ctx, m.opts.Getenv, msg.file), func(err error) tea.Msg {
@@ -132,7 +132,7 @@ func (m *Model) edited(msg editedMsg) tea.Cmd {
 	what := m.t("edit ", "編集 ") + msg.ref.String()
 	if msg.err != nil {
 		_ = os.Remove(msg.file)
-		m.say(what + m.t(": the editor failed, nothing is changed: ", ": エディターが失敗、変更なし: ") + msg.err.Error())
+		m.fail(what + m.t(": the editor failed, nothing is changed: ", ": エディターが失敗、変更なし: ") + msg.err.Error())
 		return nil
 	}
 	c, kept, same := m.controls.Cluster, m.t("your text is kept in ", "編集内容の保存先 "), m.t("nothing was changed", "変更なし")

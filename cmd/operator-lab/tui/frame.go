@@ -170,6 +170,9 @@ func (s *scene) box(p Pane, r Rect) []string {
 	return append(out, bottom.draw(&s.theme, r.W))
 }
 
+// leastTitle is what is left of a pane's title before what is on its right goes.
+const leastTitle = 14
+
 // edge draws the upper border of a pane with its title.
 func (s *scene) edge(p Pane, border [6]string, st style, c pane, w int) string {
 	name := itoa(int(p)) + " " + c.title
@@ -180,10 +183,13 @@ func (s *scene) edge(p Pane, border [6]string, st style, c pane, w int) string {
 		}
 	}
 	right := c.right
-	if width(name)+width(right)+8 > w {
-		right = ""
+	name = strings.TrimRight(name, " ")
+	if room := w - width(right) - 9; width(name) > room {
+		if room < leastTitle {
+			right, room = "", w-6
+		}
+		name = s.elide(name, room)
 	}
-	name = strings.TrimRight(s.cutTo(name, w-6), " ")
 	r := row{}
 	r.add(st, border[0]+border[4]+" ").add(title, name).add(st, " ")
 	if right != "" {

@@ -11,10 +11,16 @@ import (
 // mark is what the scrubber and the cursor need of an event. A frame looks at
 // all of them, so they are small and lie next to each other.
 type mark struct {
-	seq  int64
-	at   time.Duration
-	kind markKind
+	seq int64
+	at  time.Duration
+	// along is how far along the scrubber it lies: its time, with long silences cut short.
+	along time.Duration
+	kind  markKind
 }
+
+// longestGap is how much of a silence the scrubber shows: while the loop is held
+// nothing happens for minutes, and that would leave no room for what did.
+const longestGap = time.Second
 
 type markKind uint8
 
@@ -32,8 +38,10 @@ type echo struct{ operator, apiVersion, kind, verb string }
 type index struct {
 	timeline  *trace.Timeline
 	marks     []mark
-	spans     []*trace.Span // in the order they began
-	operators []string      // in the order they appeared
+	spans     []*trace.Span   // in the order they began
+	operators []string        // in the order they appeared
+	oneKey    *trace.QueueKey // the only key there ever was, or nil
+	keys      int             // 0, 1, or 2 for more than one
 	echoes    map[echo]int64
 	notes     []*trace.Event // notes, newest last, few
 	stats     trace.Stats
@@ -51,7 +59,7 @@ func (ix *index) update() bool {
 	events := ix.timeline.Update()
 	var begun []int64
 	for _, e := range events {
-		ix.marks = append(ix.marks, mark{e.Seq, e.At, markOf(e)})
+		ix.mark(e)
 		switch e.Kind {
 		case trace.KindDequeue:
 			begun = append(begun, e.Reconcile)
@@ -63,6 +71,7 @@ func (ix *index) update() bool {
 				ix.notes = ix.notes[n-manyNotes:]
 			}
 		}
+		ix.key(e)
 		if e.Operator != "" && e.Controller != "" && !slices.Contains(ix.operators, e.Operator) {
 			ix.operators = append(ix.operators, e.Operator)
 		}
@@ -70,6 +79,20 @@ func (ix *index) update() bool {
 	ix.begin(begun)
 	ix.forget()
 	return len(events) > 0
+}
+
+func (ix *index) mark(e *trace.Event) {
+	m := mark{seq: e.Seq, at: e.At, kind: markOf(e)}
+	if n := len(ix.marks); n > 0 {
+		last := ix.marks[n-1]
+		m.along = last.along + min(max(0, e.At-last.at), longestGap)
+	}
+	ix.marks = append(ix.marks, m)
+}
+
+// at returns the index of the mark of an event, or of the last before it; -1 if there is none.
+func (ix *index) at(seq int64) int {
+	return sort.Search(len(ix.marks), func(i int) bool { return ix.marks[i].seq > seq }) - 1
 }
 
 func markOf(e *trace.Event) markKind {
@@ -80,6 +103,20 @@ func markOf(e *trace.Event) markKind {
 		return markError
 	}
 	return markEvent
+}
+
+// key notes whether there is more than one key.
+func (ix *index) key(e *trace.Event) {
+	if e.Kind != trace.KindDequeue || ix.keys > 1 {
+		return
+	}
+	k := trace.QueueKey{Operator: e.Operator, Controller: e.Controller, Key: e.Key}
+	switch {
+	case ix.oneKey == nil:
+		ix.oneKey, ix.keys = &k, 1
+	case *ix.oneKey != k:
+		ix.oneKey, ix.keys = nil, 2
+	}
 }
 
 // begin adds the reconciles that began. The timeline's newest state keeps the
@@ -123,17 +160,16 @@ func (ix *index) step(seq int64, n int) int64 {
 	if len(ix.marks) == 0 {
 		return 0
 	}
-	i := sort.Search(len(ix.marks), func(i int) bool { return ix.marks[i].seq > seq }) - 1
+	i := ix.at(seq)
 	return ix.marks[min(max(i+n, 0), len(ix.marks)-1)].seq
 }
 
-// span returns the reconcile whose first event has a Seq, or the last before it, or nil.
+// spanAt returns which reconcile begins at a Seq, or is the last to begin before it; -1 if none is.
 func spanAt(spans []*trace.Span, first int64) int {
 	return sort.Search(len(spans), func(i int) bool { return spans[i].First > first }) - 1
 }
 
-// settled returns the Seq after which nothing followed for a while: where the
-// newest event lies. It is the time of the newest event.
+// lastAt returns the time of the newest event.
 func (ix *index) lastAt() time.Duration {
 	if n := len(ix.marks); n > 0 {
 		return ix.marks[n-1].at

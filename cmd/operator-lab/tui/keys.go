@@ -104,7 +104,7 @@ func newKeyMap() keyMap {
 		bind(groupMove, 10, k("z"), "z", "zoom|give the focused pane half of the screen, all of it, and back", "拡大|ペインを半画面、全画面、元に戻す", just((*Model).zoomIn), nil),
 
 		bind(groupOther, 2, k("?"), "?", "help|all keys", "ヘルプ|すべてのキー", just((*Model).showHelp), nil),
-		bind(groupOther, 1, k("q", "ctrl+c"), "q", "quit|quit; a loop that is held is let go first", "終了|終了。保留中のループは先に解放", func(*Model) tea.Cmd { return tea.Quit }, nil),
+		bind(groupOther, 1, k("q", "ctrl+c"), "q", "quit|quit; what is held is never sent", "終了|終了。保留中の書き込みは送信しない", func(*Model) tea.Cmd { return tea.Quit }, nil),
 	}
 	return keyMap{commands: commands}
 }

@@ -2,12 +2,10 @@ package tui
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -245,183 +243,38 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-func TestBreakMenu(t *testing.T) {
+func TestNoticeStaysUntilAKey(t *testing.T) {
+	m := modelOf(t, Options{Journal: duet().journal, Replay: true, Notice: "the end is missing"}, 80, 24)
+	m.clock = func() time.Time { return time.Now().Add(time.Hour) }
+	m.refresh(true)
+	if !strings.Contains(m.frame(), "the end is missing") {
+		t.Error("the notice is gone")
+	}
+	if m.press("j"); strings.Contains(m.frame(), "the end is missing") {
+		t.Error("the notice stays")
+	}
+}
+
+func TestMouse(t *testing.T) {
 	b := newBench(t, story())
-	b.keys("1 down x")
-	if _, is := b.popup.(*menu); !is {
-		t.Fatal("x opens no menu")
+	b.Update(tea.MouseClickMsg{X: 5, Y: 5, Button: tea.MouseLeft})
+	if b.focus != ObjectsPane {
+		t.Errorf("a click on the objects focuses pane %d", b.focus)
 	}
-	b.keys("enter")
-	if want := []string{"delete Zundoko demo-001"}; !slices.Equal(b.cluster.calls, want) {
-		t.Errorf("asked for %q, want %q", b.cluster.calls, want)
+	sel := b.sel
+	b.Update(tea.MouseWheelMsg{X: 60, Y: 8, Button: tea.MouseWheelUp})
+	if b.focus != LoopPane || b.sel == sel {
+		t.Error("the wheel does not move in the loop")
 	}
-	if !strings.Contains(b.flash, "done") {
-		t.Errorf("says %q", b.flash)
-	}
-	b.cluster.err = errors.New("forbidden")
-	b.keys("x down enter")
-	if got := b.cluster.calls[len(b.cluster.calls)-1]; got != `patch Zundoko demo-001 {"spec":{"say":"Zun-drift"}}` {
-		t.Errorf("asked for %q", got)
-	}
-	if !strings.Contains(b.flash, "forbidden") {
-		t.Errorf("the error is not shown: %q", b.flash)
-	}
+	b.Update(tea.MouseWheelMsg{X: -1, Y: 500, Button: tea.MouseWheelDown})
 }
 
-func TestDrifts(t *testing.T) {
-	raw := []byte(`{"spec":{"replicas":3,"paused":false,"template":{"containers":[{"image":"a","name":"c"},{"image":"b"}]},"none":null},"data":{"k":"7"}}`)
-	var got []string
-	for _, d := range drifts(raw) {
-		got = append(got, d.path+" "+d.from+" "+d.to+" "+string(d.merge))
-	}
-	want := []string{
-		`spec.paused false true {"spec":{"paused":true}}`,
-		`spec.replicas 3 4 {"spec":{"replicas":4}}`,
-		`spec.template.containers[0].name c c-drift {"spec":{"template":{"containers":[{"image":"a","name":"c-drift"},{"image":"b"}]}}}`,
-		`spec.template.containers[0].image a a-drift {"spec":{"template":{"containers":[{"image":"a-drift","name":"c"},{"image":"b"}]}}}`,
-		`spec.template.containers[1].image b b-drift {"spec":{"template":{"containers":[{"image":"a","name":"c"},{"image":"b-drift"}]}}}`,
-		`data.k "7" "8" {"data":{"k":"8"}}`,
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("drifts:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	if d := drifts([]byte(`{"metadata":{"labels":{"app":"x"}}}`)); len(d) != 1 || string(d[0].merge) != `{"metadata":{"labels":{"app":"x-drift"}}}` {
-		t.Errorf("of labels: %+v", d)
-	}
-}
-
-func TestEdit(t *testing.T) {
+func TestFilterTakesWideCharacters(t *testing.T) {
 	b := newBench(t, story())
-	msg, is := b.keys("1 e").(editMsg)
-	if !is || msg.err != nil || msg.file == "" {
-		t.Fatalf("e brings %+v", msg)
-	}
-	if err := os.WriteFile(msg.file, []byte("kind: Changed\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.Update(b.edited(editedMsg{msg, nil})())
-	if b.cluster.text != "kind: Changed\n" || !strings.Contains(b.flash, "done") {
-		t.Errorf("written back %q, says %q", b.cluster.text, b.flash)
-	}
-	if _, err := os.Stat(msg.file); !errors.Is(err, os.ErrNotExist) {
-		t.Error("the file is left behind")
-	}
-}
-
-func TestEditThatIsRefusedKeepsTheText(t *testing.T) {
-	b := newBench(t, story())
-	msg := b.keys("1 e").(editMsg)
-	b.cluster.err = errors.New("spec.mood: invalid")
-	t.Cleanup(func() { _ = os.Remove(msg.file) })
-	if err := os.WriteFile(msg.file, []byte("kind: Bad\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.Update(b.edited(editedMsg{msg, nil})())
-	if !strings.Contains(b.flash, "spec.mood: invalid") || !strings.Contains(b.flash, msg.file) {
-		t.Errorf("says %q", b.flash)
-	}
-}
-
-func TestEditorCommand(t *testing.T) {
-	for env, want := range map[string]string{"EDITOR": `ed -x "$1"`, "": "vi"} {
-		cmd := editorCommand(t.Context(), func(name string) string {
-			if name == env {
-				return "ed -x"
-			}
-			return ""
-		}, "/tmp/f")
-		if line := strings.Join(cmd.Args, " "); !strings.Contains(line, want) || !strings.HasSuffix(line, "/tmp/f") {
-			t.Errorf("%q runs %q", env, line)
-		}
-	}
-}
-
-func TestQuitLetsTheLoopGo(t *testing.T) {
-	b := newBench(t, story())
-	if _, is := b.keys("q").(tea.QuitMsg); !is {
-		t.Error("q does not quit")
-	}
-	b.letGo()
-	if want := []string{"resume"}; !slices.Equal(b.loop.calls, want) {
-		t.Errorf("the loop was told %q, want %q", b.loop.calls, want)
-	}
-}
-
-func TestBoot(t *testing.T) {
-	failed := errors.New("the port is taken")
-	m := modelOf(t, Options{Boot: func(context.Context, func(Step)) (Controls, error) { return Controls{}, failed }}, 80, 24)
-	m.press("space") // no key but quit works
-	m.start()
-	m.Update(m.awaitStep()())
-	if m.booting == nil || !errors.Is(m.bootErr, failed) || !strings.Contains(m.frame(), "the port is taken") {
-		t.Error("the failure is not shown")
-	}
-	loop := &fakeLoop{}
-	m = modelOf(t, Options{Boot: func(_ context.Context, step func(Step)) (Controls, error) {
-		step(Step{Name: "etcd", Done: true})
-		return Controls{Loop: loop}, nil
-	}}, 80, 24)
-	m.start()
-	for m.booting != nil {
-		m.Update(m.awaitStep()())
-	}
-	if m.press("space"); len(loop.calls) != 1 {
-		t.Error("the loop cannot be held after the boot")
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	for _, test := range []struct {
-		env            map[string]string
-		ascii, noColor bool
-	}{
-		{map[string]string{"LANG": "en_US.UTF-8"}, false, false},
-		{map[string]string{"LANG": "ja_JP.utf8", "NO_COLOR": "anything"}, false, true},
-		{map[string]string{"LANG": "en_US.UTF-8", "LC_ALL": "C"}, true, false},
-		{map[string]string{}, true, false},
-		{map[string]string{"LANG": "C.UTF-8", "TERM": "dumb"}, true, true},
-	} {
-		o := Options{Getenv: func(k string) string { return test.env[k] }}.withDefaults()
-		if o.ASCII != test.ascii || o.NoColor != test.noColor {
-			t.Errorf("%v: ASCII %v, NoColor %v", test.env, o.ASCII, o.NoColor)
-		}
-	}
-}
-
-func TestNoColorSendsNoColor(t *testing.T) {
-	m := modelOf(t, Options{Journal: story().journal, NoColor: true}, 120, 40)
-	for _, code := range []string{"[3", ";3", "[4", ";4"} {
-		if strings.Contains(strings.ReplaceAll(m.frame(), "\x1b[4m", ""), "\x1b"+code) {
-			t.Errorf("a colour code %q is sent", code)
-		}
-	}
-	m = modelOf(t, Options{Journal: story().journal, ASCII: true}, 120, 40)
-	m.title = ""
-	for _, r := range strings.ReplaceAll(m.frame(), "\x1b", "") {
-		if r > 0x7e && !strings.ContainsRune("ズンドコ歌っています", r) {
-			t.Fatalf("%q is sent although only ASCII is wanted", r)
-		}
+	b.keys("1 / ドコ enter")
+	if b.filter[ObjectsPane] != "ドコ" {
+		t.Errorf("the filter is %q", b.filter[ObjectsPane])
 	}
 }
 
 // TestImports keeps Kubernetes out of the UI.
-func TestImports(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, banned := range []string{`"k8s.` + `io/`, `"sigs.` + `k8s.io/`, `"go.` + `etcd.io/`} {
-			if strings.Contains(string(text), banned) {
-				t.Errorf("%s imports %s", name, banned)
-			}
-		}
-		if n := strings.Count(string(text), "\n"); n >= 450 {
-			t.Errorf("%s has %d lines", name, n)
-		}
-	}
-}

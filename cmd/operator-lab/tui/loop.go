@@ -56,12 +56,11 @@ func (s *scene) opened(span *trace.Span) bool {
 // loopColumns are the widths of the columns, and whether to show the operator.
 type loopColumns struct {
 	id, operator, key, outcome, took, wrote int
-	woken                                   int // where the last column begins
 }
 
 func (s *scene) columns(w int, spans []*trace.Span) loopColumns {
 	c := loopColumns{id: 4, key: 4, outcome: 17, took: 6, wrote: 5}
-	if w < 90 {
+	if w < 84 {
 		c.wrote = 3
 	}
 	if s.lang == trace.Japanese {
@@ -79,9 +78,8 @@ func (s *scene) columns(w int, spans []*trace.Span) loopColumns {
 		c.operator = max(c.operator, width(s.t("controller", "コントローラー")))
 	}
 	c.key, c.operator = min(c.key, max(8, w/6)), min(c.operator, max(8, w/6))
-	c.woken = 2 + c.id + 1 + c.key + 1 + c.outcome + 1 + c.took + 1 + c.wrote + 1
-	if c.operator > 0 {
-		c.woken += c.operator + 1
+	if s.index.oneKey != nil { // the title names it
+		c.key = 0
 	}
 	return c
 }
@@ -113,14 +111,18 @@ func (s *scene) loop(in Rect) pane {
 	} else {
 		h++
 	}
-	rows, head, selected := s.loopRows(spans, i, Rect{0, 0, in.W, h}, col)
+	rows, head, block, selected := s.loopRows(spans, i, Rect{0, 0, in.W, h}, col)
 	from := window(len(rows), selected, h)
 	if s.follow && s.live && len(rows) > h {
 		from = min(max(selected-h+1, len(rows)-h), selected)
 	}
-	if selected-head < h { // the line of the reconcile stays in sight of its steps
+	if end := head + block; end > from+h { // its steps are to be seen…
+		from = end - h
+	}
+	if selected-head < h { // …and its own line all the more
 		from = min(from, head)
 	}
+	from = max(0, min(from, len(rows)-h))
 	p.rows = append(p.rows, rows[from:min(len(rows), from+h)]...)
 	return p
 }
@@ -136,6 +138,8 @@ func (s *scene) loopTitle() string {
 	switch {
 	case s.operator != "":
 		return s.operator
+	case s.index.oneKey != nil:
+		return orElse(s.index.oneKey.Controller, s.index.oneKey.Operator) + "  " + keyName(s.index.oneKey.Key)
 	case len(s.index.operators) == 1:
 		return s.index.operators[0]
 	case len(s.index.operators) == 0:
@@ -154,7 +158,10 @@ func (s *scene) loopHead(c loopColumns) row {
 		}
 		r.cell(&s.theme, dim, name, c.operator)
 	}
-	r.cell(&s.theme, dim, s.t("key", "キー"), c.key).cell(&s.theme, dim, s.t("outcome", "結果"), c.outcome)
+	if c.key > 0 {
+		r.cell(&s.theme, dim, s.t("key", "キー"), c.key)
+	}
+	r.cell(&s.theme, dim, s.t("outcome", "結果"), c.outcome)
 	took := s.t("time", "時間")
 	r.add(plain, blanks(c.took-width(took))).add(dim, took+" ")
 	wrote := s.t("wrote", "書込")
@@ -167,8 +174,9 @@ func (s *scene) loopHead(c loopColumns) row {
 }
 
 // loopRows returns the rows of the reconcile i and those around it, at least as
-// many before and after it as are seen, where its own begin, and which is selected.
-func (s *scene) loopRows(spans []*trace.Span, i int, in Rect, col loopColumns) (rows []row, head, selected int) {
+// many before and after it as are seen, where its own begin and how many they
+// are, and which is selected.
+func (s *scene) loopRows(spans []*trace.Span, i int, in Rect, col loopColumns) (rows []row, head, length, selected int) {
 	h := in.H
 	var blocks [][]row
 	for k, n := i-1, 0; k >= 0 && n < h; k-- {
@@ -191,7 +199,7 @@ func (s *scene) loopRows(spans []*trace.Span, i int, in Rect, col loopColumns) (
 		n += len(block)
 		rows = append(rows, block...)
 	}
-	return rows, head, selected
+	return rows, head, len(block), selected
 }
 
 // laterHead is the line before the first reconcile that had not begun at the cursor.
@@ -206,7 +214,7 @@ func (s *scene) laterHead(spans []*trace.Span, k int) []row {
 func (s *scene) spanRows(span *trace.Span, in Rect, col loopColumns) (rows []row, selected int) {
 	at, later := s.spanNow(span)
 	mine := span.First == s.sel.span
-	r := s.spanRow(at, later, col)
+	r := s.spanRow(at, later, col, in.W)
 	r.chosen = mine && s.sel.step == 0 && s.focus == LoopPane
 	rows = append(rows, r)
 	if !s.opened(span) || later {
@@ -250,7 +258,7 @@ const stepIndent = 6
 func (s *scene) indented(st style, t string) row { return text(st, blanks(stepIndent)+t) }
 
 // spanRow is the line of a reconcile.
-func (s *scene) spanRow(span *trace.Span, later bool, c loopColumns) row {
+func (s *scene) spanRow(span *trace.Span, later bool, c loopColumns, w int) row {
 	var r row
 	sign := "  "
 	if s.opened(span) && !later {
@@ -258,9 +266,11 @@ func (s *scene) spanRow(span *trace.Span, later bool, c loopColumns) row {
 	}
 	r.add(accent, sign).cell(&s.theme, bold, "#"+itoa(span.ID), c.id)
 	if c.operator > 0 {
-		r.cell(&s.theme, plain, orElse(span.Controller, span.Operator), c.operator)
+		r.name(&s.theme, plain, orElse(span.Controller, span.Operator), c.operator)
 	}
-	r.cell(&s.theme, plain, keyName(span.Key), c.key)
+	if c.key > 0 {
+		r.name(&s.theme, plain, keyName(span.Key), c.key)
+	}
 	outcome, st := s.outcome(span)
 	r.cell(&s.theme, st, outcome, c.outcome)
 	took := span.Ended - span.Started
@@ -279,7 +289,7 @@ func (s *scene) spanRow(span *trace.Span, later bool, c loopColumns) row {
 		wrote = itoa(n) + "w"
 	}
 	r.cell(&s.theme, plain, wrote, c.wrote)
-	s.addWoken(&r, span, later)
+	s.addWoken(&r, span, later, w-r.width()-1)
 	if later {
 		r.base |= faint
 	}
@@ -319,14 +329,16 @@ func (s *scene) outcome(span *trace.Span) (string, style) {
 }
 
 // addWoken appends what brought a reconcile about, and how much merged into it.
-func (s *scene) addWoken(r *row, span *trace.Span, later bool) {
+func (s *scene) addWoken(r *row, span *trace.Span, later bool, room int) {
 	state := s.stateOf(later)
 	if len(span.Woken) == 0 {
 		r.add(dim, "?")
 		return
 	}
-	s.addCause(r, state.Wake(span.Woken[0]))
+	merged := ""
 	if n := span.Merged(); n > 0 {
-		r.add(note, s.t(" + ", " + ")+itoa(n)+s.t(" merged", " 件統合"))
+		merged = " + " + itoa(n) + s.t(" merged", " 件統合")
 	}
+	s.addCause(r, state.Wake(span.Woken[0]), room-width(merged))
+	r.add(note, merged)
 }

@@ -14,6 +14,9 @@ const tickEvery = 80 * time.Millisecond
 // flashFor is how long a message stands instead of the footer.
 const flashFor = 4 * time.Second
 
+// errorFor is how long an error does.
+const errorFor = 20 * time.Second
+
 // Model is the only Bubble Tea model. Everything else has methods that are called.
 type Model struct {
 	scene
@@ -22,7 +25,7 @@ type Model struct {
 	steps    chan Step
 	booted   chan bootedMsg
 	bootErr  error
-	flashAt  time.Time
+	flashEnd time.Time
 	clock    func() time.Time
 	cursorAt int64 // where the cursor stands; 0 at the live edge
 	drawn    string
@@ -106,7 +109,7 @@ func (m *Model) refresh(always bool) bool {
 			m.told = m.opts.Narrator.Narrate(m.index.timeline.Tip())
 		}
 	}
-	if m.flash != "" && m.opts.Notice != m.flash && m.clock().Sub(m.flashAt) > flashFor {
+	if m.flash != "" && m.opts.Notice != m.flash && m.clock().After(m.flashEnd) {
 		m.flash, changed = "", true
 	}
 	now := m.time()
@@ -142,9 +145,19 @@ func (m *Model) time() time.Duration {
 	return m.opts.Journal.Elapsed()
 }
 
-// say shows a message in place of the footer, until a key is pressed or for a while.
+// say shows a message in place of the footer, until a key is pressed or for a
+// while. One that is too long for it gets a window.
 func (m *Model) say(text string) {
-	m.flash, m.flashAt = text, m.clock()
+	m.flash, m.flashEnd = text, m.clock().Add(flashFor)
+	if width(clean(text)) > m.w-2 && m.w >= minWidth && m.popup == nil && m.booting == nil {
+		m.flash, m.popup = "", &messagePopup{text: text}
+	}
+}
+
+// fail shows an error, for longer: it was not asked for at this moment.
+func (m *Model) fail(text string) {
+	m.say(text)
+	m.flashEnd = m.clock().Add(errorFor)
 }
 
 // View draws the screen.

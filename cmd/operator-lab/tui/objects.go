@@ -206,22 +206,18 @@ func (s *scene) objectRow(t treeLine, w int, fade int64) row {
 		return text(dim, " "+t.heading)
 	}
 	r.add(plain, " ").add(frame, t.branch)
+	var name seg
 	state, st := "", plain
 	var more, mark string
 	if t.object == nil {
-		r.add(planned, t.planned.Object.String())
+		name = seg{planned, t.planned.Object.String()}
 		more, mark, state, st = summarize(t.planned.After, t.planned.Object), "?", s.t("planned", "予定"), planned
 	} else {
 		o := t.object
-		name := o.Ref.String()
-		nameStyle := plain
+		name, more = seg{plain, o.Ref.String()}, s.summaryOf(o)
 		if t.root && s.hasStatus(o) {
-			name, nameStyle = strings.ToUpper(o.Ref.Kind)+" "+o.Ref.Name, bold
-			more = s.generations(o)
-		} else {
-			more = s.summaryOf(o)
+			name, more = seg{bold, strings.ToUpper(o.Ref.Kind) + " " + o.Ref.Name}, s.generations(o)
 		}
-		r.add(nameStyle, name)
 		state, st = s.health(o)
 		mark = changeMark(o, fade)
 		if t.planned != nil {
@@ -234,29 +230,36 @@ func (s *scene) objectRow(t treeLine, w int, fade int64) row {
 			r.base = gone
 		}
 	}
-	s.alignObject(&r, w, more, mark, state, st)
+	s.alignObject(&r, name, more, mark, seg{st, state}, w)
 	return r
 }
 
-// alignObject puts the columns on the right of an object's name.
-func (s *scene) alignObject(r *row, w int, more, mark, state string, st style) {
-	tail := max(3, width(state)) + 1
-	column := w - tail - 3
+// alignObject puts an object's name, and the columns on its right. Where there
+// is little room the name is shortened in its middle.
+func (s *scene) alignObject(r *row, name seg, more, mark string, state seg, w int) {
+	tail := max(3, width(state.s)) + 1
+	column := w - tail - 2
+	room := column - r.width() - 1
+	if more != "" && room-width(more)-1 < min(width(name.s), leastObject) {
+		more = strings.NewReplacer("gen ", "g", "obs ", "o").Replace(more)
+	}
+	if more != "" && room-width(more)-1 < min(width(name.s), leastObject) {
+		more = ""
+	}
+	if more != "" {
+		room -= width(more) + 1
+	}
+	r.add(name.st, s.elide(name.s, room))
 	if more != "" {
 		at := max(r.width()+1, min(w*52/100, column-width(more)-1))
-		r.to(at).add(dim, s.cutTo(more, max(0, column-at-1)))
-	}
-	if r.width() > column-1 {
-		*r = text(r.segs[len(r.segs)-1].st, s.fit(r.plain(), column-1)).withBase(r.base)
+		r.to(at).add(dim, more)
 	}
 	r.to(column).add(markStyle(mark), mark)
-	r.to(w-1-width(state)).add(st, state)
+	r.to(w-1-width(state.s)).add(state.st, state.s)
 }
 
-func (r row) withBase(st style) row {
-	r.base = st
-	return r
-}
+// leastObject is how far an object's name is shortened before what it is like is left out.
+const leastObject = 20
 
 func markStyle(mark string) style {
 	switch mark {

@@ -119,6 +119,35 @@ func (s *scene) helpRows() []row {
 	return rows
 }
 
+// messagePopup is a message that is too long for the footer.
+type messagePopup struct {
+	textPopup
+	text string
+}
+
+func (p *messagePopup) window(s *scene) []string {
+	return s.window(s.t("Message", "メッセージ"), p.rows(s), 40, p.scroll)
+}
+
+func (p *messagePopup) rows(s *scene) []row {
+	var rows []row
+	for _, line := range wrap(p.text, min(96, s.w-8)) {
+		rows = append(rows, text(plain, " "+line))
+	}
+	return rows
+}
+
+func (p *messagePopup) keys(s *scene) ([]string, []string) {
+	return []string{"esc"}, []string{s.t("close", "閉じる")}
+}
+
+func (p *messagePopup) press(m *Model, pressed string) tea.Cmd {
+	if !p.scrolls(pressed, len(p.rows(&m.scene))-(m.h-4)) {
+		m.popup = nil
+	}
+	return nil
+}
+
 // whyPopup says why the subject happened, and draws the tree of causes.
 type whyPopup struct {
 	textPopup

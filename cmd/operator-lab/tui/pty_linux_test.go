@@ -30,22 +30,28 @@ type terminal struct {
 // startDemo runs this test binary as the demo program.
 func startDemo(t *testing.T, mode string, w, h int, env ...string) *terminal {
 	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), demoEnv+"="+mode, "NO_COLOR=", "DEMO_FILE=", "DEMO_LESSON=", "DEMO_ASCII=")
+	cmd.Env = append(cmd.Env, env...)
+	return startIn(t, cmd, w, h)
+}
+
+// startIn runs a program in a terminal of its own.
+func startIn(t *testing.T, cmd *exec.Cmd, w, h int) *terminal {
+	t.Helper()
 	master, tty, err := pty.Open()
 	if err != nil {
 		t.Skip("no pseudo terminal here: ", err)
 	}
-	term := &terminal{T: t, pty: master, tty: tty, screen: newScreen(w, h), ended: make(chan error, 1)}
+	term := &terminal{T: t, cmd: cmd, pty: master, tty: tty, screen: newScreen(w, h), ended: make(chan error, 1)}
 	term.resizeTTY(w, h)
 	term.before = settings(t, tty)
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), demoEnv+"="+mode, "TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL=", "NO_COLOR=", "DEMO_FILE=", "DEMO_LESSON=", "DEMO_ASCII=")
-	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL=")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	term.cmd = cmd
 	copied := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(term.screen, master) // it ends when the terminal is closed
@@ -140,11 +146,9 @@ func TestInATerminal(t *testing.T) {
 	term := startDemo(t, "live", 120, 40)
 	term.await("LIVE", "#6", "backoff 5ms, try 1")
 	term.send(" ")
-	term.await("PAUSED")
+	term.await("PAUSED", "1 ready, 0 timed") // then the next reconcile has a word to say
 	term.send("S")
-	term.await("PAUSED")
-	term.send("S")
-	term.await("NOT SENT YET", "a write is held", "planned")
+	term.await("NOT SENT YET", "a write is held", "planned", "create Zundoko")
 	term.resize(80, 24)
 	term.await("PAUSED", "NOT SENT YET", "q quit")
 	term.send("S") // sends it
@@ -175,10 +179,10 @@ func TestInATerminal(t *testing.T) {
 }
 
 func TestQuitWhileAWriteIsHeld(t *testing.T) {
-	term := startDemo(t, "live", 80, 24)
+	term := startDemo(t, "live", 120, 40)
 	term.await("LIVE", "#2")
-	term.send("S")
-	term.await("PAUSED")
+	term.send(" ")
+	term.await("PAUSED", "1 ready, 0 timed")
 	term.send("S")
 	term.await("NOT SENT YET")
 	term.send("\x03") // ctrl+c

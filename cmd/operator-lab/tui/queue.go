@@ -87,7 +87,7 @@ func (s *scene) queueLines(in Rect) (lines []queueLine, ready int) {
 func (s *scene) label(st style, kind, name string, w int) row {
 	var r row
 	r.add(plain, " ").cell(&s.theme, st, kind, labelWidth)
-	return *r.cell(&s.theme, bold, name, min(max(12, width(name)), max(8, w-labelWidth-16)))
+	return *r.name(&s.theme, bold, name, min(max(12, width(name)), max(8, w-labelWidth-16)))
 }
 
 // labelWidth fits the longest kind of line.
@@ -127,7 +127,7 @@ func (s *scene) readyLines(item *trace.Item, w, most int, add addLine) {
 	}
 	for _, e := range events {
 		r := text(plain, blanks(labelWidth+2))
-		s.addCause(&r, s.state.Wake(e))
+		s.addCause(&r, s.state.Wake(e), w-r.width()-1)
 		add(item.QueueKey, false, r)
 	}
 }
@@ -173,10 +173,12 @@ func (s *scene) dropLines(w int, add addLine) {
 		if !s.shows(d.Operator) {
 			continue
 		}
-		r := text(dim, blanks(labelWidth+2)+s.t("last: ", "最後: ")+d.Object.String())
+		what := d.Object.String()
 		if watch := s.state.Cause(d); watch != nil {
-			r = text(dim, blanks(labelWidth+2)+s.t("last: ", "最後: ")+watch.Object.String()+" "+watch.Verb)
+			what = watch.Object.String() + " " + watch.Verb
 		}
+		r := text(dim, blanks(labelWidth+2)+s.t("last: ", "最後: "))
+		r.add(dim, s.elide(what, w-r.width()-1))
 		if d.Reason != "" {
 			r.add(dim, ": "+d.Reason)
 		}
@@ -210,7 +212,7 @@ func (s *scene) heatLines(w, room int, add addLine) {
 	for _, k := range all[:min(len(all), room-2)] {
 		name := queueName(k.Operator, k.Controller, k.Key)
 		var r row
-		r.add(plain, "  ").cell(&s.theme, plain, name, min(24, w/2))
+		r.add(plain, "  ").name(&s.theme, plain, name, min(24, w/2))
 		st := ok
 		word := ""
 		if k.n >= hot {
@@ -222,30 +224,43 @@ func (s *scene) heatLines(w, room int, add addLine) {
 	}
 }
 
-// addCause appends what brought an enqueue, merge or ready event about.
-func (s *scene) addCause(r *row, w trace.Wake) {
+// addCause appends what brought an enqueue, merge or ready event about. The
+// name in it is shortened so that all of it fits into so many cells.
+func (s *scene) addCause(r *row, w trace.Wake, room int) {
 	switch {
 	case w.Requeue != nil:
 		r.add(wait, s.timerText(w.Requeue))
 	case w.Watch != nil:
-		if w.Watch.Initial {
-			r.add(dim, s.t("found: ", "開始時: "))
-		}
-		r.add(plain, w.Watch.Object.String())
-		if !w.Watch.Initial {
-			r.add(plain, " "+w.Watch.Verb)
-		}
-		switch {
-		case w.Own:
-			r.add(own, " "+s.ownMark())
-		case w.Write != nil && w.Write.Actor != "":
-			r.add(dim, s.t(" by ", " 変更者 ")+w.Write.Actor)
-		}
+		s.addWatch(r, w, room)
 	case w.Event.Reason == trace.ReasonBackoff || w.Event.Reason == trace.ReasonRequeue:
 		r.add(plain, s.t("requeued at once", "直ちに再キュー"))
 	default:
 		r.add(plain, s.t("added from outside", "外部から追加"))
 	}
+}
+
+// leastName is how far a name is shortened before what is behind it is cut off.
+const leastName = 14
+
+// addWatch appends the watch event that woke. Its own mark stands in front:
+// what is cut off first is not what matters most.
+func (s *scene) addWatch(r *row, w trace.Wake, room int) {
+	var before, after row
+	switch {
+	case w.Watch.Initial:
+		before.add(dim, s.t("found: ", "開始時: "))
+	case w.Own:
+		before.add(own, s.ownMark()+" ")
+		after.add(plain, " "+w.Watch.Verb)
+	default:
+		after.add(plain, " "+w.Watch.Verb)
+		if w.Write != nil && w.Write.Actor != "" {
+			after.add(dim, s.t(" by ", " 変更者 ")+w.Write.Actor)
+		}
+	}
+	name := s.elide(w.Watch.Object.String(), max(leastName, room-before.width()-after.width()))
+	r.segs = append(append(r.segs, before.segs...), seg{plain, name})
+	r.segs = append(r.segs, after.segs...)
 }
 
 // ownMark is the most instructive mark on the screen: the operator's own write woke it.

@@ -19,8 +19,9 @@ var ErrPanic = errors.New("the terminal UI failed")
 
 // Run shows a journal until the person quits, the context ends or a signal
 // comes, and returns when the terminal is as it was. Quitting is no error, nor
-// is a signal; the caller stops what it started. If the boot failed its error
-// is returned.
+// is a signal; the caller stops what it started. A loop that is held is left
+// held, and a held write unsent: it is for the caller's stopping to end them. If
+// the boot failed its error is returned.
 func Run(ctx context.Context, o Options) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
@@ -51,7 +52,6 @@ func Run(ctx context.Context, o Options) error {
 	close(ended)
 	cancel()
 	<-booted
-	m.letGo()
 	switch {
 	case errors.Is(err, tea.ErrProgramPanic):
 		return fmt.Errorf("%w: %w", ErrPanic, err)

@@ -14,7 +14,8 @@ type barsKey struct {
 	n     int
 }
 
-// scrubber is the whole run on one line; the cursor is where you are.
+// scrubber is the whole run on one line; the cursor is where you are. Silences
+// of more than a second take no more room than one second.
 func (s *scene) scrubber(w int) row {
 	if w <= 0 {
 		return row{}
@@ -35,7 +36,10 @@ func (s *scene) scrubber(w int) row {
 	bars := s.bars(n)
 	at := n - 1
 	if !s.live {
-		at = s.bucket(s.state.At(), n)
+		at = 0
+		if i := s.index.at(s.cursor()); i >= 0 {
+			at = s.bucket(s.index.marks[i], n)
+		}
 	}
 	from := min(max(0, at-width(label)+1), n-width(label))
 	s.drawBars(&r, bars[:from], false)
@@ -56,18 +60,16 @@ func (s *scene) begins() time.Duration {
 	if len(s.index.marks) == 0 {
 		return 0
 	}
-	if s.index.stats.Forgotten == 0 {
-		return 0
-	}
 	return s.index.marks[0].at
 }
 
-func (s *scene) bucket(at time.Duration, n int) int {
-	total := s.index.lastAt() - s.begins()
-	if total <= 0 {
+// bucket returns the cell of n in which an event lies.
+func (s *scene) bucket(m mark, n int) int {
+	first, last := s.index.marks[0].along, s.index.marks[len(s.index.marks)-1].along
+	if last <= first {
 		return n - 1
 	}
-	return min(max(0, int(int64(at-s.begins())*int64(n)/int64(total+1))), n-1)
+	return min(max(0, int(int64(m.along-first)*int64(n)/int64(last-first+1))), n-1)
 }
 
 // bars returns the sign of each cell. They are kept until the journal grows.
@@ -79,7 +81,7 @@ func (s *scene) bars(n int) []byte {
 	bars, count := make([]byte, n), make([]int, n)
 	best := make([]markKind, n)
 	for _, m := range s.index.marks {
-		i := s.bucket(m.at, n)
+		i := s.bucket(m, n)
 		count[i]++
 		best[i] = max(best[i], m.kind)
 	}

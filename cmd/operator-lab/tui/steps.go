@@ -39,7 +39,7 @@ func (s *scene) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
 	}
 	c.object = min(c.object, max(12, w-stepIndent-c.verb-26))
 	r.add(dim, s.fit(itoa(call), 2)).cell(&s.theme, verb, e.Verb, c.verb)
-	r.cell(&s.theme, plain, e.Object.String(), c.object)
+	r.name(&s.theme, plain, e.Object.String(), c.object)
 	if e.Kind == trace.KindHold {
 		r.cell(&s.theme, dim, "server", 6)
 		return *r.add(planned, s.t("NOT SENT YET  held ", "未送信  保留 ")+age(s.now-e.At))

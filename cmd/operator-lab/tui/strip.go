@@ -24,7 +24,7 @@ type stageText struct{ name, long, short string }
 
 // stageWeights share the width out: each place is as wide as the longest that
 // is usually said there, and does not move when less is said.
-var stageWeights = [...]int{9, 14, 16, 11, 13, 11, 14}
+var stageWeights = [...]int{8, 14, 16, 12, 13, 11, 14}
 
 // strip draws the loop itself, always in the same place.
 func (s *scene) strip(r Rect) []row {
@@ -51,7 +51,7 @@ func (s *scene) strip(r Rect) []row {
 		if at := values.width(); width(said) > end-at {
 			said = st.short
 		}
-		names.add(name, s.cutTo(st.name, end-names.width()))
+		names.add(name, s.cutTo(st.name, end+width(arrow)-1-names.width()))
 		values.add(value, s.cutTo(said, end-values.width())).to(end)
 		if i < len(stages)-1 {
 			values.add(dim, arrow)

@@ -38,6 +38,11 @@ func (r *row) cell(th *theme, st style, s string, w int) *row {
 	return r.add(st, th.fit(s, w)).add(plain, " ")
 }
 
+// name appends a name that takes exactly w cells, and one blank.
+func (r *row) name(th *theme, st style, s string, w int) *row {
+	return r.cell(th, st, th.elide(s, w), w)
+}
+
 // to fills up with blanks to a column.
 func (r *row) to(column int) *row {
 	if n := column - r.width(); n > 0 {
@@ -104,7 +109,7 @@ func rest(segs []seg) int {
 func (r row) style(st style) style {
 	st |= r.base
 	if r.chosen {
-		st = st&^faint | chosen
+		st = st&^(faint|colorBits) | chosen // one block, legible on any palette
 	}
 	return st
 }
@@ -118,6 +123,23 @@ func (th *theme) shorten(s string, w int) string {
 		return ansi.Truncate(s, w-n, "") + th.cut
 	}
 	return ansi.Truncate(s, w, "")
+}
+
+// elide shortens a name to at most w cells by taking out of its middle: names
+// of objects differ at their ends.
+func (th *theme) elide(s string, w int) string {
+	s = clean(s)
+	n := width(s)
+	if n <= w {
+		return s
+	}
+	mark := width(th.cut)
+	tail := (w - mark) * 2 / 3
+	if w < 6 {
+		return th.shorten(s, w)
+	}
+	head := ansi.Truncate(s, w-mark-tail, "")
+	return head + th.cut + ansi.TruncateLeft(s, n-(w-mark-width(head)), "")
 }
 
 // fit returns a text in exactly w cells.

@@ -135,7 +135,7 @@ func yamlScalar(s string) string {
 }
 
 // keyRank puts the keys that everybody looks for first.
-var keyRank = map[string]int{"apiVersion": -9, "kind": -8, "metadata": -7, "name": -6, "namespace": -5, "spec": -4, "data": -3, "status": 9}
+var keyRank = map[string]int{"apiVersion": -9, "kind": -8, "metadata": -7, "name": -6, "namespace": -5, "spec": -4, "data": -3, "type": -2, "status": 9}
 
 func sortedKeys(m map[string]any) []string {
 	keys := make([]string, 0, len(m))
@@ -174,6 +174,9 @@ func flowLines(raw json.RawMessage) []string {
 	}
 	var out []string
 	for _, k := range sortedKeys(o) {
+		if empty, is := o[k].(map[string]any); is && len(empty) == 0 {
+			continue
+		}
 		if k != "apiVersion" && k != "kind" {
 			out = append(out, k+": "+flow(o[k]))
 		}

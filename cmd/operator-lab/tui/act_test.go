@@ -1,0 +1,146 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+func TestBreakMenu(t *testing.T) {
+	b := newBench(t, story())
+	b.keys("1 down x")
+	if _, is := b.popup.(*menu); !is {
+		t.Fatal("x opens no menu")
+	}
+	b.keys("enter")
+	if want := []string{"delete Zundoko demo-001"}; !slices.Equal(b.cluster.calls, want) {
+		t.Errorf("asked for %q, want %q", b.cluster.calls, want)
+	}
+	if !strings.Contains(b.flash, "done") {
+		t.Errorf("says %q", b.flash)
+	}
+	b.cluster.err = errors.New("forbidden")
+	b.keys("x down enter")
+	if got := b.cluster.calls[len(b.cluster.calls)-1]; got != `patch Zundoko demo-001 {"spec":{"say":"Zun-drift"}}` {
+		t.Errorf("asked for %q", got)
+	}
+	if !strings.Contains(b.flash, "forbidden") {
+		t.Errorf("the error is not shown: %q", b.flash)
+	}
+}
+
+func TestEdit(t *testing.T) {
+	b := newBench(t, story())
+	msg, is := b.keys("1 e").(editMsg)
+	if !is || msg.err != nil || msg.file == "" {
+		t.Fatalf("e brings %+v", msg)
+	}
+	if err := os.WriteFile(msg.file, []byte("kind: Changed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.Update(b.edited(editedMsg{msg, nil})())
+	if b.cluster.text != "kind: Changed\n" || !strings.Contains(b.flash, "done") {
+		t.Errorf("written back %q, says %q", b.cluster.text, b.flash)
+	}
+	if _, err := os.Stat(msg.file); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the file is left behind")
+	}
+}
+
+func TestEditThatIsRefusedKeepsTheText(t *testing.T) {
+	b := newBench(t, story())
+	msg := b.keys("1 e").(editMsg)
+	b.cluster.err = errors.New("spec.mood: invalid")
+	t.Cleanup(func() { _ = os.Remove(msg.file) })
+	if err := os.WriteFile(msg.file, []byte("kind: Bad\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.Update(b.edited(editedMsg{msg, nil})())
+	said := b.flash
+	if p, is := b.popup.(*messagePopup); is {
+		said = p.text
+	}
+	if !strings.Contains(said, "spec.mood: invalid") || !strings.Contains(said, msg.file) {
+		t.Errorf("says %q", said)
+	}
+}
+
+func TestEditorCommand(t *testing.T) {
+	for env, want := range map[string]string{"EDITOR": `ed -x "$1"`, "": "vi"} {
+		cmd := editorCommand(t.Context(), func(name string) string {
+			if name == env {
+				return "ed -x"
+			}
+			return ""
+		}, "/tmp/f")
+		if line := strings.Join(cmd.Args, " "); !strings.Contains(line, want) || !strings.HasSuffix(line, "/tmp/f") {
+			t.Errorf("%q runs %q", env, line)
+		}
+	}
+}
+
+func TestQuitLeavesTheLoopAsItIs(t *testing.T) {
+	b := newBench(t, story())
+	if _, is := b.keys("q").(tea.QuitMsg); !is {
+		t.Error("q does not quit")
+	}
+	if len(b.loop.calls) > 0 {
+		t.Errorf("the loop was told %q: quitting must not send a held write", b.loop.calls)
+	}
+}
+
+func TestBoot(t *testing.T) {
+	failed := errors.New("the port is taken")
+	m := modelOf(t, Options{Boot: func(context.Context, func(Step)) (Controls, error) { return Controls{}, failed }}, 80, 24)
+	m.press("space") // no key but quit works
+	m.start()
+	m.Update(m.awaitStep()())
+	if m.booting == nil || !errors.Is(m.bootErr, failed) || !strings.Contains(m.frame(), "the port is taken") {
+		t.Error("the failure is not shown")
+	}
+	loop := &fakeLoop{}
+	m = modelOf(t, Options{Boot: func(_ context.Context, step func(Step)) (Controls, error) {
+		step(Step{Name: "etcd", Done: true})
+		return Controls{Loop: loop}, nil
+	}}, 80, 24)
+	m.start()
+	for m.booting != nil {
+		m.Update(m.awaitStep()())
+	}
+	if m.press("space"); len(loop.calls) != 1 {
+		t.Error("the loop cannot be held after the boot")
+	}
+}
+
+func TestFaultsOfTheCaller(t *testing.T) {
+	b := newBench(t, story())
+	var broken trace.Ref
+	b.controls.Faults = []Fault{{"fail its next write", func(_ context.Context, r trace.Ref) error {
+		broken = r
+		return nil
+	}}}
+	b.keys("1 x end up enter")
+	if broken.Name != "demo" {
+		t.Errorf("broken was %v", broken)
+	}
+}
+
+func TestLongMessagesGetAWindow(t *testing.T) {
+	b := newBench(t, story())
+	b.cluster.err = errors.New(strings.Repeat("the server refused it. ", 20))
+	b.keys("1 x enter")
+	checkSize(t, b.Model)
+	if _, is := b.popup.(*messagePopup); !is || !strings.Contains(b.frame(), "the server refused it. ") {
+		t.Error("a long error cannot be read")
+	}
+	if b.keys("esc"); b.popup != nil {
+		t.Error("it stays")
+	}
+}

@@ -1,0 +1,149 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// axisPoint is a time that the axis must tell apart, and how much room is
+// needed behind it at least.
+type axisPoint struct {
+	at   time.Duration
+	room float64
+}
+
+// axis maps times to pixels: never backwards, and short for a long time.
+type axis struct {
+	at []time.Duration
+	px []float64
+}
+
+// newAxis lays the points out from left to right. The room between two grows
+// with the logarithm of the time between them.
+func newAxis(points []axisPoint) axis {
+	sort.Slice(points, func(i, k int) bool { return points[i].at < points[k].at })
+	var a axis
+	var rooms []float64
+	for _, p := range points {
+		if n := len(a.at); n > 0 && a.at[n-1] == p.at {
+			rooms[n-1] = max(rooms[n-1], p.room)
+			continue
+		}
+		a.at, rooms = append(a.at, p.at), append(rooms, p.room)
+	}
+	x := 12.0
+	for i := range a.at {
+		a.px = append(a.px, x)
+		if i+1 < len(a.at) {
+			x += rooms[i] + 3 + 5*math.Log2(1+float64(a.at[i+1]-a.at[i])/1e6)
+		} else {
+			x += rooms[i]
+		}
+	}
+	a.stretch(x)
+	return a
+}
+
+// stretch fills the width of a page, if the points do not.
+func (a axis) stretch(width float64) {
+	if width >= leastWidth {
+		return
+	}
+	for i := range a.px {
+		a.px[i] *= min(3, leastWidth/width)
+	}
+}
+
+// x returns where a time is drawn.
+func (a axis) x(at time.Duration) int {
+	i := sort.Search(len(a.at), func(i int) bool { return a.at[i] > at })
+	switch i {
+	case 0:
+		return 12
+	case len(a.at):
+		return int(a.px[i-1])
+	}
+	part := float64(at-a.at[i-1]) / float64(a.at[i]-a.at[i-1])
+	return int(a.px[i-1] + part*(a.px[i]-a.px[i-1]))
+}
+
+func (a axis) width() int {
+	if len(a.px) == 0 {
+		return 0
+	}
+	return int(a.px[len(a.px)-1]) + leastBar
+}
+
+// ticks writes times at the axis where there is room, and between them how
+// long nothing was done.
+func (d *drawer) ticks() {
+	last := -tickRoom
+	for i, at := range d.axis.at {
+		x := int(d.axis.px[i])
+		if x-last >= tickRoom {
+			d.d.Ticks = append(d.d.Ticks, htmlTick{X: x, Text: htmlClock(at)})
+			last = x
+		}
+	}
+	// What is idle is not covered by any reconcile.
+	var until time.Duration
+	for i, span := range d.sorted() {
+		began, ended := d.bounds(span)
+		from, to := d.axis.x(until), d.axis.x(began)
+		if quiet := began - until; i > 0 && quiet >= 10*time.Millisecond && to-from >= 44 {
+			d.d.Idle = append(d.d.Idle, htmlTick{X: from, W: to - from, Text: FormatDuration(quiet)})
+		}
+		until = max(until, ended)
+	}
+}
+
+// sorted returns the reconciles by time: in a damaged journal that need not be their order.
+func (d *drawer) sorted() []*Span {
+	out := slices.Clone(d.spans)
+	sort.SliceStable(out, func(i, k int) bool { return out[i].Started < out[k].Started })
+	return out
+}
+
+// Measures of the strip in units of its own: it is stretched to the page.
+const (
+	stripBuckets = 150
+	stripHeight  = 30
+)
+
+// strip counts the reconciles of each piece of the whole time.
+func (d *drawer) strip() {
+	end := max(d.at, 1)
+	for _, span := range d.spans {
+		_, ended := d.bounds(span)
+		end = max(end, ended)
+	}
+	var all, bad [stripBuckets]int
+	var first [stripBuckets]*Span
+	most := 0
+	for _, span := range d.spans {
+		began, _ := d.bounds(span)
+		i := min(stripBuckets-1, int(float64(began)/float64(end)*stripBuckets))
+		if all[i]++; htmlLookOf(span).Class == "error" {
+			bad[i]++
+		}
+		if first[i] == nil {
+			first[i] = span
+		}
+		most = max(most, all[i])
+	}
+	for i, n := range all {
+		if n == 0 {
+			continue
+		}
+		b := htmlBucket{X: i, H: max(4, n*stripHeight/most), Href: d.href(first[i].ID)}
+		if bad[i] > 0 {
+			b.Bad = max(3, bad[i]*stripHeight/most)
+		}
+		b.Title = fmt.Sprintf(d.l.pick("%s: %d reconciles, %d failed", "%s: 調整 %d 回、失敗 %d 回"), htmlClock(first[i].Started), n, bad[i])
+		d.d.Strip = append(d.d.Strip, b)
+	}
+	d.d.Ends = [2]string{htmlClock(0), htmlClock(end)}
+}

@@ -1,0 +1,302 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// The drawing: a lane for each key and for each actor outside of the loop, a
+// bar for each reconcile, a mark for everything else, and arcs from causes to
+// effects. Reconciles take milliseconds and minutes lie between them, so the
+// axis is compressed: order is kept, idle time is drawn short. A strip above
+// shows the same run in true time.
+
+// Measures of the drawing in pixels.
+const (
+	axisHeight = 40
+	laneHeight = 38
+	barTop     = 13 // within the lane; arcs pass above
+	barHeight  = 20
+	leastWidth = 1080 // of the whole
+	leastBar   = 19   // a symbol fits in
+	leastMark  = 15
+	tickRoom   = 78 // a time such as 00:00.238 fits in
+)
+
+// htmlLanes bounds the lanes of keys, htmlActors those of actors.
+const (
+	htmlLanes  = 40
+	htmlActors = 4
+)
+
+// htmlDrawing is what the template draws.
+type htmlDrawing struct {
+	Width, Height int
+	Lanes         []htmlLane
+	Bars          []htmlBar
+	Marks         []htmlBar
+	Arcs          []htmlArc
+	Ticks, Idle   []htmlTick
+	Strip         []htmlBucket
+	Ends          [2]string // the times where the strip begins and ends
+	Crowded       bool      // the arcs are shown only of what is selected
+	Undrawn       int       // keys without a lane
+}
+
+// htmlLane is a line of the drawing.
+type htmlLane struct {
+	Name, Of string
+	Top      int
+	Outside  bool
+}
+
+// htmlBar is a reconcile, or a mark.
+type htmlBar struct {
+	Anchor, Title string
+	X, Y, W       int
+	Look          htmlLook
+	Waits         []int // where the events that woke it entered the queue
+	Wait          int   // where the first one did; X if it did not wait
+	Writes        []int // where it wrote
+	Own           bool
+	Lane          int
+}
+
+// Mid is the middle of the bar.
+func (b htmlBar) Mid() int { return b.Y + barHeight/2 }
+
+// IconX is where its symbol begins.
+func (b htmlBar) IconX() int { return b.X + b.W/2 - 6 }
+
+// IconY is where its symbol begins.
+func (b htmlBar) IconY() int { return b.Y + barHeight/2 - 6 }
+
+// Bottom is where marks of writes are drawn.
+func (b htmlBar) Bottom() int { return b.Y + barHeight }
+
+// htmlArc leads from a cause to its effect. From and To are anchors.
+type htmlArc struct{ Path, Class, From, To string }
+
+// htmlTick is a text at the axis.
+type htmlTick struct {
+	X, W int
+	Text string
+}
+
+// htmlBucket is a piece of the strip in true time.
+type htmlBucket struct {
+	X, H, Bad int // height of all and of the failed
+	Href      string
+	Title     string
+}
+
+// drawer draws.
+type drawer struct {
+	*htmlMaker
+	d     htmlDrawing
+	axis  axis
+	lanes map[any]int // QueueKey or actor -> lane
+	bars  map[int64]*htmlBar
+	marks map[int64]*htmlBar // by Seq
+}
+
+func (m *htmlMaker) draw() htmlDrawing {
+	d := &drawer{htmlMaker: m, lanes: map[any]int{}, bars: map[int64]*htmlBar{}, marks: map[int64]*htmlBar{}}
+	if len(m.spans) == 0 {
+		return d.d
+	}
+	d.layLanes()
+	d.axis = newAxis(m.points())
+	d.d.Width = max(leastWidth, d.axis.width()) + tickRoom - leastBar
+	d.d.Height = axisHeight + len(d.d.Lanes)*laneHeight + 6
+	d.drawMarks()
+	d.drawBars()
+	d.drawArcs()
+	d.ticks()
+	d.strip()
+	return d.d
+}
+
+// layLanes gives each actor and each key a lane, in the order they appear. If
+// there are too many keys, the ones with the most reconciles are drawn.
+func (d *drawer) layLanes() {
+	for _, e := range d.aside {
+		if name, marked := laneOf(e); marked && !d.has(name) && len(d.lanes) < htmlActors {
+			d.lane(name, htmlLane{Name: htmlText(name), Outside: true})
+		}
+	}
+	count := map[QueueKey]int{}
+	var order []QueueKey
+	for _, span := range d.spans {
+		k := span.queueKey()
+		if count[k]++; count[k] == 1 {
+			order = append(order, k)
+		}
+	}
+	drawn := slices.Clone(order)
+	sort.SliceStable(drawn, func(i, k int) bool { return count[drawn[i]] > count[drawn[k]] })
+	drawn = drawn[:min(len(drawn), htmlLanes)]
+	for _, k := range order {
+		if slices.Contains(drawn, k) {
+			d.lane(k, htmlLane{Name: htmlText(k.Key.String()), Of: htmlText(orElse(k.Controller, k.Operator))})
+		}
+	}
+	d.d.Undrawn = len(order) - len(drawn)
+}
+
+func (d *drawer) has(lane any) bool {
+	_, has := d.lanes[lane]
+	return has
+}
+
+func (d *drawer) lane(of any, l htmlLane) {
+	d.lanes[of] = len(d.d.Lanes)
+	l.Top = axisHeight + len(d.d.Lanes)*laneHeight
+	d.d.Lanes = append(d.d.Lanes, l)
+}
+
+// laneOf returns the lane of a mark. What an event recorder or a log line says is not marked.
+func laneOf(e *Event) (string, bool) {
+	switch e.Kind {
+	case KindCall, KindHold:
+		return orElse(e.Actor, "?"), e.Via != ViaRecorder
+	case KindControl:
+		return orElse(e.Actor, "you"), true
+	case KindOperator:
+		return "you", true // the lab starts and stops operators when you say so
+	}
+	return "", false
+}
+
+// points are the times that the axis must tell apart.
+func (m *htmlMaker) points() []axisPoint {
+	var out []axisPoint
+	for _, span := range m.spans {
+		began, ended := m.bounds(span)
+		out = append(out, axisPoint{began, leastBar}, axisPoint{ended, 0})
+	}
+	for _, e := range m.aside {
+		if _, marked := laneOf(e); marked {
+			out = append(out, axisPoint{sentAt(e), leastMark})
+		}
+	}
+	return out
+}
+
+// bounds returns when a reconcile began and ended, one after the other whatever a file says.
+func (m *htmlMaker) bounds(span *Span) (began, ended time.Duration) {
+	began, ended = max(0, span.Started), span.Ended
+	if span.Running() {
+		ended = m.at
+	}
+	if began > math.MaxInt64-2 {
+		began = math.MaxInt64 - 2
+	}
+	return began, max(began+1, ended)
+}
+
+func (d *drawer) drawMarks() {
+	d.d.Marks = make([]htmlBar, 0, len(d.aside)) // never grows: pointers into it are kept
+	for _, e := range d.aside {
+		name, marked := laneOf(e)
+		if !marked || !d.has(name) {
+			continue
+		}
+		lane := d.lanes[name]
+		d.d.Marks = append(d.d.Marks, htmlBar{
+			Anchor: fmt.Sprintf("e%d", e.Seq), Title: htmlText(htmlClock(sentAt(e)) + " " + d.Why(e, d.l)), Lane: lane,
+			X: d.axis.x(sentAt(e)), Y: d.d.Lanes[lane].Top + barTop, W: leastMark, Look: htmlMarkOf(e),
+		})
+		d.marks[e.Seq] = &d.d.Marks[len(d.d.Marks)-1]
+	}
+}
+
+func (d *drawer) drawBars() {
+	d.d.Bars = make([]htmlBar, 0, len(d.spans)) // never grows: pointers into it are kept
+	for _, span := range d.spans {
+		lane, drawn := d.lanes[span.queueKey()]
+		if !drawn {
+			continue
+		}
+		began, ended := d.bounds(span)
+		b := htmlBar{
+			Anchor: fmt.Sprintf("r%d", span.ID), Lane: lane, Look: htmlLookOf(span), Own: d.Own(span),
+			X: d.axis.x(began), Y: d.d.Lanes[lane].Top + barTop,
+			Title: htmlText(fmt.Sprintf("#%d %s: %s, %s", span.ID, span.Key, ResultText(span, d.l), d.WokenText(span, d.l))),
+		}
+		b.W, b.Wait = max(d.axis.x(ended)-b.X, leastBar-2), b.X
+		for i, e := range span.Woken {
+			if x := d.axis.x(e.At); i < 20 && x < b.X {
+				b.Waits = append(b.Waits, x)
+				b.Wait = min(b.Wait, x)
+			}
+		}
+		for _, e := range span.Calls() {
+			if e.IsWrite() && !e.Failed() && len(b.Writes) < 20 {
+				b.Writes = append(b.Writes, min(max(d.axis.x(sentAt(e)), b.X+4), b.X+b.W-4))
+			}
+		}
+		d.d.Bars = append(d.d.Bars, b)
+		d.bars[span.ID] = &d.d.Bars[len(d.d.Bars)-1]
+	}
+}
+
+// drawArcs leads from each write or timer to the reconcile that it brought about.
+func (d *drawer) drawArcs() {
+	for _, span := range d.spans {
+		to := d.bars[span.ID]
+		if to == nil {
+			continue
+		}
+		seen := map[*htmlBar]bool{}
+		for i, w := range d.Wakes(span) {
+			from, x, class := d.origin(w)
+			if i >= htmlChains || from == nil || from == to || seen[from] {
+				continue
+			}
+			seen[from] = true
+			d.d.Arcs = append(d.d.Arcs, htmlArc{Path: arcPath(*from, x, *to), Class: class, From: from.Anchor, To: to.Anchor})
+		}
+	}
+	d.d.Crowded = len(d.d.Arcs) > 120
+}
+
+// origin returns where what woke a reconcile was done.
+func (d *drawer) origin(w Wake) (from *htmlBar, x int, class string) {
+	switch {
+	case w.Requeue != nil:
+		if from = d.bars[w.Requeue.Reconcile]; from != nil {
+			return from, from.X + from.W - 5, "timer"
+		}
+	case w.Write != nil:
+		if from = d.marks[w.Write.Seq]; from != nil {
+			return from, from.X + from.W/2, "other"
+		}
+		if from = d.bars[w.Write.Reconcile]; from != nil {
+			x = min(max(d.axis.x(sentAt(w.Write)), from.X+4), from.X+from.W-4)
+			if w.Own {
+				return from, x, "own"
+			}
+			return from, x, "other"
+		}
+	}
+	return nil, 0, ""
+}
+
+// arcPath returns the curve from a point of a bar to the begin of another.
+func arcPath(from htmlBar, x int, to htmlBar) string {
+	end := to.X + 5
+	switch {
+	case from.Lane == to.Lane:
+		top := from.Y - 14
+		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, from.Y, x, top, end, top, end, to.Y-2)
+	case from.Lane < to.Lane:
+		mid := (from.Bottom() + to.Y) / 2
+		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, from.Bottom(), x, mid, end, mid, end, to.Y-2)
+	}
+	mid := (from.Y + to.Bottom()) / 2
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, from.Y, x, mid, end, mid, end, to.Bottom()+2)
+}

@@ -1,0 +1,321 @@
+package trace
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+)
+
+// htmlRow is one entry of the page's list: a reconcile, or something that
+// happened outside of any.
+type htmlRow struct {
+	at     time.Duration
+	seq    int64
+	Anchor string
+	Span   bool // it is a reconcile
+	Look   htmlLook
+	Failed bool
+	Writes bool
+
+	Number, Controller, Key string
+	Time, Took              string
+	Result, Woken, Wrote    string
+	Own                     bool
+
+	Why      string
+	Wakes    []htmlChain
+	Unshown  int // of the wakes
+	Steps    []htmlStep
+	Skipped  int // of the steps
+	Error    string
+	Next     *htmlChain
+	Actor    string
+	Text     string
+	Write    *htmlStep // of an aside that is a write
+	Expanded bool      // there is something to open
+}
+
+// htmlLook is how an outcome is drawn: a class that colours it, and a symbol,
+// so that nothing is told by colour alone. Both are ours, whatever a file says.
+type htmlLook struct{ Class, Icon string }
+
+func htmlLookOf(span *Span) htmlLook {
+	switch {
+	case span.Running() && span.Held != nil:
+		return htmlLook{"held", "held"}
+	case span.Running():
+		return htmlLook{"running", "running"}
+	}
+	switch span.Outcome() {
+	case OutcomeDone:
+		return htmlLook{"done", "done"}
+	case OutcomeRequeueAfter:
+		return htmlLook{"again", "again"}
+	case OutcomeRequeue:
+		return htmlLook{"again", "requeue"}
+	case OutcomeError:
+		return htmlLook{"error", "error"}
+	case OutcomeTerminal:
+		return htmlLook{"error", "terminal"}
+	case OutcomePanic:
+		return htmlLook{"error", "panic"}
+	}
+	return htmlLook{"aborted", "aborted"}
+}
+
+// htmlStep is a call, a held write or a log line.
+type htmlStep struct {
+	Log, Failed, Write         bool
+	After                      string // since the reconcile began
+	Verb, Object, Source, Note string
+	Version, Status, Took      string
+	Text                       string // of a log line
+	Error, Stack               string
+	Diff                       []htmlLine
+	Cut                        int  // lines of the diff that are left out
+	Same                       bool // there are objects, and they do not differ
+	Effects                    []htmlChain
+	Unshown                    int // of the effects
+}
+
+// Fold reports whether there is something below the step's line.
+func (s htmlStep) Fold() bool { return len(s.Diff) > 0 || s.Same }
+
+// htmlChain is causes and effects in a row.
+type htmlChain struct {
+	Links []htmlLink
+	Own   bool
+}
+
+// htmlLink is one of them.
+type htmlLink struct{ Text, Href string }
+
+func (c *htmlChain) add(text, href string) { c.Links = append(c.Links, htmlLink{htmlText(text), href}) }
+
+// rows are the reconciles and the asides in the order they happened.
+func (m *htmlMaker) rows() []htmlRow {
+	out := make([]htmlRow, 0, len(m.spans)+len(m.aside))
+	// The newest first: if the diffs are too many, those of the oldest are left out.
+	for i := len(m.spans) - 1; i >= 0; i-- {
+		out = append(out, m.spanRow(m.spans[i]))
+	}
+	for i := len(m.aside) - 1; i >= 0; i-- {
+		out = append(out, m.asideRow(m.aside[i]))
+	}
+	sort.Slice(out, func(i, k int) bool {
+		if out[i].at != out[k].at {
+			return out[i].at < out[k].at
+		}
+		return out[i].seq < out[k].seq
+	})
+	return out
+}
+
+func (m *htmlMaker) spanRow(span *Span) htmlRow {
+	r := htmlRow{
+		Anchor: fmt.Sprintf("r%d", span.ID), at: span.Started, seq: span.First, Span: true, Look: htmlLookOf(span), Expanded: true,
+		Number: fmt.Sprintf("#%d", span.ID), Controller: htmlText(orElse(span.Controller, span.Operator)),
+		Key: htmlText(span.Key.String()), Time: htmlClock(span.Started),
+		Result: ResultText(span, m.l), Woken: m.woken(span), Own: m.Own(span),
+		Why: cut(m.WhySpan(span, m.l), htmlBigDetail),
+	}
+	if e := span.End; e != nil {
+		r.Took, r.Error = FormatDuration(max(0, e.Duration)), cut(e.Error, htmlBigDetail)
+		r.Failed = e.Error != "" || r.Look.Class == "error"
+		r.Next = m.next(span)
+	}
+	for i, wake := range m.Wakes(span) {
+		if i == htmlChains {
+			r.Unshown = len(span.Woken) - i
+			break
+		}
+		r.Wakes = append(r.Wakes, m.wakeChain(wake, span))
+	}
+	m.steps(&r, span)
+	return r
+}
+
+// woken says what woke a reconcile, below a heading that says "woken by".
+func (m *htmlMaker) woken(span *Span) string {
+	return htmlText(strings.TrimPrefix(m.WokenText(span, m.l), m.l.pick("woken by ", "契機: ")))
+}
+
+// steps adds what a reconcile did. Failed reads and the like are no failure of
+// the reconcile, but whoever looks for errors wants to see them.
+func (m *htmlMaker) steps(r *htmlRow, span *Span) {
+	var wrote []string
+	for i, e := range span.Steps {
+		if e.IsWrite() && e.Kind == KindCall && !e.Failed() {
+			wrote = append(wrote, e.Verb+" "+e.Object.String())
+		}
+		r.Failed = r.Failed || e.Kind == KindCall && e.Failed()
+		r.Writes = r.Writes || e.IsWrite()
+		if i < htmlSteps {
+			r.Steps = append(r.Steps, m.step(e, span.Started))
+		}
+	}
+	r.Skipped = len(span.Steps) - len(r.Steps)
+	if len(wrote) > 0 {
+		r.Wrote = htmlText(wrote[0])
+	}
+	if n := len(wrote) - 1; n > 0 {
+		r.Wrote += fmt.Sprintf(m.l.pick(" and %d more", " ほか %d 件"), n)
+	}
+}
+
+func (m *htmlMaker) step(e *Event, began time.Duration) htmlStep {
+	s := htmlStep{After: afterText(e.At - began), Stack: htmlStack(e.Stack)}
+	if e.Kind == KindLog {
+		s.Log, s.Text, s.Failed = true, cut(logText(e), htmlBigDetail), e.Error != "" || e.Stack != ""
+		return s
+	}
+	s.After = afterText(sentAt(e) - began)
+	s.Verb, s.Object, s.Version = htmlText(e.Verb), htmlText(e.Object.String()), htmlText(e.ResourceVersion)
+	s.Source, s.Took, s.Failed, s.Write = m.source(e), FormatDuration(max(0, e.Duration)), e.Failed(), e.IsWrite()
+	s.Error, s.Note = cut(e.Error, htmlBigDetail), m.note(e)
+	if e.Status != 0 {
+		s.Status = fmt.Sprint(e.Status)
+	}
+	if IsWriteVerb(e.Verb) {
+		m.diff(&s, e)
+	}
+	if e.Kind == KindCall && e.IsWrite() && e.Error == "" {
+		m.effects(&s, e)
+	}
+	return s
+}
+
+// afterText writes a time since a reconcile began.
+func afterText(d time.Duration) string {
+	if d < 100*time.Microsecond {
+		return "+0ms"
+	}
+	return "+" + FormatDuration(d)
+}
+
+func (m *htmlMaker) source(e *Event) string {
+	switch {
+	case e.Kind == KindHold:
+		return m.l.pick("not sent", "未送信")
+	case e.Source == Cache:
+		return m.l.pick("cache", "キャッシュ")
+	case e.Source == Server:
+		return m.l.pick("server", "サーバー")
+	}
+	return ""
+}
+
+// note says what else is to be known of a call.
+func (m *htmlMaker) note(e *Event) string {
+	var out []string
+	if e.Verb == VerbList && e.Error == "" {
+		out = append(out, fmt.Sprintf(m.l.pick("%d items", "%d 件"), e.Count))
+	}
+	if e.Reason == "NotFound" && !e.Failed() {
+		out = append(out, m.l.pick("not found", "なし"))
+	} else if e.Failed() && e.Reason != "" {
+		out = append(out, htmlText(e.Reason))
+	}
+	if e.NoOp {
+		out = append(out, m.l.pick("changed nothing", "変化なし"))
+	}
+	switch e.Via {
+	case ViaDryRun:
+		out = append(out, m.l.pick("dry run", "ドライラン"))
+	case ViaWire:
+		out = append(out, m.l.pick("not by the manager's client", "マネージャーのクライアント以外"))
+	case ViaRecorder:
+		out = append(out, m.l.pick("event recorder", "イベントレコーダー"))
+	}
+	if e.FieldManager != "" {
+		out = append(out, m.l.pick("field manager ", "フィールドマネージャー ")+htmlText(e.FieldManager))
+	}
+	return strings.Join(out, m.l.pick(", ", "、"))
+}
+
+// diff adds what a write changed, or would change.
+func (m *htmlMaker) diff(s *htmlStep, e *Event) {
+	if e.Via == ViaRecorder || len(e.After) == 0 && len(e.Before) == 0 {
+		return
+	}
+	if m.lines >= htmlAllDiffs {
+		m.lost.diffs++
+		return
+	}
+	after := e.After
+	if e.Verb == VerbDelete || e.Verb == VerbDeleteAll {
+		if e.ResourceVersion == "" || len(after) == 0 {
+			after = nil // it is gone
+		}
+	}
+	s.Diff = htmlDiff(e.Before, after)
+	s.Same = len(s.Diff) == 0
+	if n := len(s.Diff) - htmlDiffLines; n > 0 {
+		s.Cut, s.Diff = n, s.Diff[:htmlDiffLines]
+	}
+	m.lines += len(s.Diff)
+}
+
+// asideRow is the row of something that happened outside of any reconcile.
+func (m *htmlMaker) asideRow(e *Event) htmlRow {
+	r := htmlRow{
+		Anchor: fmt.Sprintf("e%d", e.Seq), at: sentAt(e), seq: e.Seq, Look: htmlMarkOf(e), Time: htmlClock(sentAt(e)),
+		Actor: htmlText(orElse(e.Actor, e.Operator)), Text: cut(m.Why(e, m.l), htmlBigDetail),
+		Failed: e.Failed(), Writes: e.IsWrite() && e.Via != ViaRecorder,
+	}
+	if e.Kind == KindCall && e.Via != ViaRecorder || e.Kind == KindHold || e.Stack != "" {
+		s := m.step(e, sentAt(e))
+		r.Write, r.Expanded = &s, true
+	}
+	return r
+}
+
+// sentAt is when a call was sent; its event is of when it returned. The watch
+// event that echoes a write often comes first.
+func sentAt(e *Event) time.Duration {
+	if e.Kind != KindCall {
+		return max(0, e.At)
+	}
+	return max(0, e.At-max(0, e.Duration))
+}
+
+// htmlMarkOf is how something outside of a reconcile is drawn.
+func htmlMarkOf(e *Event) htmlLook {
+	switch e.Kind {
+	case KindControl:
+		switch e.Verb {
+		case VerbPause, VerbHoldWrites:
+			return htmlLook{"control", "held"}
+		}
+		return htmlLook{"control", "play"}
+	case KindOperator:
+		if e.Verb == VerbStop {
+			return htmlLook{"control", "stop"}
+		}
+		return htmlLook{"control", "play"}
+	case KindCall, KindHold:
+		return htmlLook{"write", htmlWriteIcon(e)}
+	case KindLog:
+		return htmlLook{"write", "panic"}
+	}
+	return htmlLook{"note", "dot"}
+}
+
+func htmlWriteIcon(e *Event) string {
+	switch {
+	case e.Failed():
+		return "error"
+	case e.Via == ViaRecorder:
+		return "dot"
+	}
+	switch e.Verb {
+	case VerbCreate:
+		return "add"
+	case VerbDelete, VerbDeleteAll:
+		return "remove"
+	case VerbUpdate, VerbPatch, VerbApply:
+		return "change"
+	}
+	return "dot"
+}
