@@ -99,8 +99,8 @@ func link(binary, dir string, programs ...string) error {
 func Assets(state, binary string) (string, error) {
 	key, err := identity(binary, binary)
 	if err != nil {
-		return "", explain(err, "")
+		return "", explain(err)
 	}
 	dir := filepath.Join(state, "assets", key)
-	return dir, explain(link(binary, dir, "etcd", "kube-apiserver", "kubectl"), "")
+	return dir, explain(link(binary, dir, "etcd", "kube-apiserver", "kubectl"))
 }

@@ -18,6 +18,9 @@ import (
 // tailLines is how much of a program's log is kept to show why it died.
 const tailLines = 12
 
+// beforeCrash is how many lines before a crash are kept: the program may have said why.
+const beforeCrash = 3
+
 // output is everything one run of a program prints. It goes to the program's log file; the lines of the lifeline
 // contract are taken out; and its end is the program's death, which envtest has no other way to tell.
 type output struct {
@@ -89,7 +92,8 @@ func (o *output) keep(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.crashed && slices.ContainsFunc(crashes, func(c string) bool { return strings.HasPrefix(line, c) }) {
-		o.crashed, o.tail = true, nil
+		o.crashed = true
+		o.tail = o.tail[max(0, len(o.tail)-beforeCrash):]
 	}
 	if len(o.tail) < tailLines {
 		o.tail = append(o.tail, line)

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"syscall"
 )
@@ -32,26 +31,40 @@ const damagedHint = "the saved state may be damaged: start over with --fresh (th
 
 const stateHint = "set OPERATOR_LAB_STATE_DIR to a directory you can write to"
 
-// explain turns what the operating system refused into a Problem. The log tail is searched too, because a child
-// that runs into a full disk says so only there.
-func explain(err error, logTail string) error {
-	if err == nil || isProblem(err) {
+// causes are what the operating system refuses, and what helps.
+var causes = []struct {
+	errs []error
+	hint string
+}{
+	{[]error{syscall.ENOSPC, syscall.EDQUOT}, "the disk is full: free some space, or " + stateHint},
+	{[]error{syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENOTDIR}, stateHint},
+	{[]error{syscall.EMFILE, syscall.ENFILE}, "too many open files: raise the limit with 'ulimit -n 4096'"},
+}
+
+// explain turns what the operating system refused into a Problem.
+func explain(err error) error {
+	if err == nil || isProblem(err) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	said := func(no syscall.Errno) bool {
-		return errors.Is(err, no) || strings.Contains(logTail, no.Error())
-	}
-	switch {
-	case errors.Is(err, context.Canceled):
-		return err
-	case said(syscall.ENOSPC), said(syscall.EDQUOT):
-		return &Problem{err, "the disk is full: free some space, or " + stateHint}
-	case said(syscall.EROFS), errors.Is(err, os.ErrPermission), errors.Is(err, syscall.ENOTDIR):
-		return &Problem{err, stateHint}
-	case said(syscall.EMFILE), said(syscall.ENFILE):
-		return &Problem{err, "too many open files: raise the limit with 'ulimit -n 4096'"}
+	for _, cause := range causes {
+		for _, no := range cause.errs {
+			if errors.Is(err, no) {
+				return &Problem{err, cause.hint}
+			}
+		}
 	}
 	return err
+}
+
+// knownCause finds in a program's log what the operating system refused it: nobody else can tell. Only what cannot be
+// meant otherwise counts.
+func knownCause(log string) error {
+	for _, no := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE} {
+		if strings.Contains(log, no.Error()) {
+			return no
+		}
+	}
+	return nil
 }
 
 func isProblem(err error) bool {

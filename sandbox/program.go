@@ -78,13 +78,16 @@ func (p *program) start(ctx context.Context) error {
 	return p.failure(err, out)
 }
 
-// failure adds to an error of launch what the program itself said last.
+// failure is the error of a launch: in one line where the cause is known, else with what the program itself said last.
 func (p *program) failure(err error, out *output) error {
 	tail := out.end()
-	if strings.TrimSpace(tail) == "" {
-		return explain(fmt.Errorf("%s did not start: %w", p.name, err), "")
+	if cause := knownCause(tail); cause != nil {
+		return explain(fmt.Errorf("%s did not start: %w (its log is %s)", p.name, cause, p.logFile))
 	}
-	return explain(fmt.Errorf("%s did not start: %w; the end of its log:\n%s", p.name, err, indent(tail)), tail)
+	if strings.TrimSpace(tail) == "" {
+		return fmt.Errorf("%s did not start: %w", p.name, err)
+	}
+	return fmt.Errorf("%s did not start; the end of its log (%s):\n%s", p.name, p.logFile, indent(tail))
 }
 
 // watch starts the program again whenever it dies, and reports each death. It returns when the program is stopped,

@@ -112,7 +112,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 		return nil, err
 	}
 	if err := lifeline.Open(); err != nil {
-		return nil, explain(err, "")
+		return nil, explain(err)
 	}
 	s := &Sandbox{options: o, layout: layoutOf(o.StateDir, o.Name), began: began, done: make(chan struct{})}
 	err := s.start(ctx)
@@ -123,7 +123,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, explain(err, "")
+	return nil, explain(err)
 }
 
 func (o *Options) complete() (err error) {

@@ -141,7 +141,7 @@ func List(state string) ([]*Record, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, explain(err, "")
+		return nil, explain(err)
 	}
 	var records []*Record
 	for _, entry := range entries {
@@ -163,7 +163,7 @@ func Remove(state, name string) error {
 		return err
 	}
 	defer lock.unlock()
-	return explain(os.RemoveAll(l.dir), "")
+	return explain(os.RemoveAll(l.dir))
 }
 
 // sweep removes what is left of ephemeral sandboxes whose lab was killed. The caller holds the claim lock.

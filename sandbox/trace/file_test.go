@@ -170,6 +170,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add(good)
 	f.Add(good[:len(good)/3])
 	f.Add([]byte(`{"format":"operator-lab-journal","version":1}` + "\n" + `{"seq":1,"kind":"dequeue","cause":1,"reconcile":-1}` + "\n" + `{"seq":9,"kind":"end","reconcile":-1}`))
+	f.Add([]byte(`{"format":"operator-lab-journal","version":1}` + "\n" + `{"seq":1,"kind":"start","reconcile":1}` + "\n" +
+		`{"seq":2,"kind":"end","reconcile":1,"outcome":"requeueAfter","delay":-9223372036854775808}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		j, _, err := Load(bytes.NewReader(raw), Options{MaxEvents: 2000})
 		if err != nil {
