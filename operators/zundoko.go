@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -157,11 +158,9 @@ func (o oneOf) String() string {
 func (o oneOf) Type() string { return strings.Join(o.choices, "|") }
 
 func (o oneOf) Set(s string) error {
-	for _, choice := range o.choices {
-		if s == choice {
-			*o.value = s
-			return nil
-		}
+	if slices.Contains(o.choices, s) {
+		*o.value = s
+		return nil
 	}
 	return fmt.Errorf("use one of %s", strings.Join(o.choices, ", "))
 }

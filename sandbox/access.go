@@ -1,10 +1,8 @@
 package sandbox
 
 import (
-	"context"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -42,9 +40,4 @@ func (a *Access) Config() *rest.Config { return rest.CopyConfig(a.admin) }
 // User issues credentials, as [Sandbox.User].
 func (a *Access) User(name string, groups ...string) (*rest.Config, error) {
 	return a.plane.user(name, groups)
-}
-
-// InstallCRDs installs CRDs, or updates them, and returns when the API server serves them.
-func (a *Access) InstallCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	return a.plane.installCRDs(ctx, crds)
 }

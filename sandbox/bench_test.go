@@ -191,7 +191,7 @@ func BenchmarkMemory(b *testing.B) {
 func memory(b *testing.B, pid int) (rss, pss float64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	check(b, err)
-	for _, line := range strings.Split(string(text), "\n") {
+	for line := range strings.SplitSeq(string(text), "\n") {
 		fields := strings.Fields(line)
 		if len(fields) < 2 {
 			continue

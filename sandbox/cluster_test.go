@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -121,7 +120,7 @@ func selector() *metav1.LabelSelector { return &metav1.LabelSelector{MatchLabels
 
 func deploymentMakesPods(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns string) {
 	deployment := &appsv1.Deployment{ObjectMeta: meta(ns, "web"), Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To(int32(2)), Selector: selector(), Template: podTemplate(),
+		Replicas: new(int32(2)), Selector: selector(), Template: podTemplate(),
 	}}
 	create(t, c, deployment)
 	expectCount(t, c, &appsv1.ReplicaSetList{}, ns, 1)
@@ -135,7 +134,7 @@ func deploymentMakesPods(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns s
 
 func statefulSetMakesItsFirstPod(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns string) {
 	create(t, c, &appsv1.StatefulSet{ObjectMeta: meta(ns, "db"), Spec: appsv1.StatefulSetSpec{
-		Replicas: ptr.To(int32(3)), Selector: selector(), Template: podTemplate(), ServiceName: "db",
+		Replicas: new(int32(3)), Selector: selector(), Template: podTemplate(), ServiceName: "db",
 	}})
 	eventually(t, "pod db-0", func(ctx context.Context) error {
 		return c.Get(ctx, client.ObjectKey{Namespace: ns, Name: "db-0"}, &corev1.Pod{})
@@ -168,7 +167,7 @@ func cronJobMakesAJob(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns stri
 	template := podTemplate()
 	template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	job := &batchv1.CronJob{ObjectMeta: meta(ns, "often"), Spec: batchv1.CronJobSpec{
-		Schedule: "* * * * *", Suspend: ptr.To(true),
+		Schedule: "* * * * *", Suspend: new(true),
 		JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}},
 	}}
 	create(t, c, job)
@@ -176,7 +175,7 @@ func cronJobMakesAJob(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns stri
 	if err := c.Status().Update(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	job.Spec.Suspend = ptr.To(false)
+	job.Spec.Suspend = new(false)
 	if err := c.Update(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +243,7 @@ func claimBindsToVolume(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns st
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
 		}},
 		&corev1.PersistentVolumeClaim{ObjectMeta: meta(ns, "data"), Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To(ns),
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: new(ns),
 			Resources: corev1.VolumeResourceRequirements{Requests: size},
 		}},
 	)
@@ -262,7 +261,7 @@ func claimBindsToVolume(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns st
 
 func budgetCountsPods(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns string) {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta(ns, "web"), Spec: policyv1.PodDisruptionBudgetSpec{
-		Selector: selector(), MinAvailable: ptr.To(intstr.FromInt32(1)),
+		Selector: selector(), MinAvailable: new(intstr.FromInt32(1)),
 	}}
 	create(t, c, budget)
 	eventually(t, "the budget's status", func(ctx context.Context) error {
@@ -324,7 +323,7 @@ func childrenOfANewKindAreCollected(t *testing.T, lab *sandbox.Sandbox, c client
 	owner, child := thing("owner"), thing("child")
 	create(t, c, owner)
 	child.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: group + "/v1", Kind: "Thing", Name: "owner", UID: owner.GetUID(), Controller: ptr.To(true),
+		APIVersion: group + "/v1", Kind: "Thing", Name: "owner", UID: owner.GetUID(), Controller: new(true),
 	}})
 	config := &corev1.ConfigMap{ObjectMeta: meta(ns, "config")}
 	config.OwnerReferences = child.GetOwnerReferences()
@@ -357,7 +356,7 @@ func deletionPropagates(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns st
 		create(t, c, owner)
 		child = &corev1.ConfigMap{ObjectMeta: meta(ns, name+"-child")}
 		child.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: ptr.To(true),
+			APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: new(true),
 		}}
 		create(t, c, child)
 		return owner, child

@@ -37,22 +37,28 @@ func writeKubeconfig(path, name string, config *rest.Config) error {
 }
 
 // MergeKubeconfig adds a sandbox's context to the kubeconfig file at path and makes it the current one; whatever
-// else is in the file stays. A missing file is made.
-func MergeKubeconfig(path, name string, config *rest.Config) error {
-	return editKubeconfig(path, func(k *clientcmdapi.Config) {
+// else is in the file stays. A missing file is made. It returns the context that was current before.
+func MergeKubeconfig(path, name string, config *rest.Config) (previous string, err error) {
+	err = editKubeconfig(path, func(k *clientcmdapi.Config) {
+		previous = k.CurrentContext
 		add := kubeconfigOf(Context(name), config)
 		for key := range add.Contexts {
 			k.Clusters[key], k.AuthInfos[key], k.Contexts[key] = add.Clusters[key], add.AuthInfos[key], add.Contexts[key]
 		}
 		k.CurrentContext = add.CurrentContext
 	})
+	return previous, err
 }
 
-// UnmergeKubeconfig takes a sandbox's context out of the kubeconfig file again. Nothing happens when it is not in it.
-func UnmergeKubeconfig(path, name string) error {
+// UnmergeKubeconfig takes a sandbox's context out of the kubeconfig file again, and makes the previous one current if
+// the sandbox's still is. Nothing happens when it is not in the file.
+func UnmergeKubeconfig(path, name, previous string) error {
 	key := Context(name)
-	k, err := clientcmd.LoadFromFile(path)
-	if err != nil || k.Contexts[key] == nil {
+	k, err := loadOrNew(path)
+	if err != nil {
+		return err
+	}
+	if k.Contexts[key] == nil {
 		return nil
 	}
 	return editKubeconfig(path, func(k *clientcmdapi.Config) {
@@ -60,7 +66,7 @@ func UnmergeKubeconfig(path, name string) error {
 		delete(k.AuthInfos, key)
 		delete(k.Contexts, key)
 		if k.CurrentContext == key {
-			k.CurrentContext = ""
+			k.CurrentContext = previous
 		}
 	})
 }

@@ -98,7 +98,7 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 		out := p.current()
 		<-out.ended
 		if p.isStopping() || ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was asked to end
 		}
 		if time.Since(began) > steadyAfter {
 			deaths = 0

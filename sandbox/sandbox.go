@@ -133,7 +133,7 @@ func (o *Options) complete() (err error) {
 			o.Name = fmt.Sprintf("tmp-%d-%s", os.Getpid(), strconv.FormatInt(time.Now().UnixNano()%(36*36*36*36), 36))
 		}
 	}
-	if err := checkName(o.Name); err != nil {
+	if err := CheckName(o.Name); err != nil {
 		return err
 	}
 	if o.StateDir == "" {
@@ -155,7 +155,10 @@ const filesNeeded = 512
 
 func enoughFiles() error {
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur >= filesNeeded {
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("ask how many files this process may open: %w", err)
+	}
+	if limit.Cur >= filesNeeded {
 		return nil
 	}
 	return &Problem{

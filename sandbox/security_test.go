@@ -131,7 +131,7 @@ func listening(t *testing.T, pid int) []net.IP {
 	var addresses []net.IP
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		b, _ := os.ReadFile(table)
-		for _, line := range strings.Split(string(b), "\n") {
+		for line := range strings.SplitSeq(string(b), "\n") {
 			fields := strings.Fields(line)
 			const listen = "0A"
 			if len(fields) > 9 && fields[3] == listen && sockets[fields[9]] {

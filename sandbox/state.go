@@ -57,7 +57,8 @@ func layoutOf(state, name string) layout { return layout{filepath.Join(sandboxes
 // A name becomes a directory and a context in a kubeconfig.
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-func checkName(name string) error {
+// CheckName returns a [*Problem] when a sandbox cannot have the name.
+func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return &Problem{
 			fmt.Errorf("%q is not a sandbox name", name),
@@ -106,7 +107,7 @@ func (r *Record) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", r.Por
 
 // Lookup reads a sandbox's record. It returns [os.ErrNotExist] when there is none of that name.
 func Lookup(state, name string) (*Record, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	l := layoutOf(state, name)
@@ -128,10 +129,10 @@ func (r *Record) AwaitStopped(ctx context.Context) error {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if _, err := os.Stat(l.bin()); err != nil {
-		return nil // an ephemeral one, deleted
+	if _, err := os.Stat(l.bin()); !errors.Is(err, os.ErrNotExist) { // an ephemeral one is deleted
+		return lifeline.AwaitGone(ctx, l.bin())
 	}
-	return lifeline.AwaitGone(ctx, l.bin())
+	return nil
 }
 
 // List reads the records of all sandboxes, sorted by name. Directories without a readable record are skipped.
@@ -154,7 +155,7 @@ func List(state string) ([]*Record, error) {
 
 // Remove deletes a stopped sandbox and all it held.
 func Remove(state, name string) error {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	l := layoutOf(state, name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,8 @@ func needsCluster(args []string) bool {
 		}
 	}
 	switch args[0] {
+	case "version":
+		return !slices.Contains(args, "--client") && !slices.Contains(args, "--client=true")
 	case "help", "completion", "kustomize", "options", "plugin", "__complete", "__completeNoDesc":
 		return false
 	}

@@ -21,9 +21,11 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/applets"
+	"github.com/operator-lab/operator-lab/sandbox/early"
 )
 
 func main() {
+	early.Restore()
 	if code, ok := applets.Main(os.Args[0]); ok {
 		os.Exit(code)
 	}

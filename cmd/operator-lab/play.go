@@ -133,20 +133,13 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 	if name == "" {
 		name = p.op.Name
 	}
-	record, err := startDetached(ctx, upFlags{name: name, fresh: true}, progress)
+	record, err := startDetached(ctx, upFlags{name: name, fresh: true, crdsOf: p.op.Name + "/" + p.instance.Variant()}, progress)
 	if err != nil {
 		return nil, err
 	}
 	lab, err := record.Open()
 	if err != nil {
 		return nil, sandboxError(err)
-	}
-	crds, err := p.instance.CRDs()
-	if err != nil {
-		return nil, err
-	}
-	if err := lab.InstallCRDs(ctx, crds); err != nil {
-		return nil, err
 	}
 	return &stage{
 		Cluster: lab, kubeconfig: lab.Kubeconfig(), err: func() error { return nil },

@@ -64,7 +64,35 @@ Start with:  operator-lab run zundoko`,
 			root.AddCommand(cmd)
 		}
 	}
+	strictHelp(root)
 	return root
+}
+
+// strictHelp makes cobra's own verbs refuse what they do not know, as all others do.
+func strictHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Run = nil
+			cmd.RunE = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err != nil || len(rest) > 0 {
+					return usageError("see 'operator-lab --help'", "there is no help on %q", strings.Join(args, " "))
+				}
+				return about.Help()
+			}
+		case "completion":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return usageError("use bash, zsh, fish or powershell", "there is no completion for %q", args[0])
+				}
+				return nil
+			}
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }
 
 func suggestion(cmd *cobra.Command, word string) string {
@@ -85,8 +113,21 @@ func noArgs(cmd *cobra.Command, args []string) error {
 
 // nameFlag binds --name.
 func nameFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "name", sandbox.DefaultName, "name of the sandbox; several run side by side")
+	*name = sandbox.DefaultName
+	cmd.Flags().Var((*nameValue)(name), "name", "name of the sandbox; several run side by side")
 	_ = cmd.RegisterFlagCompletionFunc("name", completeNames)
+}
+
+// nameValue is a flag that takes the name of a sandbox.
+type nameValue string
+
+func (n *nameValue) String() string { return string(*n) }
+
+func (n *nameValue) Type() string { return "string" }
+
+func (n *nameValue) Set(s string) error {
+	*n = nameValue(s)
+	return sandbox.CheckName(s)
 }
 
 func completeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

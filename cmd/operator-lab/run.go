@@ -66,7 +66,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.name, "name", "", "name of the sandbox (default: one of its own)")
+	flags.Var((*nameValue)(&f.name), "name", "name of the sandbox (default: one of its own)")
 	flags.BoolVar(&f.keep, "keep", false, "leave the sandbox running afterwards, with everything in it")
 	flags.BoolVar(&f.plain, "plain", false, "print plain text also on a terminal; ends by itself when the demo is over")
 	flags.BoolVar(&f.logs, "logs", false, "print the operator's log lines too (plain)")

@@ -49,6 +49,9 @@ func statusCommand(io streams) *cobra.Command {
 		Short: "Show one sandbox; exit code 1 when it is not running",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
 			r, err := lookup(name)
 			if err != nil {
 				return err
@@ -132,17 +135,24 @@ func outputFlag(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "", "json for programs; default: text for people")
 }
 
+func checkOutput(output string) error {
+	if output == "" || output == "json" {
+		return nil
+	}
+	return usageError("use -o json, or leave it out", "unknown output format %q", output)
+}
+
 // printed writes a value as JSON or as a table.
 func printed(out io.Writer, output string, value any, table func(*tabwriter.Writer)) error {
-	switch output {
-	case "":
-		w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-		table(w)
-		return w.Flush()
-	case "json":
+	if err := checkOutput(output); err != nil {
+		return err
+	}
+	if output == "json" {
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
 		return e.Encode(value)
 	}
-	return usageError("use -o json, or leave it out", "unknown output format %q", output)
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	table(w)
+	return w.Flush()
 }

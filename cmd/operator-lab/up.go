@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
@@ -20,6 +24,7 @@ type upFlags struct {
 	mergeKubeconfig bool
 	quiet           bool
 	reportFD        int
+	crdsOf          string // a bundled operator and its variant, such as zundoko/classic
 }
 
 func upCommand(io streams) *cobra.Command {
@@ -50,7 +55,9 @@ Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start
 	cmd.Flags().BoolVar(&f.mergeKubeconfig, "merge-kubeconfig", false, "add a context for it to your kubeconfig ($KUBECONFIG or ~/.kube/config) while it runs")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print no progress")
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor the background process reports to")
+	cmd.Flags().StringVar(&f.crdsOf, "crds-of", "", "bundled operator and variant whose CRDs to install")
 	_ = cmd.Flags().MarkHidden("report-fd")
+	_ = cmd.Flags().MarkHidden("crds-of")
 	return cmd
 }
 
@@ -58,7 +65,26 @@ Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start
 func (f upFlags) options(progress io.Writer) (sandbox.Options, error) {
 	o, err := sandboxOptions(progress, f.quiet)
 	o.Name, o.Fresh = f.name, f.fresh
+	if f.crdsOf != "" {
+		o.CRDs, err = crdsOf(f.crdsOf)
+	}
 	return o, err
+}
+
+// crdsOf finds the CRDs of an operator's variant, which the sandbox then has from the beginning.
+func crdsOf(ref string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	name, variant, _ := strings.Cut(ref, "/")
+	op, ok := operators.Find(name)
+	if !ok {
+		return nil, unknownOperator(name)
+	}
+	instance := op.New()
+	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	instance.Flags(flags)
+	if err := flags.Set("variant", variant); err != nil {
+		return nil, err
+	}
+	return instance.CRDs()
 }
 
 // sandboxOptions are common to all commands that start a sandbox.
@@ -136,8 +162,9 @@ func (f upFlags) merge(lab *sandbox.Sandbox) (undo func(), err error) {
 		return func() {}, nil
 	}
 	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	if err := sandbox.MergeKubeconfig(path, lab.Name(), lab.Config()); err != nil {
+	previous, err := sandbox.MergeKubeconfig(path, lab.Name(), lab.Config())
+	if err != nil {
 		return nil, &sandbox.Problem{Err: fmt.Errorf("merge into %s: %w", path, err), Hint: "use 'operator-lab env' instead of --merge-kubeconfig"}
 	}
-	return func() { _ = sandbox.UnmergeKubeconfig(path, lab.Name()) }, nil
+	return func() { _ = sandbox.UnmergeKubeconfig(path, lab.Name(), previous) }, nil
 }

@@ -267,7 +267,7 @@ func deletedInThePause(s *stage, variant zundoko.Variant) error {
 func negativeInterval(s *stage, _ zundoko.Variant) error {
 	for _, interval := range []time.Duration{-time.Millisecond, 0, 1000 * time.Hour} {
 		if err := s.Create(s.t.Context(), s.newHikawa("hikawa", interval)); !apierrors.IsInvalid(err) {
-			return fmt.Errorf("an interval of %v is accepted (error: %v)", interval, err)
+			return fmt.Errorf("an interval of %v is accepted (error: %w)", interval, err)
 		}
 	}
 	return nil

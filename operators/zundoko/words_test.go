@@ -138,7 +138,7 @@ func TestScoreIsAFunctionOfTheNumber(t *testing.T) {
 	if words(score{seed: 7}, one) != words(score{seed: 7}, hikawa("one", "another-uid")) {
 		t.Error("the same seed and name gave two songs")
 	}
-	if words(score{}, one) != words(score{}, one) {
+	if again := words(score{}, one); words(score{}, one) != again {
 		t.Error("the same UID gave two songs, so a restart would change the song")
 	}
 	if words(score{}, one) == words(score{}, hikawa("one", "another-uid")) {

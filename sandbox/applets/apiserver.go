@@ -50,7 +50,7 @@ func apiServerCommand(ctx context.Context) *cobra.Command {
 			rest.SetDefaultWarningHandler(rest.NoWarnings{})
 			return s.GenericServerRunOptions.ComponentGlobalsRegistry.Set()
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			verflag.PrintAndExitIfRequested()
 			if err := logsapi.ValidateAndApply(s.Logs, utilfeature.DefaultFeatureGate); err != nil {
 				return err

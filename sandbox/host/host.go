@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -80,7 +79,7 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		// A reconcile that sleeps does not notice that it is to end; nobody waits for it for long.
-		GracefulShutdownTimeout: ptr.To(shutdownPatience),
+		GracefulShutdownTimeout: new(shutdownPatience),
 	}))
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ const EnvVar = "OPERATOR_LAB_LIFELINE"
 // ExitCode is what a child exits with when its parent is gone.
 const ExitCode = 82
 
-// PreparedFile, beside the links, tells kube-apiserver that its etcd already holds what its bootstrap hooks write.
+// PreparedFile is the name of a file beside the links that tells kube-apiserver that its etcd already holds what its bootstrap hooks write.
 const PreparedFile = "prepared"
 
 // AliveFile is the name of the lock file beside the links a sandbox's programs are started by.

@@ -168,7 +168,7 @@ func TestStatusIsASubresource(t *testing.T) {
 	l := newLab(t)
 	d := &deployer{}
 	l.start(l.newTaps("deployer"), ctrl.Options{}, d.setup)
-	l.must(l.you.Create(t.Context(), l.deployment("web")))
+	l.must(l.you.Create(t.Context(), l.deployment()))
 	l.await("a reconcile", ended("web", 1))
 	w := writes(spansOf(l.timeline.Tip(), "web")[0])[0]
 	if w.Object.Subresource != "status" || w.Verb != trace.VerbUpdate || !strings.Contains(string(w.After), `"observedGeneration":1`) {

@@ -57,7 +57,7 @@ func withoutManagedFields(obj client.Object, kind schema.GroupVersionKind) any {
 	}
 	c := reflect.New(p.Elem().Type())
 	c.Elem().Set(p.Elem())
-	bare, ok := c.Interface().(client.Object)
+	bare, ok := reflect.TypeAssert[client.Object](c)
 	if !ok || embedsPointer(c.Elem()) {
 		return obj
 	}

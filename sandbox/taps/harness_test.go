@@ -284,7 +284,8 @@ func (d *deployer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, d.Status().Update(ctx, &dep)
 }
 
-func (l *lab) deployment(name string) *appsv1.Deployment {
+func (l *lab) deployment() *appsv1.Deployment {
+	const name = "web"
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name},

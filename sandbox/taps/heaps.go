@@ -10,6 +10,7 @@ func (h readyHeap) Less(i, k int) bool {
 	}
 	return h[i].order < h[k].order
 }
+
 func (h readyHeap) Swap(i, k int) {
 	h[i], h[k] = h[k], h[i]
 	h[i].index, h[k].index = i, k

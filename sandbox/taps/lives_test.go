@@ -35,7 +35,7 @@ func TestTwoOperatorsAndTheSameTwice(t *testing.T) {
 	}
 	l.await("the second keeper's watches", func(s *trace.State) bool { return seen(s, "two", "warm-up") > 0 })
 	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
-	l.must(l.you.Create(t.Context(), l.deployment("web")))
+	l.must(l.you.Create(t.Context(), l.deployment()))
 	l.await("all three to work", func(s *trace.State) bool {
 		return seen(s, "one", "a") >= 2 && seen(s, "two", "a") >= 2 && seen(s, "deployer", "web") >= 1 && len(s.Running()) == 0 && len(s.Queue()) == 0
 	})

@@ -56,7 +56,7 @@ func TestDroppedEvent(t *testing.T) {
 	l := newLab(t)
 	d := &deployer{}
 	l.start(l.newTaps("deployer"), ctrl.Options{}, d.setup)
-	l.must(l.you.Create(t.Context(), l.deployment("web")))
+	l.must(l.you.Create(t.Context(), l.deployment()))
 	l.await("a dropped event", func(s *trace.State) bool { return s.Total().Dropped == 1 })
 	l.await("the reconcile's end", ended("web", 1))
 	drop := l.timeline.Tip().Drops()[0]

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +32,7 @@ func (c *caught) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _
 // an update of controller-runtime, causes are still exact, but cost more.
 func TestSourceHandlerHasAQueue(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	cache := &informertest.FakeInformers{Scheme: scheme.Scheme}
+	cache := &informertest.FakeInformers{Scheme: clientgoscheme.Scheme}
 	fake, err := cache.FakeInformerForKind(t.Context(), kind)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestSourceHandlerHasAQueue(t *testing.T) {
 	if err := src.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	if err := src.(source.SyncingSource).WaitForSync(context.WithoutCancel(t.Context())); err != nil {
+	if err := src.WaitForSync(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	feed := &feed{taps: taps, kind: kind, recent: map[delivery]int64{}}

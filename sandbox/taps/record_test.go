@@ -58,7 +58,7 @@ func TestRecord(t *testing.T) {
 	l.await("the hopeless one", func(s *trace.State) bool { return len(spansOf(s, "broken")) >= 2 && quiet(s) })
 	l.must(l.you.Create(t.Context(), l.configMap("count", nil)))
 	l.await("the patch and its echo", func(s *trace.State) bool { return len(spansOf(s, "count")) >= 3 && quiet(s) })
-	l.must(l.you.Create(t.Context(), l.deployment("web")))
+	l.must(l.you.Create(t.Context(), l.deployment()))
 	l.await("a drop", func(s *trace.State) bool { return s.Total().Dropped > 0 && quiet(s) })
 
 	op.taps.Pause()

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -153,7 +153,7 @@ func (w *wire) recorder(req *http.Request, verb string) (*http.Response, error) 
 // object is the one the Event is about.
 func recordedEvent(body []byte) trace.Event {
 	e := trace.Event{Kind: trace.KindCall, Verb: trace.VerbCreate, Source: trace.Server, Via: trace.ViaRecorder}
-	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
 		return e
 	}
@@ -182,7 +182,7 @@ func decodeBody(body []byte) version {
 	if body[0] == '{' {
 		return decode(body)
 	}
-	obj, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	obj, kind, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
 		return version{}
 	}
@@ -216,7 +216,7 @@ func decodeStatus(body []byte) (s metav1.Status) {
 		}
 		return s
 	}
-	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if p, ok := obj.(*metav1.Status); err == nil && ok {
 		return *p
 	}
@@ -235,7 +235,7 @@ func requestBody(req *http.Request) []byte {
 	if err != nil {
 		return nil
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	b, err := io.ReadAll(io.LimitReader(r, maxBody))
 	if err != nil {
 		return nil

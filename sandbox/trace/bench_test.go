@@ -12,7 +12,7 @@ func busy(tb testing.TB, n int) *Journal {
 	tb.Helper()
 	events := tour(tb).Since(0)
 	j := New(Options{MaxEvents: n})
-	for i := 0; i < n; i++ {
+	for i := range n {
 		e := *events[i%len(events)]
 		round := int64(i / len(events))
 		base := round * int64(len(events))

@@ -212,8 +212,8 @@ func (l *loader) events(in *bufio.Reader) error {
 		if len(raw) > 0 {
 			l.line(raw, ended)
 		}
-		if err != nil {
-			return nil // the end
+		if err != nil { // the end
+			return nil //nolint:nilerr // it is io.EOF, see above
 		}
 	}
 }

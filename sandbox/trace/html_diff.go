@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -89,9 +90,9 @@ func commonLines(a, b []string) [][]int32 {
 	for i := range t {
 		t[i] = make([]int32, len(b)+1)
 	}
-	for i := len(a) - 1; i >= 0; i-- {
+	for i, v := range slices.Backward(a) {
 		for k := len(b) - 1; k >= 0; k-- {
-			if a[i] == b[k] {
+			if v == b[k] {
 				t[i][k] = t[i+1][k+1] + 1
 			} else {
 				t[i][k] = max(t[i+1][k], t[i][k+1])

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -97,11 +98,11 @@ func (c *htmlChain) add(text, href string) { c.Links = append(c.Links, htmlLink{
 func (m *htmlMaker) rows() []htmlRow {
 	out := make([]htmlRow, 0, len(m.spans)+len(m.aside))
 	// The newest first: if the diffs are too many, those of the oldest are left out.
-	for i := len(m.spans) - 1; i >= 0; i-- {
-		out = append(out, m.spanRow(m.spans[i]))
+	for _, v := range slices.Backward(m.spans) {
+		out = append(out, m.spanRow(v))
 	}
-	for i := len(m.aside) - 1; i >= 0; i-- {
-		out = append(out, m.asideRow(m.aside[i]))
+	for _, v := range slices.Backward(m.aside) {
+		out = append(out, m.asideRow(v))
 	}
 	sort.Slice(out, func(i, k int) bool {
 		if out[i].at != out[k].at {

@@ -101,13 +101,23 @@ func everywhere(text string) *Journal {
 		Source: Source(text), Via: text,
 	}
 	for i, e := range []Event{
-		{Kind: KindOperator, Verb: text}, {Kind: KindWatch, Verb: text, After: raw(1)}, {Kind: KindEnqueue, Cause: 2},
-		{Kind: KindDequeue, Reconcile: 1}, {Kind: KindStart, Reconcile: 1}, {Kind: KindCall, Verb: text, Reconcile: 1},
+		{Kind: KindOperator, Verb: text},
+		{Kind: KindWatch, Verb: text, After: raw(1)},
+		{Kind: KindEnqueue, Cause: 2},
+		{Kind: KindDequeue, Reconcile: 1},
+		{Kind: KindStart, Reconcile: 1},
+		{Kind: KindCall, Verb: text, Reconcile: 1},
 		{Kind: KindHold, Verb: VerbUpdate, Reconcile: 1, Before: raw(1), After: raw(2)},
 		{Kind: KindCall, Verb: VerbUpdate, Reconcile: 1, Before: raw(1), After: raw(2)},
-		{Kind: KindCall, Verb: VerbPatch, Reconcile: 1, Error: text}, {Kind: KindLog, Reconcile: 1, Error: text},
-		{Kind: KindEnd, Reconcile: 1, Outcome: Outcome(text), Error: text}, {Kind: KindControl, Verb: text}, {Kind: KindNote},
-		{Kind: KindCall, Verb: VerbCreate, After: []byte(text)}, {Kind: KindDrop, Cause: 2}, {Kind: KindLog}, {Kind: Kind(text)},
+		{Kind: KindCall, Verb: VerbPatch, Reconcile: 1, Error: text},
+		{Kind: KindLog, Reconcile: 1, Error: text},
+		{Kind: KindEnd, Reconcile: 1, Outcome: Outcome(text), Error: text},
+		{Kind: KindControl, Verb: text},
+		{Kind: KindNote},
+		{Kind: KindCall, Verb: VerbCreate, After: []byte(text)},
+		{Kind: KindDrop, Cause: 2},
+		{Kind: KindLog},
+		{Kind: Kind(text)},
 	} {
 		full := base
 		full.At, full.Kind, full.Verb, full.Reconcile, full.Cause = time.Duration(i+1)*time.Millisecond, e.Kind, e.Verb, e.Reconcile, e.Cause
@@ -193,8 +203,10 @@ func TestHTMLDiff(t *testing.T) {
 		{"only noise", `{"metadata":{"resourceVersion":"1","uid":"x"}}`, `{"metadata":{"resourceVersion":"2","uid":"y"}}`, ""},
 		{"created", "", `{"kind":"A","spec":{"n":3,"s":"yes"}}`, "+kind: A|+spec:|+  n: 3|+  s: \"yes\""},
 		{"deleted", `{"kind":"A"}`, "", "-kind: A"},
-		{"the way to a change", `{"a":{"b":{"c":1,"d":1,"e":1,"f":1,"g":1}},"z":1}`, `{"a":{"b":{"c":1,"d":1,"e":1,"f":1,"g":2}},"z":1}`,
-			" a:|   b:|…|     e: 1|     f: 1|-    g: 1|+    g: 2| z: 1"},
+		{
+			"the way to a change", `{"a":{"b":{"c":1,"d":1,"e":1,"f":1,"g":1}},"z":1}`, `{"a":{"b":{"c":1,"d":1,"e":1,"f":1,"g":2}},"z":1}`,
+			" a:|   b:|…|     e: 1|     f: 1|-    g: 1|+    g: 2| z: 1",
+		},
 		{"lists", `{"l":[{"n":"a"},{"n":"b"}]}`, `{"l":[{"n":"a"},{"n":"b","x":[]}]}`, " l:|   - n: a|   - n: b|+    x: []"},
 		{"several lines", `{"t":"a\nb\n"}`, `{"t":"a\nc\n"}`, " t: ||   a|-  b|+  c"},
 		{"blanks count", `{"t":"a  b"}`, `{"t":"a b"}`, "-t: a  b|+t: a b"},

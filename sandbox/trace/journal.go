@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -159,8 +160,8 @@ func (j *Journal) Since(seq int64) []*Event {
 	j.mu.Lock()
 	views := make([][]Event, 0, 2)
 	total := 0
-	for i := len(j.chunks) - 1; i >= 0; i-- {
-		events := j.chunks[i].events
+	for _, v := range slices.Backward(j.chunks) {
+		events := v.events
 		if events[len(events)-1].Seq <= seq {
 			break
 		}
@@ -170,9 +171,9 @@ func (j *Journal) Since(seq int64) []*Event {
 	}
 	j.mu.Unlock()
 	out := make([]*Event, 0, total)
-	for i := len(views) - 1; i >= 0; i-- {
-		for k := range views[i] {
-			out = append(out, &views[i][k])
+	for _, view := range slices.Backward(views) {
+		for k := range view {
+			out = append(out, &view[k])
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -43,7 +44,7 @@ func (i *Item) Merged() int { return max(0, len(i.Events)-1) }
 
 func (i *Item) clone() *Item {
 	c := *i
-	c.Events = i.Events[:len(i.Events):len(i.Events)]
+	c.Events = slices.Clip(i.Events)
 	return &c
 }
 

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -63,7 +64,7 @@ func (s *Span) steps(kind Kind) []*Event {
 // clone returns a copy that can be folded on without touching s.
 func (s *Span) clone() *Span {
 	c := *s
-	c.Steps = s.Steps[:len(s.Steps):len(s.Steps)]
+	c.Steps = slices.Clip(s.Steps)
 	c.Tally = s.Tally.clone()
 	return &c
 }
@@ -94,9 +95,9 @@ func (s *State) Span(id int64) *Span {
 	if r := s.running[id]; r != nil {
 		return r
 	}
-	for i := len(s.finished) - 1; i >= 0; i-- {
-		if s.finished[i].ID == id {
-			return s.finished[i]
+	for _, v := range slices.Backward(s.finished) {
+		if v.ID == id {
+			return v
 		}
 	}
 	return nil
@@ -157,8 +158,10 @@ func (s *State) finish(span *Span, end *Event) {
 	delete(s.running, span.ID)
 	span.Held = nil
 	if end == nil {
-		end = &Event{Seq: s.seq, At: s.at, Kind: KindEnd, Operator: span.Operator, Controller: span.Controller,
-			Key: span.Key, Reconcile: span.ID, Outcome: OutcomeAborted}
+		end = &Event{
+			Seq: s.seq, At: s.at, Kind: KindEnd, Operator: span.Operator, Controller: span.Controller,
+			Key: span.Key, Reconcile: span.ID, Outcome: OutcomeAborted,
+		}
 	}
 	span.End, span.Ended, span.Last = end, end.At, end.Seq
 	span.Tally.count(end)

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -64,8 +65,8 @@ func (s *State) Drops() []*Event { return s.drops }
 func (s *State) clone() *State {
 	c := *s
 	c.objects = maps.Clone(s.objects)
-	c.finished = s.finished[:len(s.finished):len(s.finished)]
-	c.drops = s.drops[:len(s.drops):len(s.drops)]
+	c.finished = slices.Clip(s.finished)
+	c.drops = slices.Clip(s.drops)
 	c.total = s.total.clone()
 	c.queue = make(map[QueueKey]*Item, len(s.queue))
 	for k, item := range s.queue {
@@ -172,8 +173,8 @@ func (s *State) Heat(window time.Duration) map[QueueKey]int {
 			heat[span.queueKey()]++
 		}
 	}
-	for i := len(s.finished) - 1; i >= 0; i-- {
-		span := s.finished[i]
+	for _, span := range slices.Backward(s.finished) {
+
 		if span.Ended <= from {
 			break
 		}

@@ -114,7 +114,7 @@ func (t *Timeline) prune() {
 	if i > 1 {
 		t.checkpoints = append([]*State(nil), t.checkpoints[i-1:]...)
 	}
-	for _, s := range append(t.checkpoints[:len(t.checkpoints):len(t.checkpoints)], t.tip) {
+	for _, s := range append(slices.Clip(t.checkpoints), t.tip) {
 		k := sort.Search(len(s.finished), func(k int) bool { return s.finished[k].Last >= stats.First })
 		s.finished = s.finished[k:]
 	}

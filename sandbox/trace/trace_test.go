@@ -42,7 +42,7 @@ func tour(tb testing.TB) *Journal {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	j, report, err := Load(f, Options{})
 	if err != nil || !report.Complete() {
 		tb.Fatalf("load: %v, %s", err, report.Text(English))
@@ -102,7 +102,7 @@ func TestPrinter(t *testing.T) {
 		if err := p.Summary(); err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range strings.Split(b.String(), "\n") {
+		for line := range strings.SplitSeq(b.String(), "\n") {
 			if TextWidth(line) > 100 {
 				t.Errorf("%d columns: %s", TextWidth(line), line)
 			}

@@ -131,10 +131,10 @@ func (m *Model) paste(text string) {
 }
 
 // wheel moves the selection in the pane under the pointer.
-func (m *Model) wheel(e tea.Mouse) tea.Cmd {
+func (m *Model) wheel(e tea.Mouse) {
 	p := m.paneAt(e.X, e.Y)
 	if p == NoPane || m.popup != nil {
-		return nil
+		return
 	}
 	m.setFocus(p)
 	switch e.Button {
@@ -143,15 +143,13 @@ func (m *Model) wheel(e tea.Mouse) tea.Cmd {
 	case tea.MouseWheelDown:
 		m.move(1)
 	}
-	return nil
 }
 
 // click focuses the pane under the pointer.
-func (m *Model) click(e tea.Mouse) tea.Cmd {
+func (m *Model) click(e tea.Mouse) {
 	if p := m.paneAt(e.X, e.Y); p != NoPane && m.popup == nil {
 		m.setFocus(p)
 	}
-	return nil
 }
 
 func (m *Model) paneAt(x, y int) Pane {

@@ -126,7 +126,7 @@ func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
 		b.write(e, below, i == len(writes)-1 && again == nil)
 	}
 	if again != nil {
-		b.again(span, again, below)
+		b.again(again, below)
 	} else if len(writes) == 0 {
 		r, _ := b.branch(below, true)
 		b.line(*r.add(dim, b.t("wrote nothing", "書き込みなし")), span.First)
@@ -167,8 +167,8 @@ func (b *causeTree) write(e *trace.Event, indent string, last bool) {
 	}
 	r, below := b.branch(indent, last)
 	r.add(bold, e.Verb+" ").add(plain, e.Object.String())
-	switch result, st := b.callResult(e); {
-	case e.Kind == trace.KindHold:
+	switch result, st := b.callResult(e); e.Kind {
+	case trace.KindHold:
 		r.add(planned, b.t("  NOT SENT YET", "  未送信"))
 	default:
 		r.add(st, "  "+result)
@@ -223,7 +223,7 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 }
 
 // again adds the timer a reconcile set and the reconcile it led to.
-func (b *causeTree) again(span *trace.Span, timer *trace.Event, indent string) {
+func (b *causeTree) again(timer *trace.Event, indent string) {
 	r, below := b.branch(indent, true)
 	r.add(wait, b.timerText(timer))
 	var answer *trace.Span

@@ -35,7 +35,7 @@ func demo(mode string) int {
 	if os.Getenv("DEMO_LESSON") != "" {
 		o.Narrator = &demoLesson{}
 	}
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // a main function: nobody gives it one
 	switch mode {
 	case "replay":
 		o.Journal, o.Replay = duet().journal, true

@@ -438,7 +438,7 @@ func (s *scene) logEventRows(e *trace.Event) []row {
 	if e.Error != "" {
 		rows = append(rows, text(bad, "  "+e.Error))
 	}
-	for _, line := range strings.Split(strings.TrimSpace(e.Stack), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(e.Stack), "\n") {
 		if line != "" {
 			rows = append(rows, text(dim, "  "+strings.ReplaceAll(line, "\t", "  ")))
 		}

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -58,8 +59,8 @@ func diffLines(a, b []string) []diffLine {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
 	out := append(head, middle(a, b)...)
-	for i := len(tail) - 1; i >= 0; i-- {
-		out = append(out, tail[i])
+	for _, t := range slices.Backward(tail) {
+		out = append(out, t)
 	}
 	return out
 }
@@ -99,9 +100,9 @@ func commonLengths(a, b []string) [][]int32 {
 	for i := range t {
 		t[i] = make([]int32, len(b)+1)
 	}
-	for i := len(a) - 1; i >= 0; i-- {
+	for i, v := range slices.Backward(a) {
 		for k := len(b) - 1; k >= 0; k-- {
-			if a[i] == b[k] {
+			if v == b[k] {
 				t[i][k] = t[i+1][k+1] + 1
 			} else {
 				t[i][k] = max(t[i+1][k], t[i][k+1])

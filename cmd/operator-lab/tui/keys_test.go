@@ -142,7 +142,7 @@ func TestEveryKeyIsInTheHelpInBothLanguages(t *testing.T) {
 			t.Errorf("key %s: %q, %q", c.Help().Key, english, japanese)
 		}
 	}
-	for _, k := range strings.Fields("space s S x [ ] { } L end home e f w o 1 6 tab shift+tab z / d y c l n h ? enter esc q ctrl+c j k up down") {
+	for k := range strings.FieldsSeq("space s S x [ ] { } L end home e f w o 1 6 tab shift+tab z / d y c l n h ? enter esc q ctrl+c j k up down") {
 		if !seen[k] {
 			t.Errorf("key %s does nothing", k)
 		}

@@ -148,23 +148,23 @@ func medium(l *Layout, a layoutArgs, r Rect) {
 	leftTop, rightTop := r.H*55/100, r.H*52/100
 	l.Pane[ObjectsPane] = Rect{0, r.Y, left, leftTop}
 	l.Pane[QueuePane] = Rect{0, r.Y + leftTop, left, r.H - leftTop}
-	l.Pane[upper(a, LoopPane, LessonPane, CausePane)] = Rect{left, r.Y, a.w - left, rightTop}
+	l.Pane[upper(a, LessonPane, CausePane)] = Rect{left, r.Y, a.w - left, rightTop}
 	l.Pane[DetailPane] = Rect{left, r.Y + rightTop, a.w - left, r.H - rightTop}
 }
 
 // upper returns which of several panes that share a place is shown there: the
-// first, unless another has been asked for.
-func upper(a layoutArgs, first Pane, others ...Pane) Pane {
+// loop, unless another has been asked for.
+func upper(a layoutArgs, others ...Pane) Pane {
 	for _, p := range others {
 		if a.top == p {
 			return p
 		}
 	}
-	return first
+	return LoopPane
 }
 
 func stack(l *Layout, a layoutArgs, r Rect) {
-	top := upper(a, LoopPane, ObjectsPane, QueuePane, LessonPane, CausePane)
+	top := upper(a, ObjectsPane, QueuePane, LessonPane, CausePane)
 	share := 58
 	if a.focus == DetailPane {
 		share = 45
@@ -175,7 +175,7 @@ func stack(l *Layout, a layoutArgs, r Rect) {
 }
 
 func tall(l *Layout, a layoutArgs, r Rect) {
-	order := []Pane{ObjectsPane, QueuePane, upper(a, LoopPane, LessonPane, CausePane), DetailPane}
+	order := []Pane{ObjectsPane, QueuePane, upper(a, LessonPane, CausePane), DetailPane}
 	weight := map[Pane]int{ObjectsPane: 3, QueuePane: 2, DetailPane: 3}
 	total := 0
 	share := func(p Pane) int {
@@ -204,7 +204,7 @@ func tall(l *Layout, a layoutArgs, r Rect) {
 func half(l *Layout, a layoutArgs, r Rect) {
 	other := DetailPane
 	if a.focus == DetailPane {
-		other = upper(a, LoopPane, ObjectsPane, QueuePane, LessonPane, CausePane)
+		other = upper(a, ObjectsPane, QueuePane, LessonPane, CausePane)
 	}
 	if a.w >= 100 {
 		w := a.w / 2

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -185,8 +186,8 @@ func (s *scene) loopRows(spans []*trace.Span, i int, in Rect, col loopColumns) (
 		n += len(block)
 		blocks = append(blocks, block)
 	}
-	for k := len(blocks) - 1; k >= 0; k-- {
-		rows = append(rows, blocks[k]...)
+	for _, block := range slices.Backward(blocks) {
+		rows = append(rows, block...)
 	}
 	block, at := s.spanRows(spans[i], in, col)
 	rows = append(rows, s.laterHead(spans, i)...)

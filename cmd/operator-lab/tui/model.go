@@ -82,9 +82,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.paste(msg.Content)
 		return m, nil
 	case tea.MouseWheelMsg:
-		return m, m.wheel(msg.Mouse())
+		m.wheel(msg.Mouse())
+		return m, nil
 	case tea.MouseClickMsg:
-		return m, m.click(msg.Mouse())
+		m.click(msg.Mouse())
+		return m, nil
 	case stepMsg, bootedMsg:
 		return m, m.boots(msg)
 	case doneMsg:

@@ -207,8 +207,8 @@ func (s *scene) objectRow(t treeLine, w int, fade int64) row {
 	}
 	r.add(plain, " ").add(frame, t.branch)
 	var name seg
-	state, st := "", plain
-	var more, mark string
+	var st style
+	var state, more, mark string
 	if t.object == nil {
 		name = seg{planned, t.planned.Object.String()}
 		more, mark, state, st = summarize(t.planned.After, t.planned.Object), "?", s.t("planned", "予定"), planned

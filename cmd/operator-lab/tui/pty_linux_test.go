@@ -24,7 +24,7 @@ type terminal struct {
 	pty    *os.File
 	screen *screen
 	before syscall.Termios
-	ended  chan error
+	ended  chan struct{} // closed when the program has ended
 }
 
 // startDemo runs this test binary as the demo program.
@@ -43,7 +43,7 @@ func startIn(t *testing.T, cmd *exec.Cmd, w, h int) *terminal {
 	if err != nil {
 		t.Skip("no pseudo terminal here: ", err)
 	}
-	term := &terminal{T: t, cmd: cmd, pty: master, tty: tty, screen: newScreen(w, h), ended: make(chan error, 1)}
+	term := &terminal{T: t, cmd: cmd, pty: master, tty: tty, screen: newScreen(w, h), ended: make(chan struct{})}
 	term.resizeTTY(w, h)
 	term.before = settings(t, tty)
 	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL=")
@@ -57,7 +57,7 @@ func startIn(t *testing.T, cmd *exec.Cmd, w, h int) *terminal {
 		_, _ = io.Copy(term.screen, master) // it ends when the terminal is closed
 		close(copied)
 	}()
-	go func() { term.ended <- cmd.Wait() }()
+	go func() { defer close(term.ended); _ = cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = tty.Close()

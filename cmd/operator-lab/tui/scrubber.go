@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -123,11 +125,11 @@ func (s *scene) drawBars(r *row, bars []byte, past bool) {
 		if past {
 			st |= faint
 		}
-		out := ""
+		var out strings.Builder
 		for range k - i {
-			out += sign
+			out.WriteString(sign)
 		}
-		r.add(st, out)
+		r.add(st, out.String())
 		i = k
 	}
 }
@@ -141,9 +143,9 @@ func (s *scene) legend() row {
 
 // newestNote returns the newest note at the cursor, or nil.
 func (s *scene) newestNote() *trace.Event {
-	for i := len(s.index.notes) - 1; i >= 0; i-- {
-		if s.index.notes[i].Seq <= s.cursor() {
-			return s.index.notes[i]
+	for _, v := range slices.Backward(s.index.notes) {
+		if v.Seq <= s.cursor() {
+			return v
 		}
 	}
 	return nil

@@ -28,7 +28,6 @@ type sim struct {
 	holding  bool
 	sent     bool // the held write may be sent
 	queue    []int64
-	merged   int
 	timers   []simTimer
 	visit    *simVisit
 	failed   bool
@@ -93,8 +92,10 @@ func (s *sim) begin() {
 	defer s.mu.Unlock()
 	rv := s.version()
 	raw := s.parentRaw(rv)
-	s.append(trace.Event{Kind: trace.KindCall, Actor: "you", Verb: trace.VerbCreate, Object: s.parent, ResourceVersion: rv,
-		Generation: 1, After: raw, Source: trace.Server, Status: 201, Duration: 4 * time.Millisecond})
+	s.append(trace.Event{
+		Kind: trace.KindCall, Actor: "you", Verb: trace.VerbCreate, Object: s.parent, ResourceVersion: rv,
+		Generation: 1, After: raw, Source: trace.Server, Status: 201, Duration: 4 * time.Millisecond,
+	})
 	s.watch(trace.Added, s.parent, rv, raw, true)
 }
 
@@ -135,36 +136,33 @@ func (s *sim) enqueue(kind trace.Kind, cause int64) {
 	s.queue = append(s.queue, s.keyed(trace.Event{Kind: kind, Cause: cause, Running: s.visit != nil}))
 }
 
-// tick lets the operator do what it has to do now: one thing at most. It
-// reports whether there was anything.
-func (s *sim) tick() bool {
+// tick lets the operator do what it has to do now: one thing at most.
+func (s *sim) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, t := range s.timers {
 		if t.due <= s.now() {
 			s.timers = append(s.timers[:i:i], s.timers[i+1:]...)
 			s.enqueue(trace.KindReady, t.cause)
-			return true
+			return
 		}
 	}
 	if v := s.visit; v != nil {
 		if len(v.todo) == 0 {
-			return false
+			return
 		}
 		if v.todo[0](v) {
 			v.todo = v.todo[1:]
-			return true
 		}
-		return false
+		return
 	}
 	if len(s.queue) == 0 || s.paused && s.steps == 0 {
-		return false
+		return
 	}
 	if s.paused {
 		s.steps--
 	}
 	s.reconcile()
-	return true
 }
 
 // reconcile takes the key and plans what the reconcile will do.
@@ -284,8 +282,10 @@ func (s *sim) touch() {
 	defer s.mu.Unlock()
 	s.gen++
 	rv := s.version()
-	s.append(trace.Event{Kind: trace.KindCall, Actor: "you", Verb: trace.VerbUpdate, Object: s.parent, ResourceVersion: rv, Generation: int64(s.gen),
-		Before: s.raw[s.parent.Name], After: s.parentRaw(rv), Source: trace.Server, Status: 200, Duration: 2 * time.Millisecond})
+	s.append(trace.Event{
+		Kind: trace.KindCall, Actor: "you", Verb: trace.VerbUpdate, Object: s.parent, ResourceVersion: rv, Generation: int64(s.gen),
+		Before: s.raw[s.parent.Name], After: s.parentRaw(rv), Source: trace.Server, Status: 200, Duration: 2 * time.Millisecond,
+	})
 	s.watch(trace.Modified, s.parent, rv, s.parentRaw(rv), true)
 }
 

@@ -94,7 +94,7 @@ func (y *yamlWriter) block(key, v, indent string) {
 		mark = "|-"
 	}
 	y.line(key + " " + mark)
-	for _, line := range strings.Split(strings.TrimSuffix(v, "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(v, "\n"), "\n") {
 		y.line(indent + "  " + line)
 	}
 }

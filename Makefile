@@ -1,0 +1,128 @@
+# Everything here needs Go, git and make, nothing else. Start with 'make run'.
+
+# The Go command; another one for a try with another release.
+GO ?= go
+# Where the binary goes. Nothing else is written into the tree.
+BINARY := bin/operator-lab
+# More arguments for the command of a target: make run ARGS='--seed 8', make test ARGS='-run Kubectl'.
+ARGS ?=
+# What test tests.
+PACKAGES ?= ./...
+# What is tested under the race detector: packages full of goroutines that do not need all of Kubernetes built again.
+RACE_PACKAGES ?= ./sandbox/trace/... ./sandbox/taps/...
+
+# One version of each tool, built by Go from its source. CI takes them from here.
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+GORELEASER_VERSION := v2.15.1
+GORELEASER := $(GO) run github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+
+# A static binary; also in tests, so that build, test and lint share one build of Kubernetes, which takes minutes.
+export CGO_ENABLED := 0
+# No paths of this machine in the binary; everywhere, for the same reason.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+
+# The release, when the commit has a tag. Otherwise the binary says what Go wrote into it.
+RELEASE := $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
+# Kubernetes does not know its own version unless the linker tells it: it is the one in go.mod.
+KUBERNETES := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' go.mod)
+KUBERNETES_MAJOR := $(word 1,$(subst ., ,$(KUBERNETES:v%=%)))
+KUBERNETES_MINOR := $(word 2,$(subst ., ,$(KUBERNETES:v%=%)))
+# kubectl and the servers read the first of these packages, client-go's user agent the second.
+VERSION_PACKAGES := k8s.io/component-base/version k8s.io/client-go/pkg/version
+# Without symbol table and debugger's data: a third smaller.
+LDFLAGS := -s -w \
+	$(foreach package,$(VERSION_PACKAGES),\
+		-X $(package).gitVersion=$(KUBERNETES) \
+		-X $(package).gitMajor=$(KUBERNETES_MAJOR) \
+		-X $(package).gitMinor=$(KUBERNETES_MINOR))
+
+# A state directory of its own, gone afterwards, so that tests see no sandbox of yours and leave none; the binary they
+# drive; and the same binary as the etcd and kube-apiserver of an envtest suite.
+WITH_LAB = state=$$(mktemp -d) || exit; \
+	trap 'rm -rf "$$state"' EXIT; trap 'exit 130' INT TERM; \
+	OPERATOR_LAB_STATE_DIR=$$state; OPERATOR_LAB_BINARY='$(abspath $(BINARY))'; \
+	export OPERATOR_LAB_STATE_DIR OPERATOR_LAB_BINARY; \
+	KUBEBUILDER_ASSETS=$$($(BINARY) assets -p path) || exit; export KUBEBUILDER_ASSETS;
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/operator-lab (first time 5 minutes, then seconds)
+	$(GO) build -ldflags '$(strip $(LDFLAGS) $(if $(RELEASE),-X main.release=$(RELEASE)))' -o $(BINARY) ./cmd/operator-lab
+
+.PHONY: run
+run: build ## Build and run 'operator-lab run zundoko'
+	$(BINARY) run zundoko $(ARGS)
+
+# -vet=off: lint runs vet; here it would first have to look through all of Kubernetes.
+.PHONY: test
+test: build ## Run all tests, on the binary
+	@$(WITH_LAB) $(GO) test -vet=off -timeout 20m $(ARGS) $(PACKAGES)
+
+.PHONY: test-race
+test-race: ## Run the race detector over the packages that it is for (needs a C compiler)
+	@CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 20m $(ARGS) $(RACE_PACKAGES)
+
+.PHONY: cover
+cover: build ## Run all tests and show how much of each package they reach
+	@$(WITH_LAB) $(GO) test -vet=off -timeout 20m -coverprofile=bin/cover.out $(ARGS) $(PACKAGES) && \
+		$(GO) tool cover -func=bin/cover.out | tail -n 1
+
+.PHONY: golden
+golden: build ## Write what the commands print now into the tests, for you to read in the diff
+	@$(WITH_LAB) $(GO) test -vet=off -timeout 20m ./cmd/operator-lab/script -update $(ARGS)
+
+# How often what takes seconds is measured; what is shown is the median.
+BENCH_COUNT ?= 7
+# One row for each measure of each benchmark.
+BENCH_TABLE = awk '/^Benchmark/ { sub(/-[0-9]+$$/, "", $$1); sub(/^Benchmark/, "", $$1); \
+	for (i = 3; i < NF; i += 2) printf "%-28s %-34s %12s\n", $$1, $$(i + 1), $$i }'
+
+.PHONY: bench
+bench: build ## Measure everything; bin/bench.txt has it in the format of 'go test -bench' (OPERATOR_LAB_BENCH_COLD=1: cold build too)
+	@$(WITH_LAB) { \
+		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime $(BENCH_COUNT)x ./sandbox && \
+		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 60x ./sandbox/taps && \
+		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . ./sandbox/trace ./cmd/operator-lab/tui; \
+	} >bin/bench.txt 2>&1 || { cat bin/bench.txt; exit 1; }
+	@$(BENCH_TABLE) bin/bench.txt
+
+.PHONY: lint
+lint: ## Run the linters; ARGS=--fix repairs what can be repaired
+	$(GOLANGCI_LINT) run $(ARGS)
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: generate
+generate: ## Generate deep copies, CRDs and roles again
+	$(GO) generate ./...
+
+.PHONY: tidy
+tidy: ## Bring go.mod and go.sum up to date
+	$(GO) mod tidy
+
+.PHONY: verify
+verify: fmt generate tidy ## Fail unless the tree is committed, formatted, generated and tidy
+	@git --no-pager diff --exit-code
+	@if [ -n "$$(git status --porcelain)" ]; then git status --short; exit 1; fi
+
+.PHONY: completions
+completions: build ## Write the completions of bash, zsh and fish into bin/completions
+	@mkdir -p bin/completions
+	@for shell in bash zsh fish; do $(BINARY) completion $$shell > bin/completions/operator-lab.$$shell || exit; done
+
+.PHONY: release
+release: completions ## Build the archives of a release into dist; ARGS=--snapshot without a tag. Publishes nothing
+	LDFLAGS='$(strip $(LDFLAGS))' $(GORELEASER) release --clean --skip=publish $(ARGS)
+
+.PHONY: clean
+clean: ## Delete what was built; sandboxes stay, see 'operator-lab down --all --delete'
+	rm -rf bin dist
