@@ -1,0 +1,156 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+)
+
+// claim takes the name: the directory, its lock, the ports, the certificates.
+func (s *Sandbox) claim(ctx context.Context) (err error) {
+	if err := s.takeName(ctx); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.layout.bin(), 0o700); err != nil {
+		return err
+	}
+	if err := s.awaitPredecessor(ctx); err != nil {
+		return err
+	}
+	if s.options.Fresh {
+		if err := s.wipe(); err != nil {
+			return err
+		}
+	}
+	if err := s.openRecord(); err != nil {
+		return err
+	}
+	for _, dir := range []string{s.layout.logs(), s.layout.bin()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := link(s.options.Binary, s.layout.bin(), append(Programs(), "kubectl")...); err != nil {
+		return err
+	}
+	keys, err := openPKI(s.layout.pki())
+	if err != nil {
+		return &Problem{err, damagedHint}
+	}
+	s.plane = &plane{layout: s.layout, pki: keys, ports: s.ports.ports, onAudit: s.options.OnAudit}
+	s.admin, err = s.plane.config("admin")
+	return err
+}
+
+// takeName makes the directory and locks it, and clears what killed labs left of theirs.
+func (s *Sandbox) takeName(ctx context.Context) error {
+	if err := os.MkdirAll(sandboxesDir(s.options.StateDir), 0o700); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	// Nobody clears a directory between its making and its locking.
+	claiming, err := openLock(filepath.Join(s.options.StateDir, "claim.lock"), syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer claiming.unlock()
+	sweep(s.options.StateDir)
+	if err := os.MkdirAll(s.layout.dir, 0o700); err != nil {
+		return err
+	}
+	if s.lock, err = s.takeLock(ctx); err != nil {
+		return err
+	}
+	if s.options.Ephemeral {
+		return os.WriteFile(s.layout.ephemeral(), nil, 0o600)
+	}
+	err = os.Remove(s.layout.ephemeral())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// takeLock gives a reader that is just looking (status, list) the moment it needs.
+func (s *Sandbox) takeLock(ctx context.Context) (*flock, error) {
+	for tries := 0; ; tries++ {
+		lock, err := lockFile(s.layout.lock())
+		if !errors.Is(err, errLocked) {
+			return lock, err
+		}
+		if tries == 40 {
+			return nil, &Problem{
+				fmt.Errorf("%w: %s", ErrNameTaken, s.options.Name),
+				fmt.Sprintf("use another one with --name, or stop it with 'operator-lab down --name %s'", s.options.Name),
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// awaitPredecessor waits for programs whose lab was killed a moment ago: they are about to end.
+func (s *Sandbox) awaitPredecessor(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return lifeline.AwaitGone(ctx, s.layout.bin())
+}
+
+// wipe removes all but the lock that this process holds.
+func (s *Sandbox) wipe() error {
+	entries, err := os.ReadDir(s.layout.dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if path := filepath.Join(s.layout.dir, entry.Name()); path != s.layout.lock() {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// openRecord reserves the ports of the last time, or others, and writes down which.
+func (s *Sandbox) openRecord() error {
+	last, err := readRecord(s.layout)
+	if errors.Is(err, fs.ErrNotExist) {
+		last, err = &Record{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	// One at a time, so that two new sandboxes see each other's ports.
+	lock, err := openLock(filepath.Join(s.options.StateDir, "ports.lock"), syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.unlock()
+	s.ports, err = reservePorts(last.Ports, portsOfOthers(s.options.StateDir, s.options.Name))
+	if err != nil {
+		return err
+	}
+	// An API server of another build may bring other bootstrap objects: it runs its hooks.
+	if build, err := identity(s.options.Binary); err != nil || build != last.Build {
+		if err := os.Remove(s.layout.program(lifeline.PreparedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		last.Build = build
+	}
+	s.record = last
+	return s.save(func(r *Record) {
+		r.Name, r.Dir, r.Version = s.options.Name, s.layout.dir, s.options.Version
+		r.PID, r.Started, r.Ready, r.Ports = os.Getpid(), s.began, false, s.ports.ports
+		r.Children, r.Restarts, r.Operators = nil, nil, s.options.Operators
+	})
+}
