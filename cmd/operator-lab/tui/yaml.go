@@ -7,111 +7,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // yamlLines writes JSON as the lines of YAML, the way people are used to see
 // Kubernetes objects: the well-known keys first, and without managed fields and
 // the other fields of the metadata that are named. What is no JSON comes back as it is.
 func yamlLines(raw json.RawMessage, without ...string) []string {
-	if len(raw) == 0 {
-		return nil
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return strings.Split(string(raw), "\n")
-	}
-	if o, is := v.(map[string]any); is {
-		if meta, is := o["metadata"].(map[string]any); is {
-			delete(meta, "managedFields")
-			for _, k := range without {
-				delete(meta, k)
-			}
-		}
-	}
-	var y yamlWriter
-	y.value(v, "", "")
-	return y.lines
+	return trace.YAMLLines(raw, trace.YAMLStyle{Omit: without, Keys: sortedKeys, Quote: yamlScalar, Flat: true, Exact: true})
 }
 
-type yamlWriter struct{ lines []string }
-
-// value writes a value whose first line begins with head; what is below it is indented.
-func (y *yamlWriter) value(v any, head, indent string) {
-	switch v := v.(type) {
-	case map[string]any:
-		if len(v) == 0 {
-			y.line(head + "{}")
-			return
-		}
-		for _, k := range sortedKeys(v) {
-			y.entry(head+yamlScalar(k)+":", v[k], indent)
-			head = indent
-		}
-	case []any:
-		if len(v) == 0 {
-			y.line(head + "[]")
-			return
-		}
-		for _, item := range v {
-			y.value(item, head+"- ", indent+"  ")
-			head = indent
-		}
-	default:
-		y.line(head + scalar(v))
-	}
-}
-
-// entry writes a key's value behind the key or below it.
-func (y *yamlWriter) entry(key string, v any, indent string) {
-	switch v := v.(type) {
-	case map[string]any:
-		if len(v) > 0 {
-			y.line(key)
-			y.value(v, indent+"  ", indent+"  ")
-			return
-		}
-	case []any:
-		if len(v) > 0 {
-			y.line(key)
-			y.value(v, indent, indent)
-			return
-		}
-	case string:
-		if strings.Contains(v, "\n") {
-			y.block(key, v, indent)
-			return
-		}
-	}
-	y.value(v, key+" ", indent)
-}
-
-// block writes a text of several lines.
-func (y *yamlWriter) block(key, v, indent string) {
-	mark := "|"
-	if !strings.HasSuffix(v, "\n") {
-		mark = "|-"
-	}
-	y.line(key + " " + mark)
-	for line := range strings.SplitSeq(strings.TrimSuffix(v, "\n"), "\n") {
-		y.line(indent + "  " + line)
-	}
-}
-
-func (y *yamlWriter) line(s string) { y.lines = append(y.lines, s) }
-
-// scalar writes a value that is no map and no list.
+// scalar writes a value on its own, as YAML; maps and lists as JSON.
 func scalar(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return strconv.FormatBool(v)
-	case json.Number:
-		return v.String()
-	case string:
-		return yamlScalar(v)
+	if s, is := v.(string); is {
+		return yamlScalar(s)
 	}
 	b, err := json.Marshal(v)
 	if err != nil {

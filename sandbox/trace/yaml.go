@@ -1,0 +1,178 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// YAMLStyle says how [YAMLLines] writes. The zero value writes all of an object
+// but its managed fields, in the order of the alphabet.
+type YAMLStyle struct {
+	Omit     []string                      // fields of the metadata that are left out, besides managedFields
+	Keys     func(map[string]any) []string // the keys of a map in their order; nil: the alphabet's
+	Quote    func(string) string           // writes a key, or a text on one line, in quotes if need be; nil: the usual rules
+	Flat     bool                          // lists are not indented below their key
+	Exact    bool                          // texts of several lines keep how they end (| or |-), and are quoted where no key is before them
+	MaxDepth int                           // levels that are written; 0: all
+	MaxLines int                           // lines that are written; 0: all
+}
+
+// YAMLLines writes JSON as lines of YAML, for people to read. What is no JSON
+// comes back as it is.
+func YAMLLines(raw json.RawMessage, style YAMLStyle) []string {
+	if len(raw) == 0 {
+		return nil
+	}
+	if style.Keys == nil {
+		style.Keys = sortedKeys[any]
+	}
+	if style.Quote == nil {
+		style.Quote = yamlString
+	}
+	y := yamlWriter{style: style}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		for line := range strings.SplitSeq(string(raw), "\n") {
+			y.line(line)
+		}
+		return y.lines
+	}
+	if o, is := v.(map[string]any); is {
+		if meta, is := o["metadata"].(map[string]any); is {
+			delete(meta, "managedFields")
+			for _, k := range style.Omit {
+				delete(meta, k)
+			}
+		}
+	}
+	y.value(v, "", "", false)
+	return y.lines
+}
+
+// yamlWriter writes a value as lines.
+type yamlWriter struct {
+	style YAMLStyle
+	lines []string
+}
+
+func (y *yamlWriter) full() bool {
+	return y.style.MaxLines > 0 && len(y.lines) >= y.style.MaxLines
+}
+
+func (y *yamlWriter) line(s string) {
+	if !y.full() {
+		y.lines = append(y.lines, s)
+	}
+}
+
+// value writes a value whose first line begins with head, the others with
+// indent; keyed says that head ends with the value's key.
+func (y *yamlWriter) value(v any, head, indent string, keyed bool) {
+	if y.full() || y.style.MaxDepth > 0 && len(indent) > 2*y.style.MaxDepth {
+		y.line(head + "…")
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > 0 {
+			y.fields(v, head, indent)
+			return
+		}
+	case []any:
+		if len(v) > 0 {
+			for _, item := range v {
+				y.value(item, head+"- ", indent+"  ", false)
+				head = indent
+			}
+			return
+		}
+	case string:
+		if mark := y.block(v, keyed); mark != "" {
+			y.line(head + mark)
+			for line := range strings.SplitSeq(strings.TrimSuffix(v, "\n"), "\n") {
+				y.line(indent + "  " + line)
+			}
+			return
+		}
+	}
+	y.line(head + y.scalar(v))
+}
+
+func (y *yamlWriter) fields(v map[string]any, head, indent string) {
+	for _, k := range y.style.Keys(v) {
+		key := head + y.style.Quote(k) + ":"
+		head = indent
+		below := indent + "  "
+		switch value := v[k].(type) {
+		case map[string]any:
+			if len(value) > 0 {
+				y.line(key)
+				y.value(value, below, below, false)
+				continue
+			}
+		case []any:
+			if len(value) > 0 {
+				if y.style.Flat {
+					below = indent
+				}
+				y.line(key)
+				y.value(value, below, below, false)
+				continue
+			}
+		}
+		y.value(v[k], key+" ", indent, true)
+	}
+}
+
+// block returns the mark behind which a text is written line by line, or
+// nothing if it is written on one line.
+func (y *yamlWriter) block(s string, keyed bool) string {
+	body, ended := strings.CutSuffix(s, "\n")
+	several := strings.Contains(body, "\n")
+	switch {
+	case !y.style.Exact && several:
+		return "|"
+	case !y.style.Exact || !keyed:
+		return ""
+	case ended:
+		return "|"
+	case several:
+		return "|-"
+	}
+	return ""
+}
+
+// scalar writes a value that has no values in it.
+func (y *yamlWriter) scalar(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case json.Number:
+		return v.String()
+	case string:
+		return y.style.Quote(v)
+	case map[string]any:
+		return "{}"
+	}
+	return "[]"
+}
+
+// yamlString quotes a text that could be taken for something else.
+func yamlString(s string) string {
+	switch s {
+	case "", "null", "true", "false", "yes", "no", "on", "off", "~":
+		return strconv.Quote(s)
+	}
+	_, err := strconv.ParseFloat(s, 64)
+	if err == nil || strings.TrimSpace(s) != s || strings.ContainsAny(s[:1], "-?:,[]{}#&*!|>'\"%@`") ||
+		strings.Contains(s, ": ") || strings.HasSuffix(s, ":") || strings.Contains(s, " #") || strings.ContainsAny(s, "\n\t\r") {
+		return strconv.Quote(s)
+	}
+	return s
+}
