@@ -81,6 +81,8 @@ func strictHelp(root *cobra.Command) {
 				if err != nil || len(rest) > 0 {
 					return usageError("see 'operator-lab --help'", "there is no help on %q", strings.Join(args, " "))
 				}
+				about.InitDefaultHelpFlag() // as running it would
+				about.InitDefaultVersionFlag()
 				return about.Help()
 			}
 		case "completion":

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,24 +97,39 @@ func (t *terminal) send(keys string) {
 	}
 }
 
+// stepToWrite presses S until a write is held: the first key taken may belong to a reconcile that has nothing to say.
+func (t *terminal) stepToWrite() {
+	t.Helper()
+	for range 5 {
+		t.await("PAUSED", "1 ready")
+		t.send("S")
+		if t.shows(5*time.Second, "NOT SENT YET") {
+			return
+		}
+	}
+	t.await("NOT SENT YET")
+}
+
 // await waits until all texts are on the screen at once.
 func (t *terminal) await(texts ...string) {
 	t.Helper()
-	timeout := time.After(ptyPatience)
+	if !t.shows(ptyPatience, texts...) {
+		t.Fatalf("waited in vain for %q; not understood: %q; the screen is\n%s", texts, t.screen.unknown, t.screen.text())
+	}
+}
+
+// shows reports whether all texts come to be on the screen at once, within a time.
+func (t *terminal) shows(within time.Duration, texts ...string) bool {
+	timeout := time.After(within)
 	for {
-		seen, missing := t.screen.text(), ""
-		for _, want := range texts {
-			if !strings.Contains(seen, want) {
-				missing = want
-			}
-		}
-		if missing == "" {
-			return
+		seen := t.screen.text()
+		if !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(seen, want) }) {
+			return true
 		}
 		select {
 		case <-t.screen.changed:
 		case <-timeout:
-			t.Fatalf("waited in vain for %q; not understood: %q; the screen is\n%s", missing, t.screen.unknown, seen)
+			return false
 		}
 	}
 }
@@ -146,8 +162,8 @@ func TestInATerminal(t *testing.T) {
 	term := startDemo(t, "live", 120, 40)
 	term.await("LIVE", "#6", "backoff 5ms, try 1")
 	term.send(" ")
-	term.await("PAUSED", "1 ready, 0 timed") // then the next reconcile has a word to say
-	term.send("S")
+	term.await("PAUSED", "1 ready, 0 timed")
+	term.stepToWrite()
 	term.await("NOT SENT YET", "a write is held", "planned", "create Zundoko")
 	term.resize(80, 24)
 	term.await("PAUSED", "NOT SENT YET", "q quit")
@@ -182,9 +198,7 @@ func TestQuitWhileAWriteIsHeld(t *testing.T) {
 	term := startDemo(t, "live", 120, 40)
 	term.await("LIVE", "#2")
 	term.send(" ")
-	term.await("PAUSED", "1 ready, 0 timed")
-	term.send("S")
-	term.await("NOT SENT YET")
+	term.stepToWrite()
 	term.send("\x03") // ctrl+c
 	term.awaitEnd(0)
 	term.await("goodbye")
