@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 )
@@ -21,6 +23,7 @@ import (
 var stateDir string
 
 func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // or controller-runtime complains in the middle of a benchmark's line
 	if _, err := sandbox.FindBinary(); err != nil {
 		fmt.Printf("skipping the tests of sandbox: %v; 'make test' builds it\n", err)
 		os.Exit(0)
