@@ -17,6 +17,7 @@ import (
 type lookFlags struct {
 	lang     string
 	ascii    bool
+	color    bool
 	noColor  bool
 	noMotion bool
 	mouse    bool
@@ -25,12 +26,16 @@ type lookFlags struct {
 func (f *lookFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.lang, "lang", "", "language: en or ja (default: that of the locale)")
 	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
+	flags.BoolVar(&f.color, "color", false, "use colours, also where NO_COLOR asks for none")
 	flags.BoolVar(&f.noColor, "no-color", false, "use no colours, as with NO_COLOR")
 	flags.BoolVar(&f.noMotion, "no-motion", false, "show no running clocks")
 	flags.BoolVar(&f.mouse, "mouse", false, "let the mouse be used; select text with shift then")
 }
 
 func (f *lookFlags) check() error {
+	if f.color && f.noColor {
+		return usageError("use one of them", "--color and --no-color exclude each other")
+	}
 	switch f.lang {
 	case "", "en", "ja":
 		return nil
@@ -53,7 +58,7 @@ func (f *lookFlags) language() trace.Language {
 // options of the terminal UI, as far as flags say them.
 func (f *lookFlags) options(io streams, journal *trace.Journal) tui.Options {
 	return tui.Options{
-		Journal: journal, Language: f.language(), ASCII: f.ascii, NoColor: f.noColor, NoMotion: f.noMotion, Mouse: f.mouse,
+		Journal: journal, Language: f.language(), ASCII: f.ascii, NoColor: f.noColor, ForceColor: f.color, NoMotion: f.noMotion, Mouse: f.mouse,
 		In: io.in, Out: io.out,
 	}
 }
