@@ -105,20 +105,22 @@ func (s *Sandbox) awaitPredecessor(ctx context.Context) error {
 	return lifeline.AwaitGone(ctx, s.layout.bin())
 }
 
-// wipe removes all but the lock that this process holds.
+// wipe removes what the sandbox held: all but the locks and marks of the claim itself.
 func (s *Sandbox) wipe() error {
 	entries, err := os.ReadDir(s.layout.dir)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if path := filepath.Join(s.layout.dir, entry.Name()); path != s.layout.lock() {
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
+		path := filepath.Join(s.layout.dir, entry.Name())
+		if path == s.layout.lock() || path == s.layout.ephemeral() || path == s.layout.bin() {
+			continue // bin holds the lock file of the programs
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return err
 		}
 	}
-	return nil
+	return os.RemoveAll(s.layout.program(lifeline.PreparedFile))
 }
 
 // openRecord reserves the ports of the last time, or others, and writes down which.

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/lifeline"
 )
 
 func TestWhatASandboxHeldSurvives(t *testing.T) {
@@ -328,13 +329,29 @@ func TestKilledLab(t *testing.T) {
 		})
 	}
 	start(t, sandbox.Options{Name: "chaos"})
-	entries, err := os.ReadDir(filepath.Join(stateDir, "sandboxes"))
-	if err != nil {
-		t.Fatal(err)
+}
+
+// TestKilledDemoIsCleared: 'run' starts fresh and ephemeral. Its programs are known to be alive, and what a killed one
+// left on disk is gone after the next start of any sandbox.
+func TestKilledDemoIsCleared(t *testing.T) {
+	dir := filepath.Join(stateDir, "sandboxes", "demo")
+	demo := launch(t, "run", "zundoko", "--plain", "--name", "demo", "--interval", "1h")
+	eventually(t, "the demo's sandbox to be ready", readyIn("demo"))
+	if lifeline.Gone(filepath.Join(dir, "bin")) {
+		t.Error("the programs are alive, and nobody can tell")
 	}
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), "tmp-") && !strings.HasPrefix(entry.Name(), fmt.Sprintf("tmp-%d-", os.Getpid())) {
-			t.Errorf("%s is left of a killed lab", entry.Name())
+	demo.kill()
+	eventually(t, "its programs to end", func(context.Context) error {
+		if !lifeline.Gone(filepath.Join(dir, "bin")) {
+			return errors.New("they are alive")
 		}
+		return nil
+	})
+	if _, err := os.Stat(dir); err != nil {
+		t.Fatal(err) // then this test shows nothing
+	}
+	start(t, sandbox.Options{})
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left of a killed lab (%v)", dir, err)
 	}
 }

@@ -22,14 +22,20 @@ type lab struct {
 }
 
 // up runs 'operator-lab up' in the foreground.
-func up(t *testing.T, name string, args ...string) *lab {
+func up(t *testing.T, name string) *lab {
+	t.Helper()
+	return launch(t, "up", "--name", name)
+}
+
+// launch runs operator-lab.
+func launch(t *testing.T, args ...string) *lab {
 	t.Helper()
 	binary, err := sandbox.FindBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &lab{said: &text{}, exited: make(chan struct{})}
-	l.cmd = exec.Command(binary, append([]string{"up", "--name", name}, args...)...)
+	l.cmd = exec.Command(binary, args...)
 	l.cmd.Env = append(os.Environ(), "OPERATOR_LAB_STATE_DIR="+stateDir)
 	l.cmd.Stdout, l.cmd.Stderr = l.said, l.said
 	l.cmd.WaitDelay = time.Second // its programs hold the same output for a moment longer

@@ -36,6 +36,7 @@ func redirect() setting {
 	was := setting{name: variable()}
 	was.value, was.set = os.LookupEnv(was.name)
 	if dir := stateDir(); dir != "" {
+		_ = os.MkdirAll(dir, 0o700) // or envtest makes it, open to the group; who needs it reports an error
 		_ = os.Setenv(was.name, filepath.Join(dir, "cache"))
 	}
 	return was
