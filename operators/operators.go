@@ -62,14 +62,13 @@ type Instance interface {
 	Demo() Demo
 }
 
-// Demo is a small play for an operator: what to apply, and when it is over.
+// Demo is what can be chosen of the scenario that 'run' plays, and what it means to people. The scenario is the one named
+// demo of the operator.
 type Demo interface {
 	// Flags binds what can be changed about it.
 	Flags(*pflag.FlagSet)
-	// Objects to apply, in this order.
-	Objects() ([]client.Object, error)
-	// Over reports whether the play has come to its end, read from the cluster.
-	Over(context.Context, client.Reader) (bool, error)
+	// Values are the scenario's, as the flags say.
+	Values() (map[string]any, error)
 	// Caption says what an object means to people, such as a word that is sung; empty when nothing.
 	Caption(kind string, object json.RawMessage) string
 	// Summary of the play as pairs of a name and a value, read from the cluster.

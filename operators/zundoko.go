@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +34,7 @@ func zundokoOperator() Operator {
 		New: func() Instance {
 			return &zundokoInstance{
 				options: zundoko.Options{Variant: zundoko.Hardened},
-				demo:    &zundokoDemo{name: "hikawa-sample"},
+				demo:    &zundokoDemo{},
 			}
 		},
 	}
@@ -67,9 +66,8 @@ func (z *zundokoInstance) SetupWithManager(mgr ctrl.Manager, o controller.Option
 
 func (z *zundokoInstance) Demo() Demo { return z.demo }
 
-// zundokoDemo applies the sample Hikawa and is over when its Kiyoshi is said.
+// zundokoDemo is the song of the sample Hikawa.
 type zundokoDemo struct {
-	name     string
 	interval time.Duration
 }
 
@@ -77,32 +75,11 @@ func (d *zundokoDemo) Flags(fs *pflag.FlagSet) {
 	fs.DurationVar(&d.interval, "interval", 500*time.Millisecond, "pause between words, a whole number of milliseconds")
 }
 
-func (d *zundokoDemo) Objects() ([]client.Object, error) {
+func (d *zundokoDemo) Values() (map[string]any, error) {
 	if d.interval < time.Millisecond || d.interval%time.Millisecond != 0 {
 		return nil, fmt.Errorf("--interval %v is not a whole number of milliseconds from 1ms", d.interval)
 	}
-	hikawa, err := zundoko.Sample()
-	if err != nil {
-		return nil, err
-	}
-	hikawa.Namespace = metav1.NamespaceDefault
-	hikawa.Spec.IntervalMillis = d.interval.Milliseconds()
-	d.name = hikawa.Name
-	return []client.Object{hikawa}, nil
-}
-
-func (d *zundokoDemo) hikawa(ctx context.Context, r client.Reader) (*v1beta1.Hikawa, error) {
-	hikawa := &v1beta1.Hikawa{}
-	err := r.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: d.name}, hikawa)
-	return hikawa, err
-}
-
-func (d *zundokoDemo) Over(ctx context.Context, r client.Reader) (bool, error) {
-	hikawa, err := d.hikawa(ctx, r)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil && hikawa.Status.Kiyoshied, err
+	return map[string]any{"interval": d.interval.Milliseconds()}, nil
 }
 
 // captions are the words as they are sung.

@@ -45,7 +45,7 @@ func (p *plane) etcdProgram() *program {
 				return err
 			}
 			defer func() { _ = health.Close() }()
-			return <-run.start(p.etcdOptions(health.url, out))
+			return <-run.start(p.etcdOptions(health.url, out), out)
 		},
 		halt: run.stop,
 	}
@@ -68,7 +68,7 @@ func (p *plane) apiServerProgram() *program {
 			ready := make(chan error, 1)
 			go func() { ready <- p.awaitReady(ctx) }()
 			select {
-			case err := <-run.start(options):
+			case err := <-run.start(options, out):
 				return err
 			case err := <-ready:
 				return err
@@ -91,13 +91,15 @@ type envtestProcess interface {
 	Stop() error
 }
 
-func (r *envtestRun) start(process envtestProcess) <-chan error {
+func (r *envtestRun) start(process envtestProcess, out *output) <-chan error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	started, returned := make(chan error, 1), make(chan struct{})
 	r.process, r.returned = process, returned
 	go func() {
-		started <- process.Start()
+		err := process.Start()
+		out.started() // not earlier: nothing else tells that the process was forked
+		started <- err
 		close(returned)
 	}()
 	return started

@@ -17,6 +17,14 @@ func (p *Problem) Error() string { return p.Err.Error() }
 
 func (p *Problem) Unwrap() error { return p.Err }
 
+// HintOf is what can be done about an error; empty where nothing is known.
+func HintOf(err error) string {
+	if p, is := errors.AsType[*Problem](err); is {
+		return p.Hint
+	}
+	return ""
+}
+
 // Errors that callers branch on; each comes wrapped in a [Problem].
 var (
 	// ErrNameTaken: a sandbox of that name is running.

@@ -16,7 +16,8 @@ import (
 type program struct {
 	name    string
 	logFile string
-	// launch starts the process with its output and returns when it serves, or an error when it does not come up.
+	// launch starts the process with its output and returns when it serves, or an error when it does not come up. Once
+	// the process has its output, launch calls [output.started], at the latest soon after it returns without an error.
 	launch func(ctx context.Context, out *output) error
 	// halt ends the process that launch started and returns when it is gone.
 	halt func() error
@@ -24,6 +25,7 @@ type program struct {
 	mu       sync.Mutex
 	out      *output // of the present run
 	stopping bool
+	asked    bool // somebody asked for its death: not its own fault
 	restarts int
 }
 
@@ -64,7 +66,6 @@ func (p *program) start(ctx context.Context) error {
 	err = p.launch(ctx, out)
 	stopKilling()
 	if err == nil && ctx.Err() == nil {
-		out.started()
 		return nil
 	}
 	// The process may not even be forked yet: this end of its output must stay open until it is.
@@ -103,7 +104,9 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 		if time.Since(began) > steadyAfter {
 			deaths = 0
 		}
-		deaths++
+		if !p.wasAsked() {
+			deaths++
+		}
 		exit := Exit{Program: p.name, LogEnd: out.end(), LogFile: p.logFile, Restarted: deaths <= maxRestarts}
 		report(exit)
 		if !exit.Restarted {
@@ -133,6 +136,27 @@ func (p *program) stop() error {
 	err := p.halt()
 	<-out.ended
 	return err
+}
+
+// kill ends the running process with SIGKILL and returns when it is dead; [program.watch] starts it again.
+func (p *program) kill() {
+	p.mu.Lock()
+	p.asked = true
+	out := p.out
+	p.mu.Unlock()
+	if out != nil {
+		out.kill()
+		<-out.ended
+	}
+}
+
+// wasAsked reports whether the present death was asked for, once.
+func (p *program) wasAsked() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked := p.asked
+	p.asked = false
+	return asked
 }
 
 func (p *program) current() *output {

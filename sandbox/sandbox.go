@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -359,6 +360,18 @@ func (s *Sandbox) PIDs() map[string]int {
 		pids[p.name] = p.pid()
 	}
 	return pids
+}
+
+// Kill ends a program of the control plane with SIGKILL, as a crash would, and returns when it is dead. It is started
+// again, however often. See [Programs] for the names.
+func (s *Sandbox) Kill(program string) error {
+	for _, p := range s.programs {
+		if p.name == program {
+			p.kill()
+			return nil
+		}
+	}
+	return &Problem{fmt.Errorf("the control plane has no program %q", program), "its programs are " + strings.Join(Programs(), ", ")}
 }
 
 // Done is closed when the sandbox cannot go on because a program does not stay up; [Sandbox.Err] then says why.

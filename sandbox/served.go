@@ -55,12 +55,18 @@ func awaitWatch(ctx context.Context, client *http.Client, url string) error {
 
 // installCRDs installs CRDs, or updates them, and returns when their resources are served and can be watched.
 func (p *plane) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	if len(crds) == 0 {
-		return nil
-	}
 	config, err := p.config("admin")
 	if err != nil {
 		return err
+	}
+	return InstallCRDs(ctx, config, crds...)
+}
+
+// InstallCRDs installs CRDs, or updates them, and returns when their resources are served and can be watched. The
+// configuration must be an administrator's.
+func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) error {
+	if len(crds) == 0 {
+		return nil
 	}
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds, PollInterval: 10 * time.Millisecond}); err != nil {
 		return err

@@ -84,7 +84,7 @@ func run(args []string, io streams) int {
 	root := rootCommand(io)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	return report(ctx, err, io.err)
+	return complain(ctx, err, io.err)
 }
 
 // untilSignal is a context that ends at the first Ctrl-C, SIGTERM or closed terminal. The second one ends the process
@@ -102,8 +102,8 @@ func untilSignal() (context.Context, func()) {
 	return ctx, func() { signal.Stop(signals); cancel() }
 }
 
-// report prints an error the one way there is, and returns the exit code.
-func report(ctx context.Context, err error, w io.Writer) int {
+// complain prints an error the one way there is, and returns the exit code.
+func complain(ctx context.Context, err error, w io.Writer) int {
 	if err == nil {
 		return exitOK
 	}

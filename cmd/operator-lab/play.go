@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -25,16 +26,21 @@ type play struct {
 	io       streams
 	op       operators.Operator
 	instance operators.Instance
-	flags    runFlags
-	journal  *trace.Journal
-	objects  []client.Object
+	// spec is how the operator runs, as the flags say.
+	spec    v1alpha1.OperatorSpec
+	flags   runFlags
+	journal *trace.Journal
+	values  map[string]any
+	lab     atomic.Pointer[lab.Lab]
 }
 
 // show is a play under way.
 type show struct {
 	*play
-	stage    *stage
-	operator *host.Host
+	stage *stage
+	lab   *lab.Lab
+	loop  *taps.Taps
+	demo  *demo
 	// you is the person at the keyboard, whose writes are in the journal too.
 	you client.Client
 }
@@ -43,6 +49,8 @@ type show struct {
 type stage struct {
 	host.Cluster
 	kubeconfig string
+	// kill ends a program of the control plane; nil where that cannot be done.
+	kill func(program string) error
 	// done is closed when the sandbox is over; err then says why.
 	done <-chan struct{}
 	err  func() error
@@ -57,13 +65,13 @@ func quietLibraries() {
 	ctrl.SetLogger(logr.Discard())
 }
 
-// begin boots a sandbox, starts the operator in it and applies the demo's objects.
+// begin boots a sandbox, starts the operator in it and begins the demo's scenario.
 func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show, err error) {
 	quietLibraries()
 	s := &show{play: p}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.end())
+			err = errors.Join(err, s.end(ctx))
 		}
 	}()
 	if s.stage, err = p.boot(ctx, progress); err != nil {
@@ -73,21 +81,36 @@ func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show,
 	if err != nil {
 		return nil, err
 	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
 	if s.you, err = s.person(scheme); err != nil {
 		return nil, err
 	}
-	// The operator outlives the boot.
-	if s.operator, err = host.Start(context.WithoutCancel(ctx), s.stage, p.op, p.instance, p.journal); err != nil {
+	s.lab, err = lab.Open(ctx, lab.Options{
+		Cluster: s.stage, Kill: s.stage.kill, Journal: p.journal, Version: version(),
+		Installed: map[string]string{p.op.Name: p.instance.Variant()},
+	})
+	if err != nil {
 		return nil, err
 	}
-	return s, s.apply(ctx, scheme)
+	p.lab.Store(s.lab)
+	if s.loop, err = s.lab.Load(ctx, p.op.Name, p.spec); err != nil {
+		return nil, err
+	}
+	s.demo, err = s.beginDemo(ctx)
+	return s, err
 }
 
-// end stops the operator and leaves the sandbox.
-func (s *show) end() error {
+// end stops the scenario and the operator, and leaves the sandbox.
+func (s *show) end(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
 	var errs []error
-	if s.operator != nil {
-		errs = append(errs, s.operator.Stop())
+	if s.demo != nil {
+		s.demo.stop()
+	}
+	if s.lab != nil {
+		errs = append(errs, s.lab.Close(ctx))
 	}
 	if s.stage != nil {
 		errs = append(errs, s.stage.leave())
@@ -110,21 +133,24 @@ func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, e
 	}
 	o.Name, o.Fresh, o.Ephemeral, o.CRDs, o.Operators = p.flags.name, true, true, crds, []string{p.op.Name}
 	o.Progress = progress
-	o.OnExit = p.noteExit
-	o.OnAudit = host.NewOthers(p.journal, p.op.Name, person, "operator-lab").Note
-	lab, err := sandbox.Start(ctx, o)
+	// What happens before the operator is there concerns nobody.
+	o.OnExit = func(e sandbox.Exit) {
+		if l := p.lab.Load(); l != nil {
+			l.Exited(e)
+		}
+	}
+	o.OnAudit = func(line []byte) {
+		if l := p.lab.Load(); l != nil {
+			l.Audit(line)
+		}
+	}
+	box, err := sandbox.Start(ctx, o)
 	if err != nil {
 		return nil, sandboxError(err)
 	}
-	return &stage{Cluster: lab, kubeconfig: lab.Kubeconfig(), done: lab.Done(), err: lab.Err, leave: lab.Stop}, nil
-}
-
-// noteExit writes the death of a program into the journal, where every reader of the run sees it.
-func (p *play) noteExit(e sandbox.Exit) {
-	p.journal.Append(trace.Event{
-		Kind: trace.KindNote, Actor: e.Program,
-		Message: fmt.Sprintf("%s died; restarted: %v. The end of its log: %s", e.Program, e.Restarted, e.LogEnd),
-	})
+	return &stage{
+		Cluster: box, kubeconfig: box.Kubeconfig(), kill: box.Kill, done: box.Done(), err: box.Err, leave: box.Stop,
+	}, nil
 }
 
 // bootKept uses a sandbox in the background.
@@ -137,12 +163,12 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 	if err != nil {
 		return nil, err
 	}
-	lab, err := record.Open()
+	box, err := record.Open()
 	if err != nil {
 		return nil, sandboxError(err)
 	}
 	return &stage{
-		Cluster: lab, kubeconfig: lab.Kubeconfig(), err: func() error { return nil },
+		Cluster: box, kubeconfig: box.Kubeconfig(), err: func() error { return nil },
 		leave: func() error {
 			p.say("sandbox %s stays; use it with 'operator-lab kubectl --name %s …', stop it with 'operator-lab down --name %s'", name, name, name)
 			return nil
@@ -153,73 +179,29 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 // person is a client whose calls are in the journal as those of the person at the keyboard.
 func (s *show) person(scheme *runtime.Scheme) (client.Client, error) {
 	config := s.stage.Config()
-	config.UserAgent = person
+	config.UserAgent = lab.Person
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
-	return taps.New(s.journal, taps.Options{Operator: person}).Client(c), nil
+	return taps.New(s.journal, taps.Options{Operator: lab.Person}).Client(c), nil
 }
 
-// person is the actor of what is done by hand.
-const person = "you"
-
-// apply applies the demo's objects as a person would, with server-side apply.
-func (s *show) apply(ctx context.Context, scheme *runtime.Scheme) error {
-	for _, o := range s.objects {
-		u, err := toApply(scheme, o)
-		if err != nil {
-			return err
-		}
-		if err := host.Apply(ctx, s.you, u); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// toApply is an object with its kind and without what the server fills in.
-func toApply(scheme *runtime.Scheme, o client.Object) (*unstructured.Unstructured, error) {
-	kind, err := apiutil.GVKForObject(o, scheme)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-	delete(fields, "status")
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(kind)
-	return u, nil
-}
-
-// awaitEnd returns when the demo is over and the operator has nothing left to do. It looks whenever the journal has
-// grown.
+// awaitEnd returns when the scenario is over and the operator has nothing left to do.
 func (s *show) awaitEnd(ctx context.Context) error {
-	changed, cancel := s.journal.Subscribe()
-	defer cancel()
-	// What the lab itself looks at is nobody's doing: not in the journal.
-	reader, err := client.New(s.stage.Config(), client.Options{Scheme: s.you.Scheme()})
-	if err != nil {
-		return err
-	}
 	for {
-		over, err := s.instance.Demo().Over(ctx, reader)
-		if err != nil {
-			return err
-		}
-		if over {
-			return s.operator.AwaitQuiet(ctx)
-		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.stage.done:
 			return sandboxError(s.stage.err())
-		case <-s.operator.Done():
-			return fmt.Errorf("the operator ended by itself: %w", s.operator.Err())
-		case <-changed:
+		case <-s.demo.done:
+			if s.demo.err != nil {
+				return s.demo.err
+			}
+			return host.AwaitQuiet(ctx, s.journal)
+		case <-s.lab.Failed(s.op.Name):
+			return s.lab.Err(s.op.Name)
 		}
 	}
 }

@@ -56,7 +56,9 @@ Start with:  operator-lab run zundoko`,
 			upCommand(io), downCommand(io), statusCommand(io), listCommand(io), logsCommand(io),
 			kubectlCommand(), envCommand(io),
 		}},
-		{"develop", []*cobra.Command{operatorCommand(io), assetsCommand(io)}},
+		{"develop", []*cobra.Command{
+			testCommand(io), lintCommand(io), newCommand(io), operatorCommand(io), assetsCommand(io),
+		}},
 		{"", []*cobra.Command{versionCommand(io)}},
 	} {
 		for _, cmd := range group.commands {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -61,7 +63,10 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 		Short: op.Summary,
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := &play{io: io, op: op, instance: instance, flags: f, journal: trace.New(trace.Options{Product: version()})}
+			p := &play{
+				io: io, op: op, instance: instance, spec: specOf(op, cmd.Flags()), flags: f,
+				journal: trace.New(trace.Options{Product: version()}),
+			}
 			return p.run(cmd.Context())
 		},
 	}
@@ -79,16 +84,33 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 	return cmd
 }
 
+// specOf is how an operator runs, as the flags that were set say.
+func specOf(op operators.Operator, flags *pflag.FlagSet) v1alpha1.OperatorSpec {
+	spec := v1alpha1.OperatorSpec{Parameters: map[string]string{}}
+	own := pflag.NewFlagSet(op.Name, pflag.ContinueOnError)
+	op.New().Flags(own)
+	own.VisitAll(func(f *pflag.Flag) {
+		switch set := flags.Lookup(f.Name); {
+		case !set.Changed:
+		case f.Name == "variant":
+			spec.Variant = set.Value.String()
+		default:
+			spec.Parameters[f.Name] = set.Value.String()
+		}
+	})
+	return spec
+}
+
 // run plays on the screen where there is one, else prints.
 func (p *play) run(ctx context.Context) error {
 	if err := p.flags.look.check(); err != nil {
 		return err
 	}
-	objects, err := p.instance.Demo().Objects()
+	values, err := p.instance.Demo().Values()
 	if err != nil {
 		return usageError("see 'operator-lab run "+p.op.Name+" --help'", "%w", err)
 	}
-	p.objects = objects
+	p.values = values
 	if p.flags.record != "" {
 		if err := canWrite(p.flags.record); err != nil {
 			return usageError("name a file that can be written with --record", "%w", err)
@@ -133,11 +155,11 @@ func (p *play) inPrint(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, show.end()) }()
+	defer func() { err = errors.Join(err, show.end(ctx)) }()
 	if err := show.awaitEnd(ctx); err != nil {
 		return err
 	}
-	if err := show.operator.Stop(); err != nil {
+	if err := show.lab.Stop(); err != nil {
 		return err
 	}
 	if err := errors.Join(printing.stop(), printing.Summary()); err != nil {

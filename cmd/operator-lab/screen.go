@@ -83,14 +83,14 @@ func (p *play) onScreen(ctx context.Context) (err error) {
 		}
 		show = began
 		return tui.Controls{
-			Loop: show.operator.Taps, Cluster: hands{show.you},
+			Loop: show.loop, Cluster: hands{show.you}, Faults: breaks(show.you, p.op.Name, p.flags.look.language()),
 			Facts: "k8s " + dependency("k8s.io/kubernetes"),
 		}, nil
 	}
 	err = tui.Run(ctx, o)
 	if show != nil {
 		// The person has seen it all; only what came of it and where it is kept is left to say.
-		err = errors.Join(err, show.summary(context.WithoutCancel(ctx)), show.end())
+		err = errors.Join(err, show.summary(context.WithoutCancel(ctx)), show.end(ctx))
 	}
 	if errors.Is(err, context.Canceled) {
 		err = nil // quit while it booted

@@ -3,6 +3,7 @@ package applets
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -127,7 +128,7 @@ func startGarbageCollector(ctx context.Context, config *rest.Config) error {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	started := make(chan struct{})
 	close(started) // monitors start their informers themselves from here on
-	builder := garbagecollector.NewDependencyGraphBuilder(ctx, meta, mapper, garbagecollector.DefaultIgnoredResources(),
+	builder := garbagecollector.NewDependencyGraphBuilder(ctx, meta, mapper, ignored(),
 		informerfactory.NewInformerFactory(typed, partial), started)
 	collector, err := garbagecollector.NewComposedGarbageCollector(ctx, client, meta, mapper, builder)
 	if err != nil {
@@ -270,3 +271,16 @@ func deleteNamespaces(ctx context.Context, queue workqueue.TypedDelayingInterfac
 		queue.Done(name)
 	}
 }
+
+// ignored are the resources that own nothing and are owned by nobody: upstream's, and the lab's own, which come and go
+// with the lab and live in no etcd.
+func ignored() map[schema.GroupResource]struct{} {
+	resources := maps.Clone(garbagecollector.DefaultIgnoredResources())
+	for _, name := range []string{"operators", "loops", "faults"} {
+		resources[schema.GroupResource{Group: labGroup, Resource: name}] = struct{}{}
+	}
+	return resources
+}
+
+// labGroup is the API group that the lab serves.
+const labGroup = "operator-lab.dev"

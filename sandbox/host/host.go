@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"path"
 	"strings"
 	"sync"
@@ -42,15 +43,16 @@ type Cluster interface {
 	User(name string, groups ...string) (*rest.Config, error)
 }
 
-// Host is one operator at work.
+// Host is one life of an operator at work.
 type Host struct {
-	// Taps observe and control it.
+	// Taps observe and control it, in this life and the next.
 	Taps *taps.Taps
 
-	cancel context.CancelFunc
-	done   chan struct{}
-	mu     sync.Mutex
-	err    error
+	manager ctrl.Manager
+	cancel  context.CancelFunc
+	done    chan struct{}
+	mu      sync.Mutex
+	err     error
 }
 
 // Scheme knows Kubernetes' own types and those of the operator.
@@ -59,9 +61,18 @@ func Scheme(op operators.Operator) (*runtime.Scheme, error) {
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), op.AddToScheme(scheme))
 }
 
+// Options of [Start]; only Taps is needed.
+type Options struct {
+	// Taps that record it.
+	Taps *taps.Taps
+	// Transport wraps what the operator reaches the API server by, below the taps: they see what the operator sees.
+	// Default: nothing is wrapped.
+	Transport func(http.RoundTripper) http.RoundTripper
+}
+
 // Start grants the operator what its manifests ask for and runs it until [Host.Stop] or the end of ctx. The CRDs must
 // be installed already.
-func Start(ctx context.Context, lab Cluster, op operators.Operator, instance operators.Instance, journal *trace.Journal) (*Host, error) {
+func Start(ctx context.Context, lab Cluster, op operators.Operator, instance operators.Instance, o Options) (*Host, error) {
 	if err := grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
 		return nil, fmt.Errorf("grant the operator its permissions: %w", err)
 	}
@@ -70,12 +81,14 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 		return nil, err
 	}
 	config.UserAgent = op.Name
-	tap := taps.New(journal, taps.Options{Operator: op.Name})
+	if o.Transport != nil {
+		config.Wrap(o.Transport)
+	}
 	scheme, err := Scheme(op)
 	if err != nil {
 		return nil, err
 	}
-	manager, err := ctrl.NewManager(tap.RESTConfig(config), tap.ManagerOptions(ctrl.Options{
+	manager, err := ctrl.NewManager(o.Taps.RESTConfig(config), o.Taps.ManagerOptions(ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		// A reconcile that sleeps does not notice that it is to end; nobody waits for it for long.
@@ -84,24 +97,55 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	if err != nil {
 		return nil, err
 	}
-	if err := instance.SetupWithManager(manager, tap.ControllerOptions(controller.Options{})); err != nil {
+	if err := instance.SetupWithManager(manager, o.Taps.ControllerOptions(controller.Options{})); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	h := &Host{Taps: tap, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(h.done)
-		err := manager.Start(ctx)
-		if err != nil && ctx.Err() != nil {
-			// It was asked to end, and a reconcile did not: that is worth knowing, but nothing has failed.
-			journal.Append(trace.Event{Kind: trace.KindNote, Actor: op.Name, Operator: op.Name, Message: err.Error()})
-			return
-		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.err = err
-	}()
+	h := &Host{Taps: o.Taps, manager: manager, cancel: cancel, done: make(chan struct{})}
+	go h.run(ctx, op.Name)
 	return h, nil
+}
+
+func (h *Host) run(ctx context.Context, name string) {
+	defer close(h.done)
+	err := h.manager.Start(ctx)
+	if err != nil && ctx.Err() != nil {
+		// It was asked to end, and a reconcile did not: that is worth knowing, but nothing has failed.
+		h.Taps.Journal().Append(trace.Event{Kind: trace.KindNote, Actor: name, Operator: name, Message: err.Error()})
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+// AwaitServing returns when the operator's caches are filled and its workers take keys, or with an error when it ended
+// before.
+func (h *Host) AwaitServing(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-h.done:
+			cancel(fmt.Errorf("the operator ended before it served: %w", orStopped(h.Err())))
+		case <-ctx.Done():
+		}
+	}()
+	select {
+	case <-h.manager.Elected(): // its controllers have been started
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return h.Taps.AwaitServing(ctx)
+}
+
+var errStopped = errors.New("it was stopped")
+
+func orStopped(err error) error {
+	if err == nil {
+		return errStopped
+	}
+	return err
 }
 
 // Done is closed when the operator has ended; [Host.Err] then says why.
@@ -114,7 +158,15 @@ func (h *Host) Err() error {
 	return h.err
 }
 
-// Stop ends the operator and returns when it has ended.
+// End ends this life of the operator and returns when it has ended. What is held gives way; a pause stays for the next
+// life.
+func (h *Host) End() error {
+	h.cancel()
+	<-h.done
+	return h.Err()
+}
+
+// Stop ends the operator for good and returns when it has ended.
 func (h *Host) Stop() error {
 	h.cancel()
 	h.Taps.Close() // lets go whatever is held

@@ -5,47 +5,54 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
+	"github.com/operator-lab/operator-lab/sandbox/host"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 func newFlagSet(instance operators.Instance) *pflag.FlagSet {
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	instance.Flags(set)
-	instance.Demo().Flags(set)
 	return set
 }
 
-// sing plays the demo to its end.
+// ask asks for a song.
+func (w *world) ask(t *testing.T, interval time.Duration) *v1beta1.Hikawa {
+	t.Helper()
+	hikawa := &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "hikawa-sample"}}
+	hikawa.Spec.IntervalMillis = interval.Milliseconds()
+	if err := w.client.Create(t.Context(), hikawa); err != nil {
+		t.Fatal(err)
+	}
+	return hikawa
+}
+
+// sing has a song sung to its end.
 func (w *world) sing(t *testing.T) client.Object {
 	t.Helper()
-	objects, err := w.instance.Demo().Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.client.Create(t.Context(), objects[0]); err != nil {
-		t.Fatal(err)
-	}
+	hikawa := w.ask(t, 5*time.Millisecond)
 	eventually(t, "the end of the song", func() error {
-		over, err := w.instance.Demo().Over(t.Context(), w.client)
-		if err == nil && !over {
+		err := w.client.Get(t.Context(), client.ObjectKeyFromObject(hikawa), hikawa)
+		if err == nil && !hikawa.Status.Kiyoshied {
 			err = errors.New("it goes on")
 		}
 		return err
 	})
-	if err := w.operator.AwaitQuiet(t.Context()); err != nil {
+	if err := host.AwaitQuiet(t.Context(), w.journal); err != nil {
 		t.Fatal(err)
 	}
-	return objects[0]
+	return hikawa
 }
 
 func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
-	w := start(t, "zundoko", "song", "Zun,Zun,Zun,Zun,Doko", "interval", "5ms")
+	w := start(t, "zundoko", "song", "Zun,Zun,Zun,Zun,Doko")
 	hikawa := w.sing(t)
 	timeline := trace.NewTimeline(w.journal)
 	timeline.Update()
@@ -85,14 +92,8 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 }
 
 func TestClassicSleepsWhileItIsStopped(t *testing.T) {
-	w := start(t, "zundoko", "variant", "classic", "interval", "1h")
-	objects, err := w.instance.Demo().Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.client.Create(t.Context(), objects[0]); err != nil {
-		t.Fatal(err)
-	}
+	w := start(t, "zundoko", "variant", "classic")
+	w.ask(t, time.Hour)
 	eventually(t, "a reconcile to sleep", func() error {
 		timeline := trace.NewTimeline(w.journal)
 		timeline.Update()

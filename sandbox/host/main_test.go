@@ -13,6 +13,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -86,7 +87,9 @@ func start(t *testing.T, name string, flags ...string) *world {
 	})
 	w.client = newClient(t, op, w.lab.Config())
 	// The operator is stopped before the sandbox, so not by the test's context, which ends before both.
-	w.operator, err = host.Start(context.WithoutCancel(t.Context()), w.lab, op, w.instance, w.journal)
+	w.operator, err = host.Start(context.WithoutCancel(t.Context()), w.lab, op, w.instance, host.Options{
+		Taps: taps.New(w.journal, taps.Options{Operator: op.Name}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

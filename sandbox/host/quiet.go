@@ -7,14 +7,14 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// quietPatience bounds the wait for a watch event that may never come, because the operator stopped watching.
+// quietPatience bounds the wait, with nothing else happening, for a watch event that may never come, because the
+// operator stopped watching.
 const quietPatience = 2 * time.Second
 
-// AwaitQuiet returns when the operator has nothing left to do now: no reconcile runs, no key is ready, and every
-// write it made has come back to it as a watch event, where it watches the kind. Keys that wait for a timer count as
-// quiet: they have nothing to do now.
-func (h *Host) AwaitQuiet(ctx context.Context) error {
-	journal := h.Taps.Journal()
+// AwaitQuiet returns when the operators of a journal have nothing left to do now: no reconcile runs, no key is ready,
+// and every write they made has come back as a watch event, where the kind is watched. Keys that wait for a timer count
+// as quiet: they have nothing to do now. What ended, or is held by a pause with nothing ready, is quiet too.
+func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
 	changed, cancel := journal.Subscribe()
 	defer cancel()
 	timeline := trace.NewTimeline(journal)
@@ -27,11 +27,11 @@ func (h *Host) AwaitQuiet(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-h.done:
-			return nil
 		case <-changed:
 		case <-time.After(quietPatience):
-			return nil
+			if settled(timeline.Tip()) {
+				return nil
+			}
 		}
 	}
 }

@@ -41,6 +41,7 @@ type queue struct {
 	locked  map[request]*visit
 	added   uint64 // counts up to order items
 	timer   *time.Timer
+	serving bool // a worker has asked for a key
 	shut    bool
 }
 
@@ -129,6 +130,7 @@ type admission struct {
 	try      int
 	reason   string // of a requeue; empty for a plain add
 	span     int64  // the reconcile that wishes it, if any
+	actor    string // who wishes it, if not the operator
 }
 
 // admission works out when a key may be taken. The rate limiter is asked here
@@ -195,7 +197,7 @@ func (q *queue) insert(key request, a admission) {
 // enqueued records that a key became ready at once.
 func (q *queue) enqueued(it *item, a admission) int64 {
 	return q.append(it.key, trace.Event{
-		Kind: trace.KindEnqueue, Cause: a.cause, Reconcile: a.span, Try: a.try, Reason: a.reason,
+		Kind: trace.KindEnqueue, Actor: a.actor, Cause: a.cause, Reconcile: a.span, Try: a.try, Reason: a.reason,
 		Priority: it.priority, Running: q.locked[it.key] != nil,
 	})
 }
@@ -256,6 +258,10 @@ func (q *queue) Get() (request, bool) {
 func (q *queue) GetWithPriority() (key request, priority int, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !q.serving {
+		q.serving = true
+		q.taps.nowServing()
+	}
 	for !q.shut && (len(q.ready) == 0 || !q.taps.gate.admit()) {
 		q.cond.Wait()
 	}

@@ -47,6 +47,7 @@ type Taps struct {
 	mu     sync.Mutex
 	visits map[types.UID]*visit // the reconciles that run, by controller-runtime's id
 	queues map[*queue]struct{}
+	served chan struct{} // closed and made anew when workers of a queue begin
 	known  map[feedKey]map[types.NamespacedName]version
 }
 
@@ -62,6 +63,7 @@ func New(j *trace.Journal, opts Options) *Taps {
 		journal: j, opts: opts,
 		visits: map[types.UID]*visit{},
 		queues: map[*queue]struct{}{},
+		served: make(chan struct{}),
 		known:  map[feedKey]map[types.NamespacedName]version{},
 	}
 	t.gate = newGate(t)

@@ -135,6 +135,8 @@ func (n news) english() string {
 		return "You: " + controlText(n.Verb, English) + "."
 	case KindOperator:
 		return fmt.Sprintf("The operator %s was %s.", n.Operator, operatorText(n.Verb, English))
+	case KindFault:
+		return "The fault " + faultText(n.Event, English) + "."
 	case KindNote:
 		return oneLine(n.Message) + "."
 	}

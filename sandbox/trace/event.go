@@ -40,6 +40,9 @@ const (
 	KindControl Kind = "control"
 	// KindOperator: an operator was started or stopped (Verb start, stop).
 	KindOperator Kind = "operator"
+	// KindFault: the lab carried out a fault (Reason is its name, Values are what it did; see [FaultValues]). Verb and Object
+	// are of the call or the watch event that it happened at; both are empty if it happened at once.
+	KindFault Kind = "fault"
 	// KindNote: anything else worth telling (Message).
 	KindNote Kind = "note"
 )
@@ -116,6 +119,7 @@ const (
 	ReasonRequeue      = "requeue"      // Result.Requeue: rate limited
 	ReasonRequeueAfter = "requeueAfter" // Result.RequeueAfter
 	ReasonDelayed      = "delayed"      // added with a delay from outside of a reconcile
+	ReasonProbe        = "probe"        // added by the lab, to see what one more reconcile does (KindEnqueue)
 )
 
 // Key names what a work queue holds: an object by namespace and name.

@@ -154,7 +154,7 @@ func (m *htmlMaker) choose(j *Journal) {
 // isAside reports whether an event is told although it belongs to no reconcile.
 func (m *htmlMaker) isAside(e *Event) bool {
 	switch e.Kind {
-	case KindControl, KindOperator, KindNote:
+	case KindControl, KindOperator, KindFault, KindNote:
 		return true
 	case KindCall, KindHold:
 		return e.Via == ViaRecorder || e.Reconcile == 0 && (e.IsWrite() || e.Failed())

@@ -295,6 +295,8 @@ func htmlMarkOf(e *Event) htmlLook {
 			return htmlLook{"control", "stop"}
 		}
 		return htmlLook{"control", "play"}
+	case KindFault:
+		return htmlLook{"fault", "fault"}
 	case KindCall, KindHold:
 		return htmlLook{"write", htmlWriteIcon(e)}
 	case KindLog:

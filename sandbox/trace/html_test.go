@@ -114,6 +114,7 @@ func everywhere(text string) *Journal {
 		{Kind: KindEnd, Reconcile: 1, Outcome: Outcome(text), Error: text},
 		{Kind: KindControl, Verb: text},
 		{Kind: KindNote},
+		{Kind: KindFault, Verb: text, Reconcile: 1},
 		{Kind: KindCall, Verb: VerbCreate, After: []byte(text)},
 		{Kind: KindDrop, Cause: 2},
 		{Kind: KindLog},

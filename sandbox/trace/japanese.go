@@ -133,6 +133,8 @@ func (n news) japanese() string {
 		return "あなたの操作: " + controlText(n.Verb, Japanese) + "。"
 	case KindOperator:
 		return fmt.Sprintf("オペレーター %s が%sした。", n.Operator, operatorText(n.Verb, Japanese))
+	case KindFault:
+		return faultText(n.Event, Japanese) + "。"
 	case KindNote:
 		return oneLine(n.Message)
 	}

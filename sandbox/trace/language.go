@@ -160,3 +160,26 @@ func oneLine(s string) string {
 		return r
 	}, s)
 }
+
+// fold breaks a line into lines of a width in cells: at blanks, and after wide characters.
+func fold(s string, width int) []string {
+	var lines []string
+	for TextWidth(s) > width {
+		at, n := 0, 0 // where to break, and the width so far
+		for i, r := range s {
+			size := runeWidth(r)
+			if n += size; n > width {
+				if at == 0 {
+					at = i
+				}
+				break
+			}
+			if r == ' ' || size == 2 {
+				at = i + len(string(r))
+			}
+		}
+		lines = append(lines, strings.TrimRight(s[:at], " "))
+		s = strings.TrimLeft(s[at:], " ")
+	}
+	return append(lines, s)
+}

@@ -70,6 +70,9 @@ func (o *Object) Lagging() bool {
 	return m.ObservedGeneration != 0 && m.ObservedGeneration < o.Generation
 }
 
+// ReadMeta reads an object's JSON; what cannot be read stays zero. The result is never nil.
+func ReadMeta(raw json.RawMessage) *Meta { return parseMeta(raw) }
+
 // parseMeta reads an object's JSON; what cannot be read stays zero.
 func parseMeta(raw json.RawMessage) *Meta {
 	var in struct {

@@ -99,8 +99,10 @@ func (p *Printer) event(e *Event) {
 		p.aside(e.Actor, controlText(e.Verb, p.o.Language))
 	case KindOperator:
 		p.aside("----", e.Operator+" "+operatorText(e.Verb, p.o.Language))
+	case KindFault:
+		p.aside(p.o.Language.pick("fault", "障害"), strings.TrimPrefix(faultText(e, p.o.Language), "障害 "))
 	case KindNote:
-		p.aside("note", e.Message)
+		p.paragraph("note", e.Message)
 	}
 }
 
@@ -121,6 +123,14 @@ func (p *Printer) call(e *Event) {
 // aside prints a line that belongs to no reconcile.
 func (p *Printer) aside(who, text string) {
 	p.line(pad(who, len(indent)-1) + " " + text)
+}
+
+// paragraph prints a text of any length, in several lines where it must.
+func (p *Printer) paragraph(who, text string) {
+	for _, line := range fold(oneLine(text), max(20, p.o.Width-len(indent))) {
+		p.aside(who, line)
+		who = ""
+	}
 }
 
 func (p *Printer) line(s string) {

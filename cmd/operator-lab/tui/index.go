@@ -43,7 +43,7 @@ type index struct {
 	oneKey    *trace.QueueKey // the only key there ever was, or nil
 	keys      int             // 0, 1, or 2 for more than one
 	echoes    map[echo]int64
-	notes     []*trace.Event // notes, newest last, few
+	notes     []*trace.Event // notes and faults, newest last, few
 	stats     trace.Stats
 }
 
@@ -65,7 +65,7 @@ func (ix *index) update() bool {
 			begun = append(begun, e.Reconcile)
 		case trace.KindWatch:
 			ix.echoes[echo{e.Operator, e.Object.APIVersion, e.Object.Kind, e.Verb}] = e.Seq
-		case trace.KindNote:
+		case trace.KindNote, trace.KindFault:
 			ix.notes = append(ix.notes, e)
 			if n := len(ix.notes); n > manyNotes {
 				ix.notes = ix.notes[n-manyNotes:]
@@ -99,7 +99,7 @@ func markOf(e *trace.Event) markKind {
 	switch {
 	case e.Kind == trace.KindStart:
 		return markReconcile
-	case e.Kind == trace.KindEnd && e.Error != "", e.Stack != "":
+	case e.Kind == trace.KindEnd && e.Error != "", e.Stack != "", e.Kind == trace.KindFault:
 		return markError
 	}
 	return markEvent

@@ -89,7 +89,7 @@ func (s *scene) narration(r Rect) []row {
 		return s.lessonLines(r)
 	default:
 		if e := s.newestNote(); e != nil && s.now-e.At < noteFor {
-			lines = append(lines, s.t("Note: ", "メモ: ")+e.Message)
+			lines = append(lines, s.noteText(e))
 			st = note
 		}
 		lines = append(lines, wrap(s.whyText(), r.W-2)...)
@@ -109,6 +109,14 @@ func (s *scene) narration(r Rect) []row {
 		}
 	}
 	return rows
+}
+
+// noteText is a note, or what a fault did.
+func (s *scene) noteText(e *trace.Event) string {
+	if e.Kind == trace.KindFault {
+		return s.t("Fault ", "") + trace.FaultText(e, s.lang)
+	}
+	return s.t("Note: ", "メモ: ") + e.Message
 }
 
 func (s *scene) pastText() string {

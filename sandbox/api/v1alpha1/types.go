@@ -1,0 +1,409 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Operator is an operator that the lab runs. There is one for each that is loaded; deleting it stops the operator.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Operator struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is wanted.
+	Spec OperatorSpec `json:"spec,omitempty"`
+	// Status is what is so.
+	Status OperatorStatus `json:"status,omitempty"`
+}
+
+// OperatorList is a list of operators.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type OperatorList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the operators.
+	Items []Operator `json:"items"`
+}
+
+// OperatorSpec says how an operator is to run. A change of the variant or of a parameter restarts it.
+type OperatorSpec struct {
+	// Variant of the operator. Default: hardened.
+	Variant string `json:"variant,omitempty"`
+	// Paused holds all keys in the work queue: no reconcile begins.
+	Paused bool `json:"paused,omitempty"`
+	// Parameters of the operator by the names that its command line has, without the dashes.
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// OperatorState says what an operator is doing.
+type OperatorState string
+
+// The states of an operator.
+const (
+	// OperatorStarting: its manager is starting, its caches are not filled yet.
+	OperatorStarting OperatorState = "Starting"
+	// OperatorRunning: its controllers take keys from their work queues.
+	OperatorRunning OperatorState = "Running"
+	// OperatorPaused: it runs, and no reconcile begins.
+	OperatorPaused OperatorState = "Paused"
+	// OperatorCrashed: a fault ended it, and it waits to be started again.
+	OperatorCrashed OperatorState = "Crashed"
+	// OperatorFailed: it ended by itself, or could not be started; the message says why.
+	OperatorFailed OperatorState = "Failed"
+	// OperatorStopped: it was asked to end.
+	OperatorStopped OperatorState = "Stopped"
+)
+
+// OperatorStatus says how an operator is running.
+type OperatorStatus struct {
+	// ObservedGeneration is the generation of the spec that the status is about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// State it is in.
+	State OperatorState `json:"state,omitempty"`
+	// Message says why, where the state does not.
+	Message string `json:"message,omitempty"`
+	// Controllers of the operator that have taken part so far.
+	Controllers []string `json:"controllers,omitempty"`
+	// Restarts counts how often it was started again: after a crash, or because its spec was changed.
+	Restarts int32 `json:"restarts"`
+	// Version of the lab's binary, which the operator is part of.
+	Version string `json:"version,omitempty"`
+	// CapabilityLevel that was shown for it, from 1 (Basic Install) to 5 (Auto Pilot); 0 if none was.
+	CapabilityLevel int32 `json:"capabilityLevel,omitempty"`
+}
+
+// Loop is what was seen of one controller reconciling one key. It can only be read, and is in the namespace of the key;
+// its name is the controller's and the key's name, joined by a dot.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Loop struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says whose loop it is.
+	Spec LoopSpec `json:"spec,omitempty"`
+	// Status is what was seen.
+	Status LoopStatus `json:"status,omitempty"`
+}
+
+// LoopList is a list of loops.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type LoopList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the loops.
+	Items []Loop `json:"items"`
+}
+
+// LoopSpec says whose loop it is.
+type LoopSpec struct {
+	// Operator by its name in the lab.
+	Operator string `json:"operator"`
+	// Controller by controller-runtime's name for it.
+	Controller string `json:"controller"`
+	// Key in the work queue, namespace/name.
+	Key string `json:"key"`
+}
+
+// LoopStatus counts what one controller did for one key since the lab began.
+type LoopStatus struct {
+	// Reconciles that began.
+	Reconciles int64 `json:"reconciles"`
+	// Requeues that were asked for, with a delay or with back-off; retries after errors are not among them.
+	Requeues int64 `json:"requeues"`
+	// Errors that reconciles ended with; panics are among them.
+	Errors int64 `json:"errors"`
+	// Conflicts are writes that the API server refused because the object had changed.
+	Conflicts int64 `json:"conflicts"`
+	// Panics of reconciles.
+	Panics int64 `json:"panics"`
+	// Reads by where they were answered.
+	Reads LoopReads `json:"reads"`
+	// Writes that were sent.
+	Writes LoopWrites `json:"writes"`
+	// Events that concerned the key.
+	Events LoopEvents `json:"events"`
+	// Logs are the operator's log messages in reconciles of the key, in the order they first came; at most 32 of them.
+	// +listType=atomic
+	Logs []LoopLog `json:"logs,omitempty"`
+	// Last is the newest reconcile that ended.
+	Last LoopLast `json:"last,omitempty"`
+	// Quiet says that the key is not in the queue, not being reconciled and not waiting for a timer.
+	Quiet bool `json:"quiet"`
+	// Hot says that the loop wakes itself again and again: its own writes flip a field to and fro.
+	Hot bool `json:"hot"`
+	// HotField is the field that flips, as kind.path.
+	HotField string `json:"hotField,omitempty"`
+}
+
+// LoopReads counts reads.
+type LoopReads struct {
+	// Cache answered.
+	Cache int64 `json:"cache"`
+	// Server answered.
+	Server int64 `json:"server"`
+	// Items is how many objects were read, each item of a list being one.
+	Items int64 `json:"items"`
+}
+
+// LoopLog is a message that was logged.
+type LoopLog struct {
+	// Message without its values.
+	Message string `json:"message"`
+	// Times it was logged.
+	Times int64 `json:"times"`
+	// Error says that it was logged as an error.
+	Error bool `json:"error,omitempty"`
+}
+
+// LoopWrites counts writes.
+type LoopWrites struct {
+	// Total of the writes that the API server carried out.
+	Total int64 `json:"total"`
+	// NoOp are those among them that changed nothing.
+	NoOp int64 `json:"noOp"`
+	// Failed are writes that were refused or not answered; they are not in the total.
+	Failed int64 `json:"failed"`
+	// ByVerb is the total by verb: create, update, patch, apply, delete.
+	ByVerb map[string]int64 `json:"byVerb,omitempty"`
+	// ByKind is the total by the kind of the object, and Kind/status for a subresource.
+	ByKind map[string]int64 `json:"byKind,omitempty"`
+}
+
+// LoopEvents counts events.
+type LoopEvents struct {
+	// Merged are keys that were added while the queue held them already.
+	Merged int64 `json:"merged"`
+	// Dropped are watch events of the key's own object that predicates dropped.
+	Dropped int64 `json:"dropped"`
+}
+
+// LoopLast is the newest reconcile that ended.
+type LoopLast struct {
+	// Reconcile is its number in the journal.
+	Reconcile int64 `json:"reconcile,omitempty"`
+	// Outcome of it: done, requeueAfter, requeue, error, terminal, panic, aborted.
+	Outcome string `json:"outcome,omitempty"`
+	// Cause of it in words.
+	Cause string `json:"cause,omitempty"`
+	// Error it ended with.
+	Error string `json:"error,omitempty"`
+}
+
+// Fault is something that is to go wrong once what it matches happens. It is armed when it is created, and disarmed when
+// it is deleted. Its spec cannot be changed, but for released.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Fault struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is to go wrong, and when.
+	Spec FaultSpec `json:"spec"`
+	// Status is how far it is.
+	Status FaultStatus `json:"status,omitempty"`
+}
+
+// FaultList is a list of faults.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type FaultList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the faults.
+	Items []Fault `json:"items"`
+}
+
+// FaultSpec is a fault. Exactly one of crash, hold, api, watch, conflict and controlPlane is set.
+type FaultSpec struct {
+	// Operator whose calls and events are looked at. Default: each operator's.
+	Operator string `json:"operator,omitempty"`
+	// Match says at which calls or watch events the fault happens. Without it a crash, a watch that is cut and a
+	// controlPlane fault happen at once, and the others at the next write (a watch that is delayed or coalesced: at
+	// the next event).
+	Match *FaultMatch `json:"match,omitempty"`
+	// ExpireAfter disarms the fault after this long, and lets go what it holds. Default: never.
+	ExpireAfter *metav1.Duration `json:"expireAfter,omitempty"`
+	// Released lets go what the fault holds, delays or keeps down, and disarms it. It is all that can be changed later.
+	Released bool `json:"released,omitempty"`
+
+	// Crash ends the operator in the middle.
+	Crash *CrashFault `json:"crash,omitempty"`
+	// Hold stops a reconcile where it is, until it is released.
+	Hold *HoldFault `json:"hold,omitempty"`
+	// API answers a call wrongly, late or not at all.
+	API *APIFault `json:"api,omitempty"`
+	// Watch cuts or delays a watch stream, or leaves an event out.
+	Watch *WatchFault `json:"watch,omitempty"`
+	// Conflict has somebody else write the object between the operator's read and its write.
+	Conflict *ConflictFault `json:"conflict,omitempty"`
+	// ControlPlane kills a program of the control plane, which is then started again.
+	ControlPlane *ControlPlaneFault `json:"controlPlane,omitempty"`
+
+	// Stale is reserved: it is not supported yet, and refused.
+	Stale *runtime.RawExtension `json:"stale,omitempty"`
+	// Pod is reserved: it is not supported yet, and refused.
+	Pod *runtime.RawExtension `json:"pod,omitempty"`
+	// Node is reserved: it is not supported yet, and refused.
+	Node *runtime.RawExtension `json:"node,omitempty"`
+	// Image is reserved: it is not supported yet, and refused.
+	Image *runtime.RawExtension `json:"image,omitempty"`
+}
+
+// FaultMatch chooses calls or watch events. What is empty matches everything, and all that is set must match. Leader
+// election, discovery and the writing of Events are never looked at.
+type FaultMatch struct {
+	// Verbs of the calls: create, update, patch, apply, delete, get, list. Default: those that write. For a watch
+	// fault ADDED, MODIFIED and DELETED; default: all three.
+	Verbs []string `json:"verbs,omitempty"`
+	// Kind of the object, such as Zundoko; plural names and lower case are accepted.
+	Kind string `json:"kind,omitempty"`
+	// Group of the object's API. Default: any.
+	Group string `json:"group,omitempty"`
+	// Subresource such as status; "-" matches only calls without one. Default: any.
+	Subresource string `json:"subresource,omitempty"`
+	// Namespace of the object.
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the object; * stands for any characters.
+	Name string `json:"name,omitempty"`
+	// Field that the write or the event changes: a path such as spec.replicas or status.conditions.
+	Field string `json:"field,omitempty"`
+	// Nth match at which the fault happens first, counted from 1 since the fault was created. Default: 1.
+	Nth int32 `json:"nth,omitempty"`
+	// Times is how many matches it happens at, from the nth on; 0 is every one. Default: 1.
+	Times *int32 `json:"times,omitempty"`
+	// Percent of the matches, from the nth on, at which it happens, chosen by the seed: the same seed chooses the
+	// same ones. Default: 100.
+	Percent int32 `json:"percent,omitempty"`
+	// Seed of that choice. Default: the seed of the run.
+	Seed *int64 `json:"seed,omitempty"`
+}
+
+// When says on which side of a call something happens.
+type When string
+
+// The sides of a call.
+const (
+	// Before the call is sent.
+	Before When = "Before"
+	// After the API server carried it out, and before the operator learns of it.
+	After When = "After"
+)
+
+// CrashFault ends the operator as kill -9 would: nothing of it runs on, nothing is told to the API server.
+type CrashFault struct {
+	// When: Before or After the matching call. Default: After.
+	When When `json:"when,omitempty"`
+	// RestartAfter is the pause before it is started again. Default: 0, at once.
+	RestartAfter metav1.Duration `json:"restartAfter,omitempty"`
+}
+
+// HoldFault stops the reconcile that makes the matching call.
+type HoldFault struct {
+	// When: Before or After the matching call. Default: Before.
+	When When `json:"when,omitempty"`
+	// For is how long it holds. Default: until the fault is released, deleted or expires.
+	For *metav1.Duration `json:"for,omitempty"`
+}
+
+// APIReply is what a call is answered with instead of the truth.
+type APIReply string
+
+// The replies.
+const (
+	// ReplyConflict is 409, nothing was written.
+	ReplyConflict APIReply = "Conflict"
+	// ReplyInternalError is 500, nothing was written.
+	ReplyInternalError APIReply = "InternalError"
+	// ReplyServiceUnavailable is 503, nothing was written.
+	ReplyServiceUnavailable APIReply = "ServiceUnavailable"
+	// ReplyTooManyRequests is 429 without Retry-After, so that the client does not try again by itself; nothing was written.
+	ReplyTooManyRequests APIReply = "TooManyRequests"
+	// ReplyForbidden is 403, nothing was written.
+	ReplyForbidden APIReply = "Forbidden"
+	// ReplyTimeout is no answer, and nothing was written.
+	ReplyTimeout APIReply = "Timeout"
+	// ReplyLost is no answer although the write was carried out.
+	ReplyLost APIReply = "Lost"
+	// ReplyTrue is the true answer; with a delay.
+	ReplyTrue APIReply = "True"
+)
+
+// APIFault answers the matching call wrongly, or late.
+type APIFault struct {
+	// Reply: Conflict, InternalError, ServiceUnavailable, TooManyRequests, Forbidden, Timeout, Lost (carried out, and the
+	// reply lost) or True. Default: InternalError, with a delay True.
+	Reply APIReply `json:"reply,omitempty"`
+	// Delay before the answer. Default: 0.
+	Delay metav1.Duration `json:"delay,omitempty"`
+}
+
+// WatchAction is what happens to a watch.
+type WatchAction string
+
+// The actions.
+const (
+	// WatchCut ends the streams of the kind; the informer opens new ones by itself.
+	WatchCut WatchAction = "Cut"
+	// WatchDelay holds the stream up from the matching event on.
+	WatchDelay WatchAction = "Delay"
+	// WatchCoalesce leaves the matching event out; the next one of the same object tells its newest state, as when an
+	// operator was away for a moment.
+	WatchCoalesce WatchAction = "Coalesce"
+)
+
+// WatchFault disturbs the watch stream that the matching event comes by.
+type WatchFault struct {
+	// Action: Cut, Delay or Coalesce.
+	Action WatchAction `json:"action"`
+	// For is how long a delayed stream is held up. Default: until the fault is released, deleted or expires.
+	For *metav1.Duration `json:"for,omitempty"`
+}
+
+// ConflictFault has a second writer change the object just before the matching update or patch is sent, after the operator
+// has read it.
+type ConflictFault struct {
+	// Patch is the JSON merge patch that the second writer sends. Default: it sets the annotation
+	// operator-lab.dev/touched.
+	Patch *runtime.RawExtension `json:"patch,omitempty"`
+}
+
+// ControlPlaneFault kills a program with SIGKILL.
+type ControlPlaneFault struct {
+	// Program: etcd, kube-apiserver, kube-controller-manager or kube-scheduler.
+	Program string `json:"program"`
+}
+
+// FaultPhase is how far a fault is.
+type FaultPhase string
+
+// The phases of a fault.
+const (
+	// FaultArmed: it waits for what it matches.
+	FaultArmed FaultPhase = "Armed"
+	// FaultInjected: it happened at least once; what it holds is held, and it may happen again.
+	FaultInjected FaultPhase = "Injected"
+	// FaultReleased: it is over, and all it held was let go.
+	FaultReleased FaultPhase = "Released"
+	// FaultExpired: its time ran out.
+	FaultExpired FaultPhase = "Expired"
+)
+
+// FaultStatus says what became of a fault.
+type FaultStatus struct {
+	// Phase: Armed, Injected, Released or Expired.
+	Phase FaultPhase `json:"phase,omitempty"`
+	// Matched counts the calls or events that matched so far.
+	Matched int32 `json:"matched"`
+	// Times it happened.
+	Times int32 `json:"times"`
+	// At is when it last happened.
+	At *metav1.MicroTime `json:"at,omitempty"`
+	// Message says at what it last happened, or why it cannot.
+	Message string `json:"message,omitempty"`
+	// Conditions: Injected is True once it happened, Done is True once it can happen no more and holds nothing.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

@@ -1,0 +1,169 @@
+package gate
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// fault is an armed fault. What changes is guarded by the mutex of its Faults.
+type fault struct {
+	name string
+	spec v1alpha1.FaultSpec
+	matcher
+	order int64 // in which it was armed
+
+	phase    v1alpha1.FaultPhase
+	matched  int32
+	promised int32 // times it happens or is about to
+	times    int32
+	holding  int32 // calls and streams that it holds or delays
+	at       time.Time
+	message  string
+	armedAt  time.Time
+	firstAt  time.Time
+	doneAt   time.Time
+	expire   *time.Timer
+	over     chan struct{} // closed when it is released, expires or is disarmed
+	decided  fates
+}
+
+// kindOf returns what a fault does, as the journal has it.
+func kindOf(spec v1alpha1.FaultSpec) string {
+	switch {
+	case spec.Crash != nil:
+		return trace.FaultCrash
+	case spec.Hold != nil:
+		return trace.FaultHold
+	case spec.API != nil:
+		return trace.FaultAPI
+	case spec.Watch != nil:
+		return trace.FaultWatch
+	case spec.Conflict != nil:
+		return trace.FaultConflict
+	case spec.ControlPlane != nil:
+		return trace.FaultControlPlane
+	}
+	return ""
+}
+
+// when returns on which side of a call it happens.
+func (x *fault) when() v1alpha1.When {
+	switch {
+	case x.spec.Crash != nil:
+		return orElse(x.spec.Crash.When, v1alpha1.After)
+	case x.spec.Hold != nil:
+		return orElse(x.spec.Hold.When, v1alpha1.Before)
+	case x.spec.API != nil && (x.reply() == v1alpha1.ReplyLost || x.reply() == v1alpha1.ReplyTrue):
+		return v1alpha1.After
+	}
+	return v1alpha1.Before
+}
+
+// reply returns what an API fault answers.
+func (x *fault) reply() v1alpha1.APIReply {
+	a := x.spec.API
+	if a.Reply == "" && a.Delay.Duration > 0 {
+		return v1alpha1.ReplyTrue
+	}
+	return orElse(a.Reply, v1alpha1.ReplyInternalError)
+}
+
+// detail returns what the journal has to know besides.
+func (x *fault) detail() string {
+	switch {
+	case x.spec.API != nil:
+		return string(x.reply())
+	case x.spec.Watch != nil:
+		return string(x.spec.Watch.Action)
+	case x.spec.ControlPlane != nil:
+		return x.spec.ControlPlane.Program
+	case x.spec.Conflict != nil:
+		return ""
+	}
+	return string(x.when())
+}
+
+// atOnce reports whether it happens without anything to match.
+func (x *fault) atOnce() bool {
+	cut := x.spec.Watch != nil && x.spec.Watch.Action == v1alpha1.WatchCut
+	return x.spec.Match == nil && (x.spec.Crash != nil || x.spec.ControlPlane != nil || cut)
+}
+
+// applies reports whether the fault is about an operator.
+func (x *fault) applies(operator string) bool {
+	return x.spec.Operator == "" || x.spec.Operator == operator
+}
+
+// ended reports whether it was released or has expired.
+func (x *fault) ended() bool {
+	return x.phase == v1alpha1.FaultReleased || x.phase == v1alpha1.FaultExpired
+}
+
+// spent reports whether it has happened, or is about to, as often as it may.
+func (x *fault) spent() bool { return x.matcher.times > 0 && x.promised >= x.matcher.times }
+
+// done reports whether it can happen no more and holds nothing.
+func (x *fault) done() bool {
+	return x.ended() || x.spent() && x.times == x.promised && x.holding == 0
+}
+
+// match counts one match and reports whether the fault happens at it; then its times are promised, and kept by took or
+// given back.
+func (x *fault) match() bool {
+	if x.ended() || x.spent() {
+		return false
+	}
+	x.matched++
+	if x.matched < x.nth || !chosen(x.seed, x.name, x.matched, x.percent) {
+		return false
+	}
+	x.promised++
+	return true
+}
+
+// status returns what is to be known of it.
+func (x *fault) status() v1alpha1.FaultStatus {
+	s := v1alpha1.FaultStatus{Phase: x.phase, Matched: x.matched, Times: x.times, Message: x.message}
+	if !x.at.IsZero() {
+		at := metav1.NewMicroTime(x.at)
+		s.At = &at
+	}
+	s.Conditions = []metav1.Condition{
+		condition("Injected", x.times > 0, "Happened", "Waiting", x.firstAt, x.armedAt),
+		condition("Done", x.done(), x.doneReason(), x.waitReason(), x.doneAt, x.armedAt),
+	}
+	return s
+}
+
+func (x *fault) doneReason() string {
+	if x.ended() {
+		return string(x.phase)
+	}
+	return "Spent"
+}
+
+func (x *fault) waitReason() string {
+	if x.holding > 0 {
+		return "Holding"
+	}
+	return "Waiting"
+}
+
+func condition(kind string, is bool, yes, no string, since, otherwise time.Time) metav1.Condition {
+	if is {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: yes, LastTransitionTime: metav1.NewTime(since)}
+	}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: no, LastTransitionTime: metav1.NewTime(otherwise)}
+}
+
+// orElse returns v, or other if v is empty.
+func orElse[T ~string](v, other T) T {
+	if v == "" {
+		return other
+	}
+	return v
+}

@@ -1,0 +1,422 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// Actor is who faults are by, in the journal.
+const Actor = "lab"
+
+// Effects are what faults need done outside of the gate.
+type Effects interface {
+	// Crash ends an operator and starts it again after a pause. Its gate is dead already. It is called once for each
+	// life, from a goroutine of the operator that ends next, and must not wait for the operator.
+	Crash(operator string, restartAfter time.Duration)
+	// Kill kills a program of the control plane and returns once it is dead; the error says why it could not.
+	Kill(program string) error
+	// Touch sends a JSON merge patch as somebody else. It must not go by the gate that it is called from.
+	Touch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) error
+}
+
+// Visit is the reconcile that a request belongs to, as the journal has it.
+type Visit struct {
+	Reconcile  int64
+	Controller string
+	Key        trace.Key
+}
+
+// FaultsOptions of [NewFaults]; Journal and Effects are needed.
+type FaultsOptions struct {
+	// Journal gets an event for each time that a fault happens.
+	Journal *trace.Journal
+	// Seed of the run, for faults that happen at a part of their matches.
+	Seed int64
+	// Effects are what happens outside of the gate.
+	Effects Effects
+	// Visit finds the reconcile that a request's context belongs to, for the journal and the faults' messages; the zero
+	// value if there is none. Default: a message says that it was a reconcile, but not which.
+	Visit func(ctx context.Context, operator string) Visit
+	// Kind finds the kind of a resource whose plural is irregular. Default: what bodies and watches tell, else a guess
+	// by the rules of English.
+	Kind func(resource schema.GroupResource) string
+	// Now is the clock of what a status shows. Default: time.Now.
+	Now func() time.Time
+}
+
+// Faults is the set of faults of a lab. All methods may be called from any goroutine.
+type Faults struct {
+	options FaultsOptions
+	kinds   sync.Map // schema.GroupResource -> kind
+	armed   atomic.Pointer[armed]
+	kills   sync.WaitGroup
+
+	mu        sync.Mutex
+	faults    map[string]*fault
+	order     int64
+	gates     map[*Gate]struct{}
+	listeners map[int]func(string)
+	next      int
+	closed    bool
+}
+
+// armed is what gates look at: the faults that can still do something, in the order they were armed. It never changes.
+type armed struct {
+	calls, watches []*fault
+	waiting        []*fault // crashes that are to happen at once, as soon as there is an operator
+}
+
+// NewFaults returns an empty set.
+func NewFaults(o FaultsOptions) *Faults {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	f := &Faults{options: o, faults: map[string]*fault{}, gates: map[*Gate]struct{}{}, listeners: map[int]func(string){}}
+	f.armed.Store(&armed{})
+	return f
+}
+
+// Errors of [Faults.Arm].
+var (
+	// ErrExists: a fault of this name is armed, or has been and was not disarmed.
+	ErrExists = errors.New("there is a fault of this name already")
+	// ErrClosed: the faults were closed.
+	ErrClosed = errors.New("the lab is ending")
+)
+
+// Arm arms a fault. What is to happen at once has happened when it returns, but for the end of a program of the control
+// plane, which may be the one that the fault came by: that happens right after. A fault that is not valid is refused with all
+// that is wrong with it.
+func (f *Faults) Arm(name string, spec v1alpha1.FaultSpec) error {
+	if err := Validate(spec).ToAggregate(); err != nil {
+		return fmt.Errorf("fault %s: %w", name, err)
+	}
+	now := f.options.Now()
+	x := &fault{
+		name: name, spec: spec, matcher: newMatcher(spec, f.options.Seed),
+		phase: v1alpha1.FaultArmed, armedAt: now, over: make(chan struct{}),
+	}
+	f.mu.Lock()
+	if f.faults[name] != nil || f.closed {
+		defer f.mu.Unlock()
+		if f.closed {
+			return fmt.Errorf("fault %s: %w", name, ErrClosed)
+		}
+		return fmt.Errorf("fault %s: %w", name, ErrExists)
+	}
+	f.order++
+	x.order = f.order
+	f.faults[name] = x
+	if spec.Released {
+		f.endLocked(x, v1alpha1.FaultReleased)
+	} else if spec.ExpireAfter != nil {
+		x.expire = time.AfterFunc(spec.ExpireAfter.Duration, func() { f.expire(x) })
+	}
+	f.publishLocked()
+	f.mu.Unlock()
+	f.tell(name)
+	if !spec.Released && x.atOnce() {
+		f.atOnce(x)
+	}
+	return nil
+}
+
+// publishLocked makes what gates look at anew.
+func (f *Faults) publishLocked() {
+	all := make([]*fault, 0, len(f.faults))
+	for _, x := range f.faults {
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b *fault) int { return cmp.Compare(a.order, b.order) })
+	set := &armed{}
+	for _, x := range all {
+		switch {
+		case x.ended():
+		case x.atOnce():
+			if x.spec.Crash != nil && !x.spent() {
+				set.waiting = append(set.waiting, x)
+			}
+		case x.spec.Watch != nil: // also one that is spent: what it left out stays out
+			set.watches = append(set.watches, x)
+		case !x.spent():
+			set.calls = append(set.calls, x)
+		}
+	}
+	f.armed.Store(set)
+}
+
+// Release lets go what a fault holds, and disarms it; its status stays. An unknown fault is left alone.
+func (f *Faults) Release(name string) {
+	f.mu.Lock()
+	x := f.faults[name]
+	if x != nil && !x.ended() {
+		f.endLocked(x, v1alpha1.FaultReleased)
+		f.publishLocked()
+	}
+	f.mu.Unlock()
+	if x != nil {
+		f.tell(name)
+	}
+}
+
+// Disarm lets go what a fault holds, and forgets it.
+func (f *Faults) Disarm(name string) {
+	f.mu.Lock()
+	x := f.faults[name]
+	if x != nil {
+		f.endLocked(x, v1alpha1.FaultReleased)
+		delete(f.faults, name)
+		f.publishLocked()
+	}
+	f.mu.Unlock()
+	if x != nil {
+		f.tell(name)
+	}
+}
+
+// expire ends a fault whose time ran out. One that is over already stays what it is.
+func (f *Faults) expire(x *fault) {
+	f.mu.Lock()
+	if x.done() {
+		f.mu.Unlock()
+		return
+	}
+	f.endLocked(x, v1alpha1.FaultExpired)
+	f.publishLocked()
+	f.mu.Unlock()
+	f.tell(x.name)
+}
+
+// endLocked lets go what a fault holds.
+func (f *Faults) endLocked(x *fault, phase v1alpha1.FaultPhase) {
+	if x.expire != nil {
+		x.expire.Stop()
+	}
+	if x.ended() {
+		return
+	}
+	if !x.done() {
+		x.doneAt = f.options.Now()
+	}
+	x.phase = phase
+	close(x.over)
+}
+
+// Status returns what became of a fault; false if there is none of this name.
+func (f *Faults) Status(name string) (v1alpha1.FaultStatus, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.faults[name]
+	if x == nil {
+		return v1alpha1.FaultStatus{}, false
+	}
+	return x.status(), true
+}
+
+// Subscribe has a function called with the name of each fault whose status changed, until it is cancelled. It is called
+// from goroutines of operators among others, and must return soon.
+func (f *Faults) Subscribe(changed func(name string)) (cancel func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next++
+	id := f.next
+	f.listeners[id] = changed
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.listeners, id)
+	}
+}
+
+// tell calls the listeners, without the lock.
+func (f *Faults) tell(name string) {
+	f.mu.Lock()
+	listeners := make([]func(string), 0, len(f.listeners))
+	for _, l := range f.listeners {
+		listeners = append(listeners, l)
+	}
+	f.mu.Unlock()
+	for _, l := range listeners {
+		l(name)
+	}
+}
+
+// Close disarms all faults, and refuses more. It returns when nothing is under way.
+func (f *Faults) Close() {
+	f.mu.Lock()
+	f.closed = true
+	for _, x := range f.faults {
+		f.endLocked(x, v1alpha1.FaultReleased)
+	}
+	f.publishLocked()
+	f.mu.Unlock()
+	f.kills.Wait()
+}
+
+// match counts a match of a fault and returns its number, and whether the fault happens at it.
+func (f *Faults) match(x *fault) (n int32, happens bool) {
+	f.mu.Lock()
+	before := x.matched
+	happens = x.match()
+	n = x.matched
+	if happens && x.spent() {
+		f.publishLocked()
+	}
+	f.mu.Unlock()
+	if n != before {
+		f.tell(x.name)
+	}
+	return n, happens
+}
+
+// giveBack takes back that a fault happens: something else came first.
+func (f *Faults) giveBack(x *fault) {
+	f.mu.Lock()
+	x.promised--
+	f.publishLocked()
+	f.mu.Unlock()
+}
+
+// took notes that a fault happened, in its status and in the journal.
+func (f *Faults) took(x *fault, e trace.Event) {
+	f.mu.Lock()
+	now := f.options.Now()
+	if x.times == 0 {
+		x.firstAt = now
+	}
+	x.times++
+	x.at, x.message = now, e.Message
+	if x.phase == v1alpha1.FaultArmed {
+		x.phase = v1alpha1.FaultInjected
+	}
+	f.settleLocked(x, now)
+	f.mu.Unlock()
+	f.record(x, e)
+	f.tell(x.name)
+}
+
+// settleLocked notes when a fault came to its end.
+func (f *Faults) settleLocked(x *fault, now time.Time) {
+	switch {
+	case !x.done():
+		x.doneAt = time.Time{}
+	case x.doneAt.IsZero():
+		x.doneAt = now
+	}
+}
+
+// failed notes why a fault could not happen, and gives its turn back.
+func (f *Faults) failed(x *fault, e trace.Event, err error) {
+	f.mu.Lock()
+	x.promised--
+	x.message = err.Error()
+	f.publishLocked()
+	f.mu.Unlock()
+	e.Error = err.Error()
+	f.record(x, e)
+	f.tell(x.name)
+}
+
+// complain notes why it is not known whether something matches.
+func (f *Faults) complain(x *fault, err error) {
+	f.mu.Lock()
+	same := x.message == err.Error()
+	x.message = err.Error()
+	f.mu.Unlock()
+	if !same {
+		f.tell(x.name)
+	}
+}
+
+func (f *Faults) record(x *fault, e trace.Event) {
+	e.Kind, e.Actor, e.Reason = trace.KindFault, Actor, x.name
+	e.Values = trace.FaultValues(kindOf(x.spec), x.detail())
+	f.options.Journal.Append(e)
+}
+
+// errDead tells what is left of an operator that it has crashed.
+var errDead = errors.New("the operator has crashed: nothing of it reaches the API server")
+
+// wait holds a call or a stream up: for a time if there is one, else until the fault is over. The error says why the call is
+// not to go on.
+func (f *Faults) wait(ctx context.Context, g *Gate, x *fault, until <-chan time.Time, ended <-chan struct{}) error {
+	f.hold(x, 1)
+	defer f.hold(x, -1)
+	select {
+	case <-x.over:
+	case <-until:
+	case <-ended:
+	case <-g.dead:
+		return errDead
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (f *Faults) hold(x *fault, n int32) {
+	f.mu.Lock()
+	x.holding += n
+	f.settleLocked(x, f.options.Now())
+	f.mu.Unlock()
+	f.tell(x.name)
+}
+
+// kind returns the kind of a resource, as far as it is known.
+func (f *Faults) kind(r schema.GroupResource) string {
+	if kind, ok := f.kinds.Load(r); ok {
+		return kind.(string)
+	}
+	if f.options.Kind != nil {
+		if kind := f.options.Kind(r); kind != "" {
+			f.kinds.Store(r, kind)
+			return kind
+		}
+	}
+	return ""
+}
+
+// learn remembers the kind of a resource.
+func (f *Faults) learn(r schema.GroupResource, kind string) {
+	if kind != "" && kind != "PartialObjectMetadata" && kind != "Table" {
+		f.kinds.LoadOrStore(r, kind)
+	}
+}
+
+// callKind returns the kind of a call's object, as far as it is known.
+func (f *Faults) callKind(c *call) string {
+	if kind := f.kind(c.resource()); kind != "" {
+		return kind
+	}
+	if c.content() != nil && (c.Subresource == "" || c.Subresource == "status") {
+		f.learn(c.resource(), c.head.Kind)
+		return c.head.Kind
+	}
+	return ""
+}
+
+// touch returns the patch of a second writer; n makes it change something each time.
+func (x *fault) touch(n int32) []byte {
+	if p := x.spec.Conflict.Patch; p != nil {
+		return p.Raw
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		"operator-lab.dev/touched": fmt.Sprint(n),
+	}}})
+	if err != nil {
+		return nil
+	}
+	return patch
+}

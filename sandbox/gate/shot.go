@@ -1,0 +1,308 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// shot is a fault that happens at a call.
+type shot struct {
+	*fault
+	n     int32 // which of the fault's matches it is
+	fired bool
+}
+
+// shots counts the faults that match a call and returns those that happen at it, in the order they were armed.
+func (t *transport) shots(armed *armed, c *call) []*shot {
+	f := t.gate.faults
+	var out []*shot
+	for _, x := range armed.calls {
+		if !x.applies(t.gate.operator) || !x.matcher.call(c, f.callKind) {
+			continue
+		}
+		if x.field != nil {
+			changes, err := t.changes(c, x.field)
+			if err != nil {
+				f.complain(x, err)
+			}
+			if !changes {
+				continue
+			}
+		}
+		if n, happens := f.match(x); happens {
+			out = append(out, &shot{fault: x, n: n})
+		}
+	}
+	return out
+}
+
+// carryOut carries a call and the faults that happen at it. If one of them ends the call, those that would have come later
+// have not happened.
+func (t *transport) carryOut(c *call, shots []*shot) (*http.Response, error) {
+	defer func() { // also when the goroutine ends
+		for _, s := range shots {
+			if !s.fired {
+				t.gate.faults.giveBack(s.fault)
+			}
+		}
+	}()
+	if resp, err := t.before(c, shots); resp != nil || err != nil {
+		if c.req.Body != nil {
+			_ = c.req.Body.Close() // a RoundTripper has to, and nothing can be done about its error
+		}
+		return resp, err
+	}
+	resp, err := t.next.RoundTrip(c.req)
+	if t.gate.isDead.Load() {
+		drop(resp)
+		return nil, t.gate.ending(c.req)
+	}
+	return t.after(c, shots, resp, err)
+}
+
+// before does what comes before a call is sent. If it returns an answer or an error, the call is not to be sent.
+func (t *transport) before(c *call, shots []*shot) (*http.Response, error) {
+	for _, s := range shots {
+		if s.when() != v1alpha1.Before {
+			continue
+		}
+		var resp *http.Response
+		var err error
+		switch {
+		case s.spec.Conflict != nil:
+			t.touch(c, s)
+		case s.spec.ControlPlane != nil:
+			t.kill(c, s)
+		case s.spec.Hold != nil:
+			err = t.hold(c, s, t.gate.callEvent(c, &s.matcher))
+		case s.spec.Crash != nil:
+			t.crash(c, s, t.gate.callEvent(c, &s.matcher))
+			err = errDead
+		case s.spec.API != nil:
+			resp, err = t.answer(c, s)
+		}
+		if errors.Is(err, errDead) {
+			return nil, t.gate.ending(c.req)
+		}
+		if resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	return nil, nil
+}
+
+// after does what comes after the API server answered.
+func (t *transport) after(c *call, shots []*shot, resp *http.Response, err error) (*http.Response, error) {
+	for _, s := range shots {
+		if s.when() != v1alpha1.After {
+			continue
+		}
+		e := t.gate.callEvent(c, &s.matcher)
+		describe(&e, c, resp)
+		var stop error
+		switch {
+		case s.spec.Hold != nil:
+			stop = t.hold(c, s, e)
+		case s.spec.Crash != nil:
+			t.crash(c, s, e)
+			stop = errDead
+		case s.spec.API != nil:
+			stop = t.late(c, s, e)
+		}
+		if stop == nil {
+			continue
+		}
+		drop(resp)
+		if errors.Is(stop, errDead) {
+			return nil, t.gate.ending(c.req)
+		}
+		return nil, stop
+	}
+	return resp, err
+}
+
+// crash ends the operator.
+func (t *transport) crash(_ *call, s *shot, e trace.Event) {
+	if !t.gate.die() {
+		return // another call was faster
+	}
+	s.fired = true
+	t.gate.faults.took(s.fault, e)
+	t.gate.faults.options.Effects.Crash(t.gate.operator, s.spec.Crash.RestartAfter.Duration)
+}
+
+// hold holds a call up until it is let go.
+func (t *transport) hold(c *call, s *shot, e trace.Event) error {
+	s.fired = true
+	t.gate.faults.took(s.fault, e)
+	until, stop := timer(s.spec.Hold.For)
+	defer stop()
+	return t.gate.faults.wait(c.req.Context(), t.gate, s.fault, until, nil)
+}
+
+// delay holds an answer up for its time.
+func (t *transport) delay(c *call, s *shot) error {
+	d := s.spec.API.Delay
+	if d.Duration <= 0 {
+		return nil
+	}
+	until, stop := timer(&d)
+	defer stop()
+	return t.gate.faults.wait(c.req.Context(), t.gate, s.fault, until, nil)
+}
+
+// answer answers a call that is not sent.
+func (t *transport) answer(c *call, s *shot) (*http.Response, error) {
+	s.fired = true
+	t.gate.faults.took(s.fault, t.gate.callEvent(c, &s.matcher))
+	if err := t.delay(c, s); err != nil {
+		return nil, err
+	}
+	if s.reply() == v1alpha1.ReplyTimeout {
+		return nil, errTimeout
+	}
+	return fake(c, s.reply()), nil
+}
+
+// late is what becomes of a true answer: it comes late, or not at all.
+func (t *transport) late(c *call, s *shot, e trace.Event) error {
+	s.fired = true
+	t.gate.faults.took(s.fault, e)
+	if err := t.delay(c, s); err != nil {
+		return err
+	}
+	if s.reply() == v1alpha1.ReplyLost {
+		return errLost
+	}
+	return nil
+}
+
+// touch has a second writer change the object.
+func (t *transport) touch(c *call, s *shot) {
+	f := t.gate.faults
+	s.fired = true
+	e := t.gate.callEvent(c, &s.matcher)
+	if err := f.options.Effects.Touch(c.req.Context(), c.GVR(), c.Namespace, c.Name, s.fault.touch(s.n)); err != nil {
+		f.failed(s.fault, e, fmt.Errorf("the second writer could not change %s: %w", objectText(e.Object), err))
+		return
+	}
+	f.took(s.fault, e)
+}
+
+// kill kills a program of the control plane.
+func (t *transport) kill(c *call, s *shot) {
+	f := t.gate.faults
+	s.fired = true
+	e := t.gate.callEvent(c, &s.matcher)
+	if err := f.options.Effects.Kill(s.spec.ControlPlane.Program); err != nil {
+		f.failed(s.fault, e, fmt.Errorf("kill %s: %w", s.spec.ControlPlane.Program, err))
+		return
+	}
+	f.took(s.fault, e)
+}
+
+// atOnce does what a fault does without a match.
+func (f *Faults) atOnce(x *fault) {
+	switch {
+	case x.spec.ControlPlane != nil:
+		// Not before whoever armed the fault has heard of it: it may have come by that very program.
+		if _, happens := f.match(x); happens {
+			f.kills.Go(func() { f.killNow(x) })
+		}
+	case x.spec.Crash != nil:
+		f.crashNow(x, f.gatesOf(x))
+	case x.spec.Watch != nil:
+		f.cutNow(x)
+	}
+}
+
+func (f *Faults) killNow(x *fault) {
+	program := x.spec.ControlPlane.Program
+	if err := f.options.Effects.Kill(program); err != nil {
+		f.failed(x, trace.Event{}, fmt.Errorf("kill %s: %w", program, err))
+		return
+	}
+	f.took(x, trace.Event{Message: "killed " + program + " at once"})
+}
+
+// gatesOf returns the gates that a fault is about.
+func (f *Faults) gatesOf(x *fault) []*Gate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []*Gate
+	for g := range f.gates {
+		if x.applies(g.operator) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// crashNow ends operators without a call. Without an operator the fault waits for one.
+func (f *Faults) crashNow(x *fault, gates []*Gate) {
+	if len(gates) == 0 {
+		f.complain(x, errors.New("no operator is there: it waits for one"))
+		return
+	}
+	if _, happens := f.match(x); !happens {
+		return
+	}
+	crashed := false
+	for _, g := range gates {
+		if !g.die() {
+			continue
+		}
+		e := trace.Event{Operator: g.operator, Message: g.operator + " at once"}
+		if crashed {
+			f.record(x, e) // it is one time all the same
+		} else {
+			f.took(x, e)
+		}
+		crashed = true
+		f.options.Effects.Crash(g.operator, x.spec.Crash.RestartAfter.Duration)
+	}
+	if !crashed {
+		f.giveBack(x)
+	}
+}
+
+// crashWaiting ends an operator that was not there when a fault was to end it at once, and reports whether it is dead.
+func (g *Gate) crashWaiting(armed *armed) bool {
+	for _, x := range armed.waiting {
+		if x.applies(g.operator) {
+			g.faults.crashNow(x, []*Gate{g})
+		}
+	}
+	return g.isDead.Load()
+}
+
+// cutNow cuts all watches of all operators that a fault is about.
+func (f *Faults) cutNow(x *fault) {
+	f.match(x)
+	n, operator := 0, ""
+	for _, g := range f.gatesOf(x) {
+		n += g.cut(schema.GroupResource{}, nil)
+		operator = g.operator
+	}
+	if x.spec.Operator != "" {
+		operator = x.spec.Operator
+	}
+	f.took(x, trace.Event{Operator: operator, Message: fmt.Sprintf("%d watches at once", n)})
+}
+
+// timer returns a channel that gets a time after a while, and what stops it; without a duration it never does.
+func timer(d *metav1.Duration) (until <-chan time.Time, stop func()) {
+	if d == nil {
+		return nil, func() {}
+	}
+	t := time.NewTimer(d.Duration)
+	return t.C, func() { t.Stop() }
+}

@@ -1,0 +1,301 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// stream is a watch on its way to the operator.
+type stream struct {
+	Target
+	transport *transport
+	gate      *Gate
+	ctx       context.Context // of the request: a body's Read has no other way to it
+	req       *http.Request
+	body      io.ReadCloser
+	opaque    bool // it is not JSON, although that was asked for: nothing is looked into
+
+	// Only Read touches these.
+	frames  frames
+	out     []byte // what of the last event was not read yet
+	initial bool   // the events are the state that the watch begins with
+	last    bool   // the stream ends after out
+	known   bool   // the kind was learned
+
+	once  sync.Once
+	ended chan struct{}
+	err   error // why; set before ended is closed
+}
+
+// event is what is read of a watch event.
+type event struct {
+	Type   string `json:"type"`
+	Object head   `json:"object"`
+}
+
+// watch opens a watch stream.
+func (t *transport) watch(req *http.Request) (*http.Response, error) {
+	target, ok := parseTarget(req.URL.Path)
+	if !ok || target.exempt() {
+		return t.pass(req)
+	}
+	if outside, _ := req.Context().Value(outsideKey{}).(bool); outside {
+		return t.pass(req)
+	}
+	plain := req.Clone(req.Context())
+	plain.Header.Set("Accept", readable(req.Header.Get("Accept")))
+	resp, err := t.next.RoundTrip(plain)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		if t.gate.isDead.Load() {
+			drop(resp)
+			return nil, t.gate.ending(req)
+		}
+		return resp, err
+	}
+	s := &stream{
+		Target: target, transport: t, gate: t.gate, ctx: req.Context(), req: plain, body: resp.Body, ended: make(chan struct{}),
+		opaque:  !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") || resp.Header.Get("Content-Encoding") != "",
+		initial: req.URL.Query().Get("sendInitialEvents") == "true",
+	}
+	s.frames.r = s.body
+	if !t.gate.open(s) {
+		drop(resp)
+		return nil, t.gate.ending(req)
+	}
+	resp.Body = s
+	return resp, nil
+}
+
+// readable returns an Accept header that asks for JSON wherever it asked for something that is not text. What it asks the
+// objects to be converted to, such as their metadata alone, stays.
+func readable(accept string) string {
+	if accept == "" {
+		return "application/json"
+	}
+	var out []string
+	for entry := range strings.SplitSeq(accept, ",") {
+		kind, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
+		if kind == "application/vnd.kubernetes.protobuf" || kind == "application/cbor" {
+			kind = "application/json"
+		}
+		if params != "" {
+			kind += ";" + params
+		}
+		if !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// Read is part of io.Reader.
+func (s *stream) Read(p []byte) (int, error) {
+	if s.opaque {
+		return s.readOpaque(p)
+	}
+	for len(s.out) == 0 {
+		if s.last {
+			s.end(io.EOF)
+		}
+		if err := s.over(); err != nil {
+			return 0, err
+		}
+		frame, err := s.frames.next()
+		if err != nil {
+			return 0, s.why(err)
+		}
+		if s.judge(frame) {
+			s.out = frame
+		}
+		if err := s.over(); err != nil {
+			return 0, err // it was ended while the event was held up
+		}
+	}
+	if s.gate.isDead.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := copy(p, s.out)
+	s.out = s.out[n:]
+	return n, nil
+}
+
+func (s *stream) readOpaque(p []byte) (int, error) {
+	if err := s.over(); err != nil {
+		return 0, err
+	}
+	n, err := s.body.Read(p)
+	if err != nil {
+		err = s.why(err)
+	}
+	return n, err
+}
+
+// over returns why the stream was ended; nil if it was not.
+func (s *stream) over() error {
+	select {
+	case <-s.ended:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// why returns why a read failed: because the stream was ended here, or as the API server ended it.
+func (s *stream) why(err error) error {
+	if own := s.over(); own != nil {
+		return own
+	}
+	return err
+}
+
+// end ends the stream; only the first call counts.
+func (s *stream) end(err error) {
+	s.once.Do(func() {
+		s.err = err
+		close(s.ended)
+		s.gate.forget(s)
+		_ = s.body.Close() // it is over, whatever Close says
+	})
+}
+
+// Close is part of io.Closer.
+func (s *stream) Close() error {
+	s.end(http.ErrBodyReadAfterClose)
+	return nil
+}
+
+// cut ends the operator's watches of a resource, or all if it is empty, and returns how many. One is left to end by itself.
+func (g *Gate) cut(of schema.GroupResource, but *stream) int {
+	g.mu.Lock()
+	var cut []*stream
+	for f := range g.flows {
+		if s, ok := f.(*stream); ok && s != but && (of.Empty() || s.resource() == of) {
+			cut = append(cut, s)
+		}
+	}
+	g.mu.Unlock()
+	for _, s := range cut {
+		s.end(io.EOF)
+	}
+	return len(cut)
+}
+
+// initialEnd marks the bookmark after which a WatchList tells of changes.
+var initialEnd = []byte(`"k8s.io/initial-events-end"`)
+
+// judge decides what becomes of an event: it reports whether the operator is to see it, after waiting for as long as it is
+// to wait.
+func (s *stream) judge(frame []byte) (pass bool) {
+	armed := s.gate.faults.armed.Load()
+	if s.known && !s.initial && len(armed.watches) == 0 {
+		return true
+	}
+	var e event
+	if json.Unmarshal(frame, &e) != nil {
+		return true // the operator will find out
+	}
+	if s.initial {
+		s.initial = e.Type != "BOOKMARK" || !bytes.Contains(frame, initialEnd)
+	}
+	if !s.known {
+		s.known = true
+		if s.Subresource == "" {
+			s.gate.faults.learn(s.resource(), e.Object.Kind)
+		}
+	}
+	if s.initial || !slices.Contains(eventVerbs, e.Type) {
+		return true
+	}
+	pass = true
+	for _, x := range armed.watches {
+		if !x.applies(s.gate.operator) {
+			continue
+		}
+		pass = s.meet(x, &e, frame) && pass
+	}
+	return pass
+}
+
+// meet has an event meet a fault: it reports whether the operator is to see the event.
+func (s *stream) meet(x *fault, e *event, frame []byte) (pass bool) {
+	f := s.gate.faults
+	t := s.Target
+	t.Namespace, t.Name = e.Object.Metadata.Namespace, e.Object.Metadata.Name
+	if !slices.Contains(x.verbs, e.Type) || !x.target(t, orElse(f.kind(t.resource()), e.Object.Kind)) || x.matcher.name != "" && !glob(x.matcher.name, t.Name) {
+		return true
+	}
+	id := eventID{s.gate.operator, t.resource(), e.Object.Metadata.UID, e.Object.Metadata.ResourceVersion, e.Type}
+	fate, known := f.fate(x, id)
+	if !known {
+		if x.field != nil {
+			changes, err := s.transport.eventChanges(s, e, frame, x.field)
+			if err != nil {
+				f.complain(x, err)
+			}
+			if !changes {
+				return true
+			}
+		}
+		fate, known = f.decide(x, id)
+	}
+	if fate == nil {
+		return true
+	}
+	switch x.spec.Watch.Action {
+	case v1alpha1.WatchCoalesce:
+		if !known {
+			f.took(x, s.event(t, e))
+		}
+		return false
+	case v1alpha1.WatchCut:
+		if !known { // when it comes by another stream, that one was cut already
+			f.took(x, s.event(t, e))
+			s.gate.cut(s.resource(), s)
+			s.last = true
+		}
+	case v1alpha1.WatchDelay:
+		if !known {
+			f.took(x, s.event(t, e))
+		}
+		s.delay(x, fate)
+	}
+	return true
+}
+
+// delay holds the stream up.
+func (s *stream) delay(x *fault, fate *fate) {
+	until, stop := fate.timer()
+	defer stop()
+	err := s.gate.faults.wait(s.ctx, s.gate, x, until, s.ended)
+	if err != nil && !errors.Is(err, errDead) {
+		s.end(err)
+	}
+}
+
+// event describes a watch event that a fault happens at.
+func (s *stream) event(t Target, e *event) trace.Event {
+	kind := orElse(s.gate.faults.kind(t.resource()), e.Object.Kind)
+	version := t.Version
+	if t.Group != "" {
+		version = t.Group + "/" + t.Version
+	}
+	out := trace.Event{
+		Operator: s.gate.operator, Verb: e.Type, ResourceVersion: e.Object.Metadata.ResourceVersion,
+		Object: trace.Ref{APIVersion: version, Kind: kind, Namespace: t.Namespace, Name: t.Name, UID: e.Object.Metadata.UID},
+	}
+	out.Message = fmt.Sprintf("%s %s on its way to %s", e.Type, objectText(out.Object), s.gate.operator)
+	return out
+}

@@ -1,0 +1,162 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/gate"
+	"github.com/operator-lab/operator-lab/sandbox/labapi"
+)
+
+// backend is what the lab's API is served from.
+type backend Lab
+
+var _ labapi.Backend = (*backend)(nil)
+
+func (b *backend) lab() *Lab { return (*Lab)(b) }
+
+// Changed is closed at the next change of anything.
+func (b *backend) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changed
+}
+
+// Operators are those that are loaded.
+func (b *backend) Operators() []v1alpha1.Operator {
+	var out []v1alpha1.Operator
+	for _, k := range b.lab().keepers() {
+		out = append(out, k.object())
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.Operator) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (k *keeper) object() v1alpha1.Operator {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := v1alpha1.Operator{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: k.op.Name, UID: k.uid, Generation: k.generation, CreationTimestamp: metav1.NewTime(k.created),
+		},
+		Spec: *k.spec.DeepCopy(), Status: *k.status.DeepCopy(),
+	}
+	// A person may pause the loop by a key, without the spec.
+	if o.Status.State == v1alpha1.OperatorRunning && k.taps.Paused() {
+		o.Status.State = v1alpha1.OperatorPaused
+	}
+	return o
+}
+
+// ValidateOperator refuses what cannot be loaded.
+func (b *backend) ValidateOperator(name string, spec v1alpha1.OperatorSpec) field.ErrorList {
+	op, found := operators.Find(name)
+	if !found {
+		return field.ErrorList{field.NotSupported(field.NewPath("metadata", "name"), name, operatorNames())}
+	}
+	if _, err := InstanceOf(op, spec); err != nil {
+		message := err.Error()
+		if hint := sandbox.HintOf(err); hint != "" {
+			message += "; " + hint
+		}
+		path, value := field.NewPath("spec", "parameters"), any(spec.Parameters)
+		if strings.HasPrefix(message, "parameter variant ") {
+			path, value = field.NewPath("spec", "variant"), spec.Variant
+		}
+		return field.ErrorList{field.Invalid(path, value, message)}
+	}
+	return nil
+}
+
+// ApplyOperator loads an operator or changes its spec.
+func (b *backend) ApplyOperator(name string, spec v1alpha1.OperatorSpec) error {
+	return b.lab().apply(name, spec)
+}
+
+func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
+	op, found := operators.Find(name)
+	if !found {
+		return &sandbox.Problem{
+			Err: fmt.Errorf("there is no operator %q", name), Hint: "operators: " + strings.Join(operatorNames(), ", "),
+		}
+	}
+	if _, err := InstanceOf(op, spec); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	k := l.round.keepers[name]
+	if k == nil {
+		l.round.keepers[name] = newKeeper(l, l.round, op, spec)
+	}
+	l.mu.Unlock()
+	if k != nil {
+		k.change(spec)
+	}
+	l.notify()
+	return nil
+}
+
+// DeleteOperator stops an operator.
+func (b *backend) DeleteOperator(name string) error {
+	l := b.lab()
+	k := l.keeper(name)
+	if k == nil {
+		return nil
+	}
+	err := k.stop()
+	l.mu.Lock()
+	delete(l.round.keepers, name)
+	l.mu.Unlock()
+	l.notify()
+	return err
+}
+
+// Loops are those seen in this round.
+func (b *backend) Loops() []v1alpha1.Loop {
+	b.mu.Lock()
+	loops := b.round.loops
+	b.mu.Unlock()
+	return loops.all()
+}
+
+// ValidateFault refuses what cannot happen.
+func (b *backend) ValidateFault(spec v1alpha1.FaultSpec) field.ErrorList {
+	errs := gate.Validate(spec)
+	if _, found := operators.Find(spec.Operator); spec.Operator != "" && !found {
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, operatorNames()))
+	}
+	if p := spec.ControlPlane; p != nil && b.options.Kill == nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "controlPlane"), "the lab did not start this control plane"))
+	}
+	return errs
+}
+
+// ArmFault arms a fault.
+func (b *backend) ArmFault(name string, spec v1alpha1.FaultSpec) error {
+	return b.lab().Faults().Arm(name, spec)
+}
+
+// ReleaseFault lets go what a fault holds.
+func (b *backend) ReleaseFault(name string) error {
+	b.lab().Faults().Release(name)
+	return nil
+}
+
+// DisarmFault forgets a fault.
+func (b *backend) DisarmFault(name string) error {
+	b.lab().Faults().Disarm(name)
+	return nil
+}
+
+// FaultStatus is how far a fault of this round is.
+func (b *backend) FaultStatus(name string) (v1alpha1.FaultStatus, bool) {
+	return b.lab().Faults().Status(name)
+}

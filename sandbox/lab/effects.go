@@ -1,0 +1,50 @@
+package lab
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// effects carry out what faults of a round ask for.
+type effects struct {
+	lab   *Lab
+	round *round
+}
+
+// Crash ends a life of an operator.
+func (e *effects) Crash(operator string, restartAfter time.Duration) {
+	if k := e.lab.keeper(operator); k != nil && k.round == e.round {
+		k.crash(restartAfter)
+	}
+}
+
+// lastWords is how long the API server may still answer who made the Fault that kills it.
+const lastWords = 100 * time.Millisecond
+
+// Kill ends a program of the control plane.
+func (e *effects) Kill(program string) error {
+	if program == "kube-apiserver" {
+		pause(e.round.ctx, lastWords)
+	}
+	return e.lab.options.Kill(program)
+}
+
+// somebody is the second writer's name: in the audit log, and so in the journal.
+const somebody = "somebody-else"
+
+// Touch writes an object as somebody else.
+func (e *effects) Touch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) error {
+	config := e.lab.options.Cluster.Config()
+	config.UserAgent = somebody
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(resource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: somebody})
+	return err
+}

@@ -1,0 +1,348 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/gate"
+	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+)
+
+// keeper keeps one operator running, life after life.
+type keeper struct {
+	lab      *Lab
+	round    *round
+	op       operators.Operator
+	taps     *taps.Taps
+	uid      types.UID
+	created  time.Time
+	cancel   context.CancelFunc
+	done     chan struct{}
+	failed   chan struct{} // closed at the first failure
+	failOnce sync.Once
+
+	mu         sync.Mutex
+	spec       v1alpha1.OperatorSpec
+	generation int64
+	status     v1alpha1.OperatorStatus
+	crashed    *time.Duration // the pause before the next life, once it crashed
+	wake       chan struct{}  // closed and made anew at each change of the above
+}
+
+func newKeeper(l *Lab, r *round, op operators.Operator, spec v1alpha1.OperatorSpec) *keeper {
+	k := &keeper{
+		lab: l, round: r, op: op, spec: spec, generation: 1, uid: uuid.NewUUID(), created: time.Now(),
+		taps: taps.New(r.journal, taps.Options{Operator: op.Name}),
+		wake: make(chan struct{}), done: make(chan struct{}), failed: make(chan struct{}),
+	}
+	k.status = v1alpha1.OperatorStatus{State: v1alpha1.OperatorStarting, Version: l.options.Version}
+	var ctx context.Context
+	ctx, k.cancel = context.WithCancel(r.ctx)
+	go k.run(ctx)
+	return k
+}
+
+// InstanceOf makes an instance with the parameters of a spec.
+func InstanceOf(op operators.Operator, spec v1alpha1.OperatorSpec) (operators.Instance, error) {
+	instance := op.New()
+	flags := pflag.NewFlagSet(op.Name, pflag.ContinueOnError)
+	instance.Flags(flags)
+	parameters := maps.Clone(spec.Parameters)
+	if spec.Variant != "" {
+		if parameters == nil {
+			parameters = map[string]string{}
+		}
+		parameters["variant"] = spec.Variant
+	}
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if flags.Lookup(name) == nil {
+			var known []string
+			flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+			return nil, &sandbox.Problem{
+				Err:  fmt.Errorf("operator %s has no parameter %q", op.Name, name),
+				Hint: "its parameters are " + fmt.Sprint(known),
+			}
+		}
+		if err := flags.Set(name, parameters[name]); err != nil {
+			return nil, &sandbox.Problem{
+				Err: fmt.Errorf("parameter %s of operator %s: %w", name, op.Name, err), Hint: "it is: " + flags.Lookup(name).Usage,
+			}
+		}
+	}
+	return instance, nil
+}
+
+// change gives the operator another spec.
+func (k *keeper) change(spec v1alpha1.OperatorSpec) {
+	k.mu.Lock()
+	if !sameLife(k.spec, spec) || k.spec.Paused != spec.Paused {
+		k.spec = spec
+		k.generation++
+	}
+	k.wakeLocked()
+	k.mu.Unlock()
+	k.lab.notify()
+}
+
+// sameLife reports whether an operator need not be restarted for a change of its spec.
+func sameLife(a, b v1alpha1.OperatorSpec) bool {
+	return a.Variant == b.Variant && maps.Equal(a.Parameters, b.Parameters)
+}
+
+// crash ends this life; the next one begins after a pause. What is left of this life reaches nobody any more: its gate is
+// dead already.
+func (k *keeper) crash(pause time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.crashed = &pause
+	k.wakeLocked()
+}
+
+func (k *keeper) wakeLocked() {
+	close(k.wake)
+	k.wake = make(chan struct{})
+}
+
+// stop ends the operator for good and returns when it has ended.
+func (k *keeper) stop() error {
+	k.cancel()
+	k.taps.Close()
+	<-k.done
+	return nil
+}
+
+// now returns what is wanted, and a channel that is closed when that changes.
+func (k *keeper) now() (spec v1alpha1.OperatorSpec, generation int64, crashed *time.Duration, changed <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.spec, k.generation, k.crashed, k.wake
+}
+
+// set changes the status.
+func (k *keeper) set(change func(*v1alpha1.OperatorStatus)) {
+	k.mu.Lock()
+	change(&k.status)
+	k.wakeLocked()
+	k.mu.Unlock()
+	k.lab.notify()
+}
+
+func (k *keeper) state(s v1alpha1.OperatorState, message string) {
+	k.set(func(status *v1alpha1.OperatorStatus) { status.State, status.Message = s, message })
+}
+
+// run lives one life after another.
+func (k *keeper) run(ctx context.Context) {
+	defer close(k.done)
+	for lives := 0; ctx.Err() == nil; lives++ {
+		if lives > 0 {
+			k.set(func(s *v1alpha1.OperatorStatus) { s.Restarts++; s.State, s.Message = v1alpha1.OperatorStarting, "" })
+		}
+		k.live(ctx)
+	}
+	k.state(v1alpha1.OperatorStopped, "")
+}
+
+// live is one life: it returns when the next one is to begin, or ctx ends.
+func (k *keeper) live(ctx context.Context) {
+	k.mu.Lock()
+	k.crashed = nil
+	k.mu.Unlock()
+	spec, generation, _, _ := k.now()
+	wall := k.round.faults.Gate(k.op.Name)
+	life, err := k.start(ctx, spec, wall)
+	if err == nil {
+		err = k.serve(ctx, life, spec, generation)
+	}
+	wall.Die()
+	if life != nil {
+		// An error tells that a reconcile did not end in time: its calls reach nobody, and the journal has a note.
+		_ = life.End()
+	}
+	_, _, crashed, changed := k.now()
+	switch {
+	case ctx.Err() != nil:
+	case crashed != nil:
+		k.state(v1alpha1.OperatorCrashed, "")
+		pause(ctx, *crashed)
+	case err != nil:
+		k.set(func(s *v1alpha1.OperatorStatus) {
+			s.State, s.Message, s.ObservedGeneration = v1alpha1.OperatorFailed, err.Error(), generation
+		})
+		k.failOnce.Do(func() { close(k.failed) })
+		k.awaitOther(ctx, generation, changed)
+	}
+}
+
+// start brings the operator to life. With an error there may be a life all the same, which is to be ended.
+func (k *keeper) start(ctx context.Context, spec v1alpha1.OperatorSpec, wall *gate.Gate) (*host.Host, error) {
+	instance, err := InstanceOf(k.op, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.lab.install(ctx, k.op.Name, instance); err != nil {
+		return nil, err
+	}
+	if spec.Paused { // else whoever paused the loop is not overruled by a restart
+		k.taps.Pause()
+	}
+	return host.Start(ctx, k.lab.options.Cluster, k.op, instance, host.Options{Taps: k.taps, Transport: wall.Wrap})
+}
+
+// install installs the CRDs of a variant, if the cluster has others.
+func (l *Lab) install(ctx context.Context, name string, instance operators.Instance) error {
+	l.mu.Lock()
+	has := l.installed[name]
+	l.mu.Unlock()
+	if has == instance.Variant() {
+		return nil
+	}
+	crds, err := instance.CRDs()
+	if err != nil {
+		return err
+	}
+	if err := sandbox.InstallCRDs(ctx, l.options.Cluster.Config(), crds...); err != nil {
+		return fmt.Errorf("install the CRDs of %s: %w", name, err)
+	}
+	l.mu.Lock()
+	l.installed[name] = instance.Variant()
+	l.mu.Unlock()
+	return nil
+}
+
+func (k *keeper) pause(paused bool) {
+	if paused {
+		k.taps.Pause()
+	} else {
+		k.taps.Resume()
+	}
+}
+
+// errNewLife says that this life is to end because another one is wanted.
+var errNewLife = errors.New("another life is wanted")
+
+// serve waits until the life is over. It returns nil when it ended because it was to.
+func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.OperatorSpec, generation int64) error {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go k.cancelWhenUnwanted(waiting, cancel, spec)
+	if err := life.AwaitServing(waiting); err != nil {
+		if errors.Is(err, errNewLife) || ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	k.set(func(s *v1alpha1.OperatorStatus) {
+		s.State, s.Message, s.ObservedGeneration = runningOr(spec.Paused), "", generation
+		s.Controllers = k.taps.Controllers()
+	})
+	for {
+		now, generation, crashed, changed := k.now()
+		if crashed != nil || !sameLife(spec, now) {
+			return nil
+		}
+		if now.Paused != spec.Paused {
+			spec.Paused = now.Paused
+			k.pause(now.Paused)
+			k.set(func(s *v1alpha1.OperatorStatus) { s.State, s.ObservedGeneration = runningOr(now.Paused), generation })
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-life.Done():
+			return orEnded(life.Err())
+		case <-changed:
+		}
+	}
+}
+
+func orEnded(err error) error {
+	if err == nil {
+		return errors.New("it ended by itself")
+	}
+	return fmt.Errorf("it ended by itself: %w", err)
+}
+
+func runningOr(paused bool) v1alpha1.OperatorState {
+	if paused {
+		return v1alpha1.OperatorPaused
+	}
+	return v1alpha1.OperatorRunning
+}
+
+// cancelWhenUnwanted ends a wait when the life that is waited for is no longer wanted.
+func (k *keeper) cancelWhenUnwanted(ctx context.Context, cancel context.CancelCauseFunc, spec v1alpha1.OperatorSpec) {
+	for ctx.Err() == nil {
+		now, _, crashed, changed := k.now()
+		if crashed != nil || !sameLife(spec, now) {
+			cancel(errNewLife)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// awaitOther waits until another spec is wanted than the one that failed.
+func (k *keeper) awaitOther(ctx context.Context, failed int64, changed <-chan struct{}) {
+	for {
+		_, generation, _, next := k.now()
+		if generation != failed {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		changed = next
+	}
+}
+
+// awaitServing returns when the operator serves its newest spec, or cannot.
+func (k *keeper) awaitServing(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		status, generation, changed := k.status, k.generation, k.wake
+		k.mu.Unlock()
+		if status.ObservedGeneration == generation {
+			switch status.State {
+			case v1alpha1.OperatorRunning, v1alpha1.OperatorPaused:
+				return nil
+			case v1alpha1.OperatorFailed:
+				return fmt.Errorf("operator %s: %s", k.op.Name, status.Message)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for operator %s, which is %s: %w", k.op.Name, status.State, ctx.Err())
+		case <-k.done:
+			return fmt.Errorf("operator %s was stopped", k.op.Name)
+		case <-changed:
+		}
+	}
+}
+
+// pause waits for a time, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,275 @@
+// Package lab is a sandbox with operators at work in it: it starts them, lets faults happen to them, starts them again
+// after a crash, and serves what it sees of them as the API operator-lab.dev.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/gate"
+	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/labapi"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// Options of [Open].
+type Options struct {
+	// Cluster the operators run in.
+	Cluster host.Cluster
+	// Kill ends a program of the control plane. Default: nobody can.
+	Kill func(program string) error
+	// Journal of the first round. Default: a new one.
+	Journal *trace.Journal
+	// Installed are the variants whose CRDs the cluster has, by operator.
+	Installed map[string]string
+	// Seed of the faults that name none.
+	Seed int64
+	// Version of the lab.
+	Version string
+}
+
+// Lab is a sandbox with operators at work. All methods may be called from any goroutine.
+type Lab struct {
+	options Options
+	server  *labapi.Server
+
+	mu        sync.Mutex
+	round     *round
+	installed map[string]string
+	changed   chan struct{}
+}
+
+// round is what belongs together from one [Lab.Begin] to the next: a journal, and the operators and faults in it.
+type round struct {
+	journal *trace.Journal
+	others  *host.Others
+	faults  *gate.Faults
+	loops   *loops
+	cancel  context.CancelFunc
+	ctx     context.Context
+	follows sync.WaitGroup
+	keepers map[string]*keeper
+}
+
+// Open begins a first round and serves the lab's API in the cluster. It returns when the API is there.
+func Open(ctx context.Context, o Options) (*Lab, error) {
+	l := &Lab{options: o, installed: map[string]string{}, changed: make(chan struct{})}
+	maps.Copy(l.installed, o.Installed)
+	journal := o.Journal
+	if journal == nil {
+		journal = l.NewJournal()
+	}
+	l.begin(context.WithoutCancel(ctx), journal)
+	server, err := labapi.Start(ctx, o.Cluster.Config(), labapi.Options{Backend: (*backend)(l)})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("serve the lab's own API: %w", err), l.end())
+	}
+	l.server = server
+	return l, nil
+}
+
+// NewJournal returns an empty journal as a round needs it.
+func (l *Lab) NewJournal() *trace.Journal {
+	return trace.New(trace.Options{Product: l.options.Version})
+}
+
+// Begin ends the round there is and begins another one: no operators, no faults, and what happens from now on goes into
+// another journal.
+func (l *Lab) Begin(ctx context.Context, journal *trace.Journal) error {
+	err := l.end()
+	l.begin(context.WithoutCancel(ctx), journal)
+	return err
+}
+
+func (l *Lab) begin(ctx context.Context, journal *trace.Journal) {
+	r := &round{journal: journal, loops: newLoops(journal), keepers: map[string]*keeper{}}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	r.others = host.NewOthers(journal, append(operatorNames(), quietClients...)...)
+	r.faults = gate.NewFaults(gate.FaultsOptions{
+		Journal: journal, Seed: l.options.Seed, Effects: &effects{lab: l, round: r}, Visit: l.visit,
+	})
+	r.faults.Subscribe(func(string) { l.notify() })
+	r.follows.Go(func() { l.follow(r) })
+	l.mu.Lock()
+	l.round = r
+	l.mu.Unlock()
+	l.notify()
+}
+
+// Person is the actor of what is done by hand, and the user agent of who does it through this process: their calls are
+// in the journal by themselves.
+const Person = "you"
+
+// quietClients are the names of clients of this process. What the lab itself does is nobody's in the journal.
+var quietClients = []string{"operator-lab", Person}
+
+func operatorNames() []string {
+	var names []string
+	for _, op := range operators.All() {
+		names = append(names, op.Name)
+	}
+	return names
+}
+
+// end stops all operators of the round and disarms its faults.
+func (l *Lab) end() error {
+	l.mu.Lock()
+	r := l.round
+	l.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.faults.Close()
+	var errs []error
+	for _, k := range l.keepers() {
+		errs = append(errs, k.stop())
+	}
+	r.cancel()
+	r.follows.Wait()
+	return errors.Join(errs...)
+}
+
+// Close ends the round and stops serving the API.
+func (l *Lab) Close(ctx context.Context) error {
+	var errs []error
+	if l.server != nil {
+		errs = append(errs, l.server.Stop(ctx))
+	}
+	return errors.Join(append(errs, l.end())...)
+}
+
+// Load starts an operator, or changes how it runs, and returns when it serves.
+func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec) (*taps.Taps, error) {
+	if err := l.apply(name, spec); err != nil {
+		return nil, err
+	}
+	k := l.keeper(name)
+	return k.taps, k.awaitServing(ctx)
+}
+
+// Taps of an operator of this round; nil if it is not loaded.
+func (l *Lab) Taps(name string) *taps.Taps {
+	if k := l.keeper(name); k != nil {
+		return k.taps
+	}
+	return nil
+}
+
+// visit tells which reconcile a call of an operator belongs to.
+func (l *Lab) visit(ctx context.Context, operator string) gate.Visit {
+	k := l.keeper(operator)
+	if k == nil {
+		return gate.Visit{}
+	}
+	reconcile, controller, key := k.taps.Visit(ctx)
+	return gate.Visit{Reconcile: reconcile, Controller: controller, Key: key}
+}
+
+// Err is why an operator failed; nil while it does not.
+func (l *Lab) Err(name string) error {
+	k := l.keeper(name)
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.status.State != v1alpha1.OperatorFailed {
+		return nil
+	}
+	return fmt.Errorf("operator %s: %s", name, k.status.Message)
+}
+
+// Failed is closed when an operator has failed; nil if it is not loaded.
+func (l *Lab) Failed(name string) <-chan struct{} {
+	if k := l.keeper(name); k != nil {
+		return k.failed
+	}
+	return nil
+}
+
+// Stop ends all operators; the API goes on telling of them.
+func (l *Lab) Stop() error { return l.end() }
+
+// Journal of this round.
+func (l *Lab) Journal() *trace.Journal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.round.journal
+}
+
+// Faults of this round.
+func (l *Lab) Faults() *gate.Faults {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.round.faults
+}
+
+// Audit takes a line of the API server's audit log; see [sandbox.Options].
+func (l *Lab) Audit(line []byte) {
+	l.mu.Lock()
+	r := l.round
+	l.mu.Unlock()
+	r.others.Note(line)
+}
+
+// Exited takes note of the death of a program; see [sandbox.Options].
+func (l *Lab) Exited(e sandbox.Exit) {
+	l.Journal().Append(trace.Event{
+		Kind: trace.KindNote, Actor: e.Program,
+		Message: fmt.Sprintf("%s died; restarted: %v. The end of its log: %s", e.Program, e.Restarted, e.LogEnd),
+	})
+}
+
+func (l *Lab) keeper(name string) *keeper {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.round.keepers[name]
+}
+
+func (l *Lab) keepers() []*keeper {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keepers := make([]*keeper, 0, len(l.round.keepers))
+	for _, k := range l.round.keepers {
+		keepers = append(keepers, k)
+	}
+	return keepers
+}
+
+// notify tells the API server that something changed.
+func (l *Lab) notify() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// followPause bounds how often a growing journal makes the loops be compared.
+const followPause = 10 * time.Millisecond
+
+// follow tells of changes of the loops.
+func (l *Lab) follow(r *round) {
+	grown, cancel := r.journal.Subscribe()
+	defer cancel()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-grown:
+			l.notify()
+		}
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-time.After(followPause):
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package labapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+)
+
+// columns are what 'kubectl get' prints of a kind.
+type columns struct {
+	definitions []metav1.TableColumnDefinition
+	cells       func(object) []any
+}
+
+// wide marks a column that only 'kubectl get -o wide' prints.
+const wide = 1
+
+// ConvertToTable implements [rest.TableConvertor].
+func (c columns) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	table := &metav1.Table{}
+	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
+		table.ColumnDefinitions = c.definitions
+	}
+	if list, err := meta.ListAccessor(obj); err == nil {
+		table.ResourceVersion = list.GetResourceVersion()
+		table.Continue = list.GetContinue()
+		table.RemainingItemCount = list.GetRemainingItemCount()
+	} else if one, err := meta.CommonAccessor(obj); err == nil {
+		table.ResourceVersion = one.GetResourceVersion()
+	}
+	row := func(o runtime.Object) error {
+		of, ok := o.(object)
+		if !ok {
+			return fmt.Errorf("%T cannot be printed", o)
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: c.cells(of), Object: runtime.RawExtension{Object: o}})
+		return nil
+	}
+	if meta.IsListType(obj) {
+		return table, meta.EachListItem(obj, row)
+	}
+	return table, row(obj)
+}
+
+func column(name, kind, description string) metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: name, Type: kind, Description: description}
+}
+
+func wideColumn(name, description string) metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: name, Type: "string", Description: description, Priority: wide}
+}
+
+func nameColumn() metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: "Name of the object."}
+}
+
+func operatorColumns() columns {
+	return columns{
+		[]metav1.TableColumnDefinition{
+			nameColumn(),
+			column("Variant", "string", "Variant of the operator."),
+			column("State", "string", "State it is in."),
+			column("Restarts", "integer", "How often it was started again."),
+			column("Age", "string", "Time since it was loaded."),
+			wideColumn("Controllers", "Controllers that have taken part so far."),
+			wideColumn("Message", "Why it is in its state."),
+		},
+		func(of object) []any {
+			o := of.(*v1alpha1.Operator)
+			return []any{
+				o.Name, o.Spec.Variant, string(o.Status.State), int64(o.Status.Restarts), age(o.CreationTimestamp.Time),
+				strings.Join(o.Status.Controllers, ","), o.Status.Message,
+			}
+		},
+	}
+}
+
+func loopColumns() columns {
+	return columns{
+		[]metav1.TableColumnDefinition{
+			nameColumn(),
+			column("Operator", "string", "Operator whose loop it is."),
+			column("Reconciles", "integer", "Reconciles that began."),
+			column("Writes", "integer", "Writes that the API server carried out."),
+			column("Errors", "integer", "Errors that reconciles ended with."),
+			column("Quiet", "boolean", "Whether nothing of the key is queued, running or waiting for a timer."),
+			column("Hot", "string", "The field by which the loop wakes itself again and again."),
+			column("Last", "string", "Outcome of the newest reconcile that ended."),
+			wideColumn("Cause", "Cause of the newest reconcile that ended."),
+		},
+		func(of object) []any {
+			o := of.(*v1alpha1.Loop)
+			return []any{
+				o.Name, o.Spec.Operator, o.Status.Reconciles, o.Status.Writes.Total, o.Status.Errors, o.Status.Quiet,
+				hot(o.Status), o.Status.Last.Outcome, o.Status.Last.Cause,
+			}
+		},
+	}
+}
+
+func hot(s v1alpha1.LoopStatus) string {
+	switch {
+	case !s.Hot:
+		return ""
+	case s.HotField == "":
+		return "yes"
+	default:
+		return s.HotField
+	}
+}
+
+func faultColumns() columns {
+	return columns{
+		[]metav1.TableColumnDefinition{
+			nameColumn(),
+			column("Fault", "string", "What is to go wrong."),
+			column("Target", "string", "What it is to happen to."),
+			column("Phase", "string", "How far it is."),
+			column("Times", "integer", "How often it happened."),
+			column("At", "string", "Time of day at which it last happened."),
+			wideColumn("Operator", "Operator whose calls and events are looked at."),
+			wideColumn("Message", "At what it last happened, or why it cannot."),
+		},
+		func(of object) []any {
+			o := of.(*v1alpha1.Fault)
+			at := ""
+			if o.Status.At != nil {
+				at = o.Status.At.Local().Format("15:04:05.000")
+			}
+			return []any{
+				o.Name, faultKind(o.Spec), faultTarget(o.Spec), string(o.Status.Phase), int64(o.Status.Times), at,
+				o.Spec.Operator, o.Status.Message,
+			}
+		},
+	}
+}
+
+// faultKind names the primitive, and what it does where that is not one thing.
+func faultKind(s v1alpha1.FaultSpec) string {
+	switch {
+	case s.Crash != nil:
+		return "crash"
+	case s.Hold != nil:
+		return "hold"
+	case s.API != nil:
+		return strings.TrimSuffix("api/"+string(s.API.Reply), "/")
+	case s.Watch != nil:
+		return strings.TrimSuffix("watch/"+string(s.Watch.Action), "/")
+	case s.Conflict != nil:
+		return "conflict"
+	case s.ControlPlane != nil:
+		return "controlPlane"
+	default:
+		return ""
+	}
+}
+
+// faultTarget says in words what the fault waits for, such as "create,update Zundoko default/hikawa-* #3".
+func faultTarget(s v1alpha1.FaultSpec) string {
+	if s.ControlPlane != nil {
+		return s.ControlPlane.Program
+	}
+	m := s.Match
+	if m == nil {
+		return ""
+	}
+	words := []string{strings.Join(m.Verbs, ","), m.Kind, m.Field}
+	if m.Subresource != "" && m.Subresource != "-" {
+		words[1] += "/" + m.Subresource
+	}
+	name := m.Name
+	if m.Namespace != "" {
+		name = m.Namespace + "/" + m.Name
+	}
+	words = append(words, name)
+	if m.Nth > 1 {
+		words = append(words, fmt.Sprintf("#%d", m.Nth))
+	}
+	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+}
+
+// age is a time as 'kubectl get' prints it.
+func age(since time.Time) string {
+	if since.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(time.Since(since))
+}

@@ -1,0 +1,154 @@
+package labapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	serverfilters "k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/apiserver/pkg/storage/names"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/component-base/compatibility"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/labapi/openapi"
+)
+
+// api is the group as an HTTP handler.
+type api struct {
+	http.Handler
+	memories []*memory
+}
+
+// access says who a client is and what it may do.
+type access struct {
+	authenticator.Request
+	authorizer.Authorizer
+}
+
+// newAPI builds the group on upstream's generic API server. That one is neither started nor does it listen: all it
+// would add are handlers and loops for an API server that is alone, and waiting at its end.
+func newAPI(b Backend, who access, address string) (*api, error) {
+	scheme, published, err := schemes()
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	config := genericapiserver.NewConfig(codecs)
+	config.ExternalAddress = address
+	config.LoopbackClientConfig = &restclient.Config{} // wanted, and used by hooks only
+	config.EffectiveVersion = compatibility.NewEffectiveVersionFromString("1.36", "", "")
+	config.Authentication.Authenticator, config.Authorization.Authorizer = who.Request, who.Authorizer
+	config.BuildHandlerChainFunc = chain
+	config.EnableIndex, config.EnableProfiling, config.EnableMetrics = false, false, false
+	describe(config, apiopenapi.NewDefinitionNamer(published))
+	server, err := config.Complete(nil).New("operator-lab", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, err
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
+	storages, memories, err := storages(b, scheme, codecs.LegacyCodec(v1alpha1.GroupVersion))
+	if err != nil {
+		return nil, err
+	}
+	group.VersionedResourcesStorageMap[v1alpha1.GroupVersion.Version] = storages
+	if err := server.InstallAPIGroup(&group); err != nil {
+		return nil, err
+	}
+	server.PrepareRun()
+	return &api{server.Handler, memories}, nil
+}
+
+// describe publishes the schemas in both forms: without the older one kube-apiserver complains in its log once a minute.
+func describe(config *genericapiserver.Config, names *apiopenapi.DefinitionNamer) {
+	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, names)
+	config.OpenAPIConfig.Info.Title = "operator-lab"
+	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, names)
+	config.OpenAPIV3Config.Info.Title = "operator-lab"
+}
+
+// schemes know the types: the first also as the internal version, into which requests are decoded and which is the same
+// here, the other only as clients are to see them.
+func schemes() (scheme, published *runtime.Scheme, err error) {
+	scheme, published = runtime.NewScheme(), runtime.NewScheme()
+	core := schema.GroupVersion{Version: "v1"}
+	for _, s := range []*runtime.Scheme{scheme, published} {
+		if err := v1alpha1.AddToScheme(s); err != nil {
+			return nil, nil, err
+		}
+		metav1.AddToGroupVersion(s, core)
+		s.AddUnversionedTypes(core,
+			&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	}
+	scheme.AddKnownTypes(schema.GroupVersion{Group: v1alpha1.GroupVersion.Group, Version: runtime.APIVersionInternal},
+		&v1alpha1.Operator{}, &v1alpha1.OperatorList{},
+		&v1alpha1.Loop{}, &v1alpha1.LoopList{},
+		&v1alpha1.Fault{}, &v1alpha1.FaultList{},
+	)
+	if err := scheme.SetVersionPriority(v1alpha1.GroupVersion); err != nil {
+		return nil, nil, err
+	}
+	return scheme, published, scheme.AddFieldLabelConversionFunc(v1alpha1.GroupVersion.WithKind("Loop"), loopField)
+}
+
+// storages are the three resources.
+func storages(b Backend, scheme *runtime.Scheme, codec runtime.Codec) (map[string]rest.Storage, []*memory, error) {
+	common := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator}
+	inNamespace := common
+	inNamespace.namespaced = true
+	served := map[string]rest.Storage{}
+	var memories []*memory
+	for _, r := range []resource{{
+		plural: "operators", singular: "operator", origin: operators{common, b}, columns: operatorColumns(),
+		fresh: func() runtime.Object { return &v1alpha1.Operator{} },
+		list:  func() runtime.Object { return &v1alpha1.OperatorList{} },
+	}, {
+		plural: "faults", singular: "fault", origin: faults{common, b}, columns: faultColumns(),
+		fresh: func() runtime.Object { return &v1alpha1.Fault{} },
+		list:  func() runtime.Object { return &v1alpha1.FaultList{} },
+	}, {
+		plural: "loops", singular: "loop", origin: loops{inNamespace, b}, columns: loopColumns(), attributes: loopAttributes,
+		fresh: func() runtime.Object { return &v1alpha1.Loop{} },
+		list:  func() runtime.Object { return &v1alpha1.LoopList{} },
+	}} {
+		s, m, err := r.store(codec)
+		if err != nil {
+			return nil, nil, fmt.Errorf("make the store of %s: %w", r.plural, err)
+		}
+		memories = append(memories, m)
+		served[r.plural] = readWrite{inLab{}, s}
+		if r.plural == "loops" {
+			served[r.plural] = newReadOnly(s)
+		}
+	}
+	return served, memories, nil
+}
+
+// chain is what a request passes on its way: the part of upstream's chain that matters behind a kube-apiserver, which
+// has limited, logged and audited the request already.
+func chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
+	handler = filters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
+	handler = filters.WithAuthentication(handler, c.Authentication.Authenticator, filters.Unauthorized(c.Serializer), nil, nil)
+	handler = filters.WithWarningRecorder(handler)
+	handler = filters.WithCacheControl(handler)
+	handler = filters.WithRequestInfo(handler, c.RequestInfoResolver)
+	handler = serverfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
+	return filters.WithAuditInit(handler)
+}
+
+// follow keeps watches going until ctx ends.
+func (a *api) follow(ctx context.Context, spawn func(func())) {
+	for _, m := range a.memories {
+		spawn(func() { m.follow(ctx) })
+	}
+}

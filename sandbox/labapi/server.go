@@ -1,0 +1,146 @@
+package labapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/waitgroup"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Options say what to serve.
+type Options struct {
+	// Backend is the lab. It has to be set.
+	Backend Backend
+}
+
+// Server serves the lab's API in a cluster.
+type Server struct {
+	registration *registration
+	http         *http.Server
+	end          context.CancelFunc
+	running      sync.WaitGroup
+	requests     waitgroup.SafeWaitGroup
+	// asked is closed when kube-apiserver has asked what is served here.
+	asked     chan struct{}
+	askedOnce sync.Once
+
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start serves the API on a port of 127.0.0.1, registers it with the cluster in place of what an earlier lab left
+// registered, and returns when kube-apiserver serves it; only 'kubectl explain' knows it a second later. The cluster is
+// given as an administrator. A ctx that ends later does not stop the server: call [Server.Stop]. When Start fails,
+// nothing of it runs on.
+func Start(ctx context.Context, cluster *rest.Config, o Options) (*Server, error) {
+	client, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s, err := serve(ctx, client, listener, o)
+	if err != nil {
+		_ = listener.Close()
+		return nil, fmt.Errorf("serve the lab's API: %w", err)
+	}
+	if err := s.registration.make(ctx, cluster); err != nil {
+		_ = s.Stop(context.WithoutCancel(ctx))
+		return nil, fmt.Errorf("register the lab's API: %w", err)
+	}
+	return s, nil
+}
+
+// serve answers requests that arrive at the listener.
+func serve(ctx context.Context, client kubernetes.Interface, listener net.Listener, o Options) (*Server, error) {
+	proxy, err := readFrontProxy(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("learn how kube-apiserver shows itself: %w", err)
+	}
+	identity, err := newIdentity()
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String()
+	api, err := newAPI(o.Backend, access{proxy.authenticator(), reviewer{client}}, address)
+	if err != nil {
+		return nil, err
+	}
+	following, end := context.WithCancel(context.WithoutCancel(ctx))
+	asked := make(chan struct{})
+	s := &Server{
+		registration: &registration{client: client, address: address, authority: identity.pem, asked: asked},
+		asked:        asked, end: end,
+	}
+	s.http = &http.Server{
+		Handler:           s.counted(api),
+		TLSConfig:         proxy.tls(identity.certificate),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          log.New(io.Discard, "", 0), // who has no certificate is told so, and nobody else
+	}
+	api.follow(following, s.running.Go)
+	s.running.Go(func() { _ = s.http.ServeTLS(listener, "", "") })
+	return s, nil
+}
+
+// stopping is how long requests under way may take at the end, and kube-apiserver to forget the group.
+const stopping = 2 * time.Second
+
+// Stop takes the registration away, so that nobody's discovery meets a server that is gone, and then stops serving.
+// It returns an error when the registration cannot be taken away, as when the cluster is gone; the next Start replaces
+// it. Further calls return the same.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stopOnce.Do(func() { s.stopErr = s.stop(ctx) })
+	return s.stopErr
+}
+
+func (s *Server) stop(ctx context.Context) error {
+	unregistered := s.registration.remove(ctx)
+	s.end() // watches end, too
+	s.finish()
+	_ = s.http.Close() // its Shutdown would give idle connections a second
+	s.running.Wait()
+	if unregistered != nil {
+		return fmt.Errorf("unregister the lab's API: %w", unregistered)
+	}
+	return nil
+}
+
+// counted lets stop wait for requests under way, and Start for the one that says what is served.
+func (s *Server) counted(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.requests.Add(1) != nil {
+			http.Error(w, "the lab is stopping", http.StatusServiceUnavailable)
+			return
+		}
+		defer s.requests.Done()
+		handler.ServeHTTP(w, r)
+		if r.URL.Path == genericapiserver.APIGroupPrefix {
+			s.askedOnce.Do(func() { close(s.asked) })
+		}
+	})
+}
+
+// finish waits for requests under way, but not for one that hangs.
+func (s *Server) finish() {
+	finished := make(chan struct{})
+	go func() {
+		s.requests.Wait()
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-time.After(stopping):
+	}
+}

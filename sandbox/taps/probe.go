@@ -1,0 +1,92 @@
+package taps
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// lab is the actor of what the lab does to the loop to see how it answers.
+const lab = "lab"
+
+// Probe puts a key into a controller's work queue, to see what one more reconcile does. It reports whether the
+// controller has a queue now; a key that waits for a timer is not touched, because it will come by itself.
+func (t *Taps) Probe(controller string, key trace.Key) bool {
+	for _, q := range t.allQueues() {
+		if q.name == controller {
+			return q.probe(request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}})
+		}
+	}
+	return false
+}
+
+// probe adds a key that the queue does not hold.
+func (q *queue) probe(key request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shut || q.items[key] != nil {
+		return false
+	}
+	q.insert(key, admission{reason: trace.ReasonProbe, actor: lab})
+	return true
+}
+
+// AwaitServing returns when the operator's workers take keys, which is when its caches are filled: each of its
+// controllers, of which there must be at least one.
+func (t *Taps) AwaitServing(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		changed := t.served
+		t.mu.Unlock()
+		if queues := t.allQueues(); len(queues) > 0 && !slices.ContainsFunc(queues, func(q *queue) bool { return !q.isServing() }) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// Visit tells which reconcile a call belongs to, by the context of its request: its number in the journal, and whose it
+// is. The number is 0 when it belongs to none.
+func (t *Taps) Visit(ctx context.Context) (reconcile int64, controller string, key trace.Key) {
+	if v := t.visitOf(ctx); v != nil {
+		return v.span, v.controller, v.key
+	}
+	return 0, "", trace.Key{}
+}
+
+// Controllers are the names of the controllers whose work queues exist now, sorted.
+func (t *Taps) Controllers() []string {
+	names := map[string]bool{}
+	for _, q := range t.allQueues() {
+		names[q.name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (t *Taps) allQueues() []*queue {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.queues))
+}
+
+func (q *queue) isServing() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.serving
+}
+
+// nowServing tells who waits in AwaitServing to look again.
+func (t *Taps) nowServing() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.served)
+	t.served = make(chan struct{})
+}

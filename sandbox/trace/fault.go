@@ -1,0 +1,122 @@
+package trace
+
+import "fmt"
+
+// The first of the Values of a KindFault event: what the lab did.
+const (
+	FaultCrash        = "crash"        // detail: Before or After the call
+	FaultHold         = "hold"         // detail: Before or After the call
+	FaultAPI          = "api"          // detail: the reply
+	FaultWatch        = "watch"        // detail: Cut, Delay or Coalesce
+	FaultConflict     = "conflict"     // no detail
+	FaultControlPlane = "controlPlane" // detail: the program
+)
+
+// FaultValues returns the Values of a KindFault event.
+func FaultValues(what, detail string) []string { return []string{what, detail} }
+
+// faultOf returns what a fault did and its detail; empty if the event does not say.
+func faultOf(e *Event) (what, detail string) {
+	if len(e.Values) != 2 {
+		return "", ""
+	}
+	return e.Values[0], e.Values[1]
+}
+
+// FaultText says in a sentence without a full stop what a fault did, as a KindFault event tells it.
+func FaultText(e *Event, l Language) string { return faultText(e, l) }
+
+// faultText says in a sentence without a full stop what a fault did.
+func faultText(e *Event, l Language) string {
+	text := l.pick(englishFault(e), japaneseFault(e))
+	if e.Error != "" {
+		text += l.pick("; it failed: ", "。失敗した: ") + cut(e.Error, 160)
+	}
+	return text
+}
+
+func englishFault(e *Event) string {
+	what, detail := faultOf(e)
+	fault := orElse(e.Reason, "a fault")
+	whose := orElse(e.Operator, "the operator")
+	call := e.Verb + " " + e.Object.String() + inReconcile(e.Reconcile)
+	side := "before"
+	if detail == "After" {
+		side = "after"
+	}
+	switch {
+	case what == FaultCrash && e.Verb == "":
+		return fmt.Sprintf("%s ended %s", fault, whose)
+	case what == FaultCrash:
+		return fmt.Sprintf("%s ended %s %s %s", fault, whose, side, call)
+	case what == FaultHold:
+		return fmt.Sprintf("%s holds %s %s %s", fault, whose, side, call)
+	case what == FaultAPI && detail == "True":
+		return fmt.Sprintf("%s delays the answer to %s", fault, call)
+	case what == FaultAPI && detail == "Lost":
+		return fmt.Sprintf("%s lost the answer to %s; it was carried out", fault, call)
+	case what == FaultAPI && detail == "Timeout":
+		return fmt.Sprintf("%s let %s time out; it was not carried out", fault, call)
+	case what == FaultAPI:
+		return fmt.Sprintf("%s answered %s with %s", fault, call, detail)
+	case what == FaultWatch && detail == "Cut" && e.Verb == "":
+		return fmt.Sprintf("%s cut all watches of %s", fault, whose)
+	case what == FaultWatch && detail == "Cut":
+		return fmt.Sprintf("%s cut %s's watches of %s after %s %s", fault, whose, e.Object.Kind, e.Object, e.Verb)
+	case what == FaultWatch && detail == "Delay":
+		return fmt.Sprintf("%s holds %s's watch of %s up from %s %s on", fault, whose, e.Object.Kind, e.Object, e.Verb)
+	case what == FaultWatch:
+		return fmt.Sprintf("%s left out %s %s, which %s does not see", fault, e.Object, e.Verb, whose)
+	case what == FaultConflict:
+		return fmt.Sprintf("%s had somebody else change %s just before %s%s", fault, Ref{Kind: e.Object.Kind, Name: e.Object.Name}, e.Verb, inReconcile(e.Reconcile))
+	case what == FaultControlPlane && e.Verb == "":
+		return fmt.Sprintf("%s killed %s", fault, detail)
+	case what == FaultControlPlane:
+		return fmt.Sprintf("%s killed %s just before %s", fault, detail, call)
+	}
+	return fault + ": " + oneLine(e.Message)
+}
+
+func japaneseFault(e *Event) string {
+	what, detail := faultOf(e)
+	fault := "障害 " + e.Reason + ": "
+	call := japaneseWrite(e)
+	if e.Reconcile != 0 {
+		call = inJapanese(e.Reconcile) + " " + call
+	}
+	side := "する直前"
+	if detail == "After" {
+		side = "した直後"
+	}
+	switch {
+	case what == FaultCrash && e.Verb == "":
+		return fmt.Sprintf("%s%s を強制終了した", fault, e.Operator)
+	case what == FaultCrash:
+		return fmt.Sprintf("%s%s%sに、%s を強制終了した", fault, call, side, e.Operator)
+	case what == FaultHold:
+		return fmt.Sprintf("%s%s%sで、%s を止めている", fault, call, side, e.Operator)
+	case what == FaultAPI && detail == "True":
+		return fmt.Sprintf("%s%sする要求への応答を遅らせている", fault, call)
+	case what == FaultAPI && detail == "Lost":
+		return fmt.Sprintf("%s%sする要求への応答を失わせた (要求は実行済み)", fault, call)
+	case what == FaultAPI && detail == "Timeout":
+		return fmt.Sprintf("%s%sする要求をタイムアウトさせた (要求は未実行)", fault, call)
+	case what == FaultAPI:
+		return fmt.Sprintf("%s%sする要求に %s を返した", fault, call, detail)
+	case what == FaultWatch && detail == "Cut" && e.Verb == "":
+		return fmt.Sprintf("%s%s のウォッチをすべて切断した", fault, e.Operator)
+	case what == FaultWatch && detail == "Cut":
+		return fmt.Sprintf("%s%s の%sの後、%s のウォッチを切断した", fault, e.Object, japaneseChange(e.Verb), e.Object.Kind)
+	case what == FaultWatch && detail == "Delay":
+		return fmt.Sprintf("%s%s の%sから先、%s のウォッチを止めている", fault, e.Object, japaneseChange(e.Verb), e.Object.Kind)
+	case what == FaultWatch:
+		return fmt.Sprintf("%s%s の%sを %s に届けなかった", fault, e.Object, japaneseChange(e.Verb), e.Operator)
+	case what == FaultConflict:
+		return fmt.Sprintf("%s%sする直前に、別の書き手が変更した", fault, call)
+	case what == FaultControlPlane && e.Verb == "":
+		return fmt.Sprintf("%s%s を強制終了した", fault, detail)
+	case what == FaultControlPlane:
+		return fmt.Sprintf("%s%sする直前に、%s を強制終了した", fault, call, detail)
+	}
+	return fault + oneLine(e.Message)
+}

@@ -1,0 +1,98 @@
+package expression
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kyverno/kyverno-json/pkg/core/assertion"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/operator-lab/operator-lab/scenarios/format"
+)
+
+// Check holds a value against an assertion tree and returns what is different. An error says that this could not be
+// told; it is an [*Invalid] if the tree is wrong, whatever the value.
+func (s Scope) Check(ctx context.Context, tree, value any) (field.ErrorList, error) {
+	if tree == nil {
+		return nil, &Invalid{errors.New("check value is null")}
+	}
+	return evaluate(ctx, s, func(b bindings) (field.ErrorList, error) {
+		// The variable has the type of the interface: a nil *field.Error in an error is not nil.
+		parsed, wrong := assertion.Parse(nil, tree, s.compilers())
+		if wrong != nil {
+			return nil, b.of.wrong(wrong)
+		}
+		return parsed.Assert(nil, value, b)
+	})
+}
+
+// Expect holds an object against those expectations that are meant for it. It reports whether there was one; if so, the
+// error is what they say, and otherwise it is nil.
+func (s Scope) Expect(ctx context.Context, object any, expect []format.Expectation) (bool, error) {
+	matched := false
+	var all field.ErrorList
+	for _, e := range expect {
+		meant, err := s.matches(ctx, e.Match, object)
+		if err != nil {
+			return true, err
+		}
+		if !meant {
+			continue
+		}
+		matched = true
+		different, err := s.Check(ctx, e.Check, object)
+		if err != nil {
+			return true, err
+		}
+		all = append(all, different...)
+	}
+	if len(all) > 0 {
+		return matched, &Unexpected{all}
+	}
+	return matched, nil
+}
+
+// Unexpected is an error that says in which fields a value is not as it was checked for.
+type Unexpected struct{ Fields field.ErrorList }
+
+// Error tells all fields in one line.
+func (e *Unexpected) Error() string { return e.Fields.ToAggregate().Error() }
+
+func (s Scope) matches(ctx context.Context, match, value any) (bool, error) {
+	if match == nil {
+		return true, nil
+	}
+	different, err := s.Check(ctx, match, value)
+	if err != nil {
+		return false, fmt.Errorf("match: %w", err)
+	}
+	return len(different) == 0, nil
+}
+
+// Named is a name and its value.
+type Named struct {
+	Name  string
+	Value any
+}
+
+// Outputs evaluates those outputs whose match is met, in order: each sees those before it.
+func (s Scope) Outputs(ctx context.Context, input any, outputs []format.Output) ([]Named, error) {
+	var all []Named
+	for _, o := range outputs {
+		meant, err := s.matches(ctx, o.Match, input)
+		if err != nil {
+			return nil, fmt.Errorf("output %s: %w", o.Name, err)
+		}
+		if !meant {
+			continue
+		}
+		name, value, err := s.Bind(ctx, o.Binding, input)
+		if err != nil {
+			return nil, fmt.Errorf("output: %w", err)
+		}
+		s = s.With(name, value)
+		all = append(all, Named{name, value})
+	}
+	return all, nil
+}

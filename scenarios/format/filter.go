@@ -1,0 +1,133 @@
+package format
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// filter says which tests are meant.
+type filter struct {
+	selector         labels.Selector
+	include, exclude pattern
+}
+
+// newFilter checks what the user asked for. The error is Problems.
+func newFilter(d Discovery) (*filter, error) {
+	var wrong Problems
+	bad := func(hint, message string, args ...any) {
+		wrong = append(wrong, Problem{Message: fmt.Sprintf(message, args...), Hint: hint})
+	}
+	f := &filter{}
+	selector, err := labels.Parse(strings.Join(d.Selectors, ","))
+	if err != nil {
+		bad("such as team=blue or 'team in (blue,red),!slow'", "not a selector of labels: %v", err)
+	}
+	f.selector = selector
+	if f.include, err = newPattern(d.Include); err != nil {
+		bad("", "tests to include: %v", err)
+	}
+	if f.exclude, err = newPattern(d.Exclude); err != nil {
+		bad("", "tests to exclude: %v", err)
+	}
+	if d.ShardCount < 0 || d.ShardCount > 0 && (d.ShardIndex < 0 || d.ShardIndex >= d.ShardCount) {
+		bad("the index is from 0 to one less than the count", "there is no shard %d of %d", d.ShardIndex, d.ShardCount)
+	}
+	return f, wrong.asError()
+}
+
+// named says whether a test is meant by its name.
+func (f *filter) named(name string) bool {
+	return (f.include == nil || f.include.matches(name)) && (f.exclude == nil || !f.exclude.matches(name))
+}
+
+// pattern is one of the alternatives, each a list of expressions for the parts of a name between slashes. nil matches
+// nothing and everything: it was not given.
+type pattern [][]*regexp.Regexp
+
+// root is what the name of every test begins with in Chainsaw, which runs all of them as parts of one.
+const root = "chainsaw"
+
+// newPattern reads a pattern of go test: alternatives with | and parts with / outside of brackets.
+func newPattern(s string) (pattern, error) {
+	if s == "" {
+		return nil, nil
+	}
+	var out pattern
+	for _, alternative := range cut(s, '|') {
+		var parts []*regexp.Regexp
+		for _, part := range cut(alternative, '/') {
+			re, err := regexp.Compile(part)
+			if err != nil {
+				return nil, fmt.Errorf("%q is not a regular expression: %w", part, err)
+			}
+			parts = append(parts, re)
+		}
+		out = append(out, parts)
+	}
+	return out, nil
+}
+
+// cut cuts at a letter outside of brackets and parentheses.
+func cut(s string, at byte) []string {
+	var (
+		out           []string
+		square, round int
+		start         int
+	)
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+		case c == '[':
+			square++
+		case c == ']':
+			square = max(square-1, 0)
+		case c == '(' && square == 0:
+			round++
+		case c == ')' && square == 0:
+			round--
+		case c == at && square == 0 && round == 0:
+			out = append(out, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(out, s[start:])
+}
+
+// matches says whether the name is meant by one of the alternatives: with what every name begins with, or without.
+func (p pattern) matches(name string) bool {
+	parts := strings.Split(root+"/"+rewrite(name), "/")
+	for _, alternative := range p {
+		if matchParts(alternative, parts) || !alternative[0].MatchString(root) && matchParts(alternative, parts[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchParts says whether all expressions match, those of a name's first parts.
+func matchParts(expressions []*regexp.Regexp, parts []string) bool {
+	if len(expressions) > len(parts) {
+		return false
+	}
+	for i, re := range expressions {
+		if !re.MatchString(parts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// rewrite is a name as go test has it: spaces are underscores.
+func rewrite(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return '_'
+		}
+		return r
+	}, name)
+}

@@ -1,0 +1,203 @@
+package format
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// labPrefix is what the lab's annotations begin with. Chainsaw ignores them.
+const labPrefix = "operator-lab.dev/"
+
+// Oracles are the names by which a test can switch off what is checked at its end without asking.
+var Oracles = []string{"idempotent", "hot-loop", "panic", "leak", "live-delete", "observed-generation", "counts"}
+
+// Lab is what the annotations of a test say to the lab.
+type Lab struct {
+	// Operators that run during the test, by their names.
+	Operators []string
+	// Variant of them, unless the command line names one; empty: each one's default.
+	Variant string
+	// Parameters of them, in order: names are those of their flags without dashes.
+	Parameters []Parameter
+	// Off are oracles that are switched off, and why.
+	Off map[string]string
+	// Stays is how long what a step asserts must stay true, by the names of the steps.
+	Stays map[string]time.Duration
+	// Counts is how much the operators create and delete in all, such as "create Zundoko=5, create Kiyoshi=1".
+	Counts string
+	// Japanese is what the steps show, in Japanese, by the names of the steps.
+	Japanese map[string]string
+	// Audience, Title and Finding are free text.
+	Audience, Title, Finding string
+}
+
+// Parameter is one parameter of an operator.
+type Parameter struct{ Name, Value string }
+
+// ReadLab reads the annotations of a test. The error is Problems.
+func ReadLab(t *Test) (Lab, error) {
+	return readLab(&Loaded{Test: t})
+}
+
+// readLab reads the annotations of a test, and knows where they are.
+func readLab(l *Loaded) (Lab, error) {
+	r := &labReader{Loaded: l, lab: Lab{Off: map[string]string{}, Stays: map[string]time.Duration{}, Japanese: map[string]string{}}}
+	for _, key := range slices.Sorted(maps.Keys(l.Test.Annotations)) {
+		if name, ok := strings.CutPrefix(key, labPrefix); ok {
+			r.read(key, name, strings.TrimSpace(l.Test.Annotations[key]))
+		}
+	}
+	return r.lab, r.wrong.asError()
+}
+
+type labReader struct {
+	*Loaded
+	lab   Lab
+	wrong Problems
+}
+
+func (r *labReader) problem(key, hint, message string, args ...any) {
+	p := Problem{File: r.File, Line: r.Line, Message: "annotation " + key + ": " + fmt.Sprintf(message, args...), Hint: hint}
+	if at, ok := r.annotations[key]; ok {
+		p.File, p.Line, p.Column = at.File, at.Line, at.Column
+	}
+	r.wrong = append(r.wrong, p)
+}
+
+// read reads one annotation.
+func (r *labReader) read(key, name, value string) {
+	if value == "" {
+		r.problem(key, "", "is empty")
+		return
+	}
+	switch name {
+	case "operator":
+		r.operators(key, value)
+	case "variant":
+		r.lab.Variant = value
+	case "parameters":
+		r.parameters(key, value)
+	case "counts":
+		r.lab.Counts = value
+	case "audience":
+		r.lab.Audience = value
+	case "title":
+		r.lab.Title = value
+	case "finding":
+		r.lab.Finding = value
+	default:
+		r.named(key, name, value)
+	}
+}
+
+// named reads an annotation that has a name in its key.
+func (r *labReader) named(key, name, value string) {
+	if oracle, ok := strings.CutPrefix(name, "oracle."); ok {
+		r.oracle(key, oracle, value)
+		return
+	}
+	if step, ok := strings.CutPrefix(name, "ja."); ok {
+		r.japanese(key, step, value)
+		return
+	}
+	if step, ok := strings.CutPrefix(name, "stays."); ok {
+		r.stays(key, step, value)
+		return
+	}
+	known := []string{"operator", "variant", "parameters", "counts", "audience", "title", "finding", "stays.<step>", "ja.<step>"}
+	for _, o := range Oracles {
+		known = append(known, "oracle."+o)
+	}
+	r.problem(key, suggest(name, known), "is not one of the lab's")
+}
+
+var operatorName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+func (r *labReader) operators(key, value string) {
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.TrimSpace(name)
+		if !operatorName.MatchString(name) {
+			r.problem(key, "write names with commas between them", "%q is not the name of an operator", name)
+			continue
+		}
+		r.lab.Operators = append(r.lab.Operators, name)
+	}
+}
+
+func (r *labReader) parameters(key, value string) {
+	for p := range strings.SplitSeq(value, ";") {
+		if strings.TrimSpace(p) == "" {
+			continue
+		}
+		name, v, ok := strings.Cut(p, "=")
+		name = strings.TrimSpace(name)
+		if !ok || name == "" || strings.HasPrefix(name, "-") {
+			r.problem(key, "write name=value, without dashes before the name, and ; between them", "%q is not a parameter", strings.TrimSpace(p))
+			continue
+		}
+		r.lab.Parameters = append(r.lab.Parameters, Parameter{Name: name, Value: strings.TrimSpace(v)})
+	}
+}
+
+func (r *labReader) oracle(key, name, value string) {
+	if !slices.Contains(Oracles, name) {
+		r.problem(key, suggest(name, Oracles), "there is no oracle %q", name)
+		return
+	}
+	reason, ok := strings.CutPrefix(value, "off")
+	reason, colon := strings.CutPrefix(strings.TrimSpace(reason), ":")
+	if reason = strings.TrimSpace(reason); !ok || !colon || reason == "" {
+		r.problem(key, `write "off: " and why`, "an oracle is only switched off with a reason")
+		return
+	}
+	r.lab.Off[name] = reason
+}
+
+func (r *labReader) stays(key, name, value string) {
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		r.problem(key, "write it with its unit, such as 5s or 1m30s", "%q is not a duration", value)
+		return
+	}
+	if s := r.step(key, name); s != nil {
+		r.lab.Stays[s.Name] = d
+		if !slices.ContainsFunc(s.Try, func(o Operation) bool { return o.Assert != nil || o.Error != nil }) {
+			r.problem(key, "", "the step %q asserts nothing", s.Name)
+		}
+	}
+}
+
+// japanese reads what a step shows.
+func (r *labReader) japanese(key, name, value string) {
+	if s := r.step(key, name); s != nil {
+		r.lab.Japanese[s.Name] = value
+	}
+}
+
+// step is the step that the key of an annotation names; nil, and a problem, if there is none.
+func (r *labReader) step(key, name string) *TestStep {
+	var names []string
+	for i := range r.Test.Spec.Steps {
+		s := &r.Test.Spec.Steps[i]
+		if s.Name == "" {
+			continue
+		}
+		if s.Name == name || StepKey(s.Name) == StepKey(name) {
+			return s
+		}
+		names = append(names, StepKey(s.Name))
+	}
+	r.problem(key, suggest(name, names), "there is no step with the name %q", name)
+	return nil
+}
+
+var notInKey = regexp.MustCompile(`[^a-z0-9]+`)
+
+// StepKey is the name of a step as it is in the key of an annotation: "Sings to the end" is sings-to-the-end.
+func StepKey(name string) string {
+	return strings.Trim(notInKey.ReplaceAllString(strings.ToLower(name), "-"), "-")
+}

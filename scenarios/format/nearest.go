@@ -1,0 +1,71 @@
+package format
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// fewNames is how many known names are listed where none is near.
+const fewNames = 8
+
+// suggest is a hint for a name that is not known: the nearest known one, or all if they are few.
+func suggest(name string, known []string) string {
+	if n := nearest(name, known); n != "" {
+		return fmt.Sprintf("did you mean %q?", n)
+	}
+	if len(known) == 0 || len(known) > fewNames {
+		return ""
+	}
+	known = slices.Sorted(slices.Values(known))
+	return "known are " + strings.Join(known, ", ")
+}
+
+// nearest is the known name that the other is likely a misspelling of; empty if none is.
+func nearest(name string, known []string) string {
+	best, least := "", 0
+	for _, k := range known {
+		if strings.EqualFold(k, name) {
+			return k
+		}
+		d := distance(strings.ToLower(name), strings.ToLower(k))
+		// A third of the letters may be wrong: more, and short names are near to everything.
+		if d > 1+min(len(k), len(name))/3 || d >= len(k) {
+			continue
+		}
+		if best == "" || d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// longName bounds what is compared: the time grows with its square.
+const longName = 64
+
+// distance counts the letters to insert, remove, replace or swap with the next to make b of a.
+func distance(a, b string) int {
+	if len(a) > longName || len(b) > longName {
+		return max(len(a), len(b))
+	}
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,228 @@
+// Package oracle judges operators at the end of a scenario by rules that hold for every operator, without being asked:
+// a converged object is left alone, no loop is hot, nobody panics, nothing leaks.
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+)
+
+// The names of the oracles, by which they are switched off.
+const (
+	// Idempotent: one more reconcile of an object that needs none changes nothing.
+	Idempotent = "idempotent"
+	// HotLoop: no loop wakes itself without end.
+	HotLoop = "hot-loop"
+	// Panic: no reconcile panics.
+	Panic = "panic"
+	// Leak: when what the scenario made is deleted, what the operator made for it is gone too.
+	Leak = "leak"
+	// LiveDelete: nothing is deleted that is still wanted.
+	LiveDelete = "live-delete"
+	// ObservedGeneration: a status does not speak of an older spec when the loop has come to rest.
+	ObservedGeneration = "observed-generation"
+	// Counts: the operator created and deleted as many objects as the reference says.
+	Counts = "counts"
+)
+
+// Names are all oracles.
+func Names() []string {
+	return []string{Idempotent, HotLoop, Panic, Leak, LiveDelete, ObservedGeneration, Counts}
+}
+
+// Witness is what the oracles know of one scenario.
+type Witness struct {
+	// Journal of the scenario, from before its first step.
+	Journal *trace.Journal
+	// Reader reads the cluster, past every cache.
+	Reader client.Reader
+	// Loops are the operators at work, by name.
+	Loops map[string]*taps.Taps
+	// Off are the oracles that are switched off.
+	Off map[string]bool
+	// Reference is how much the operator creates and deletes, such as "create Zundoko=5, create Kiyoshi=1". Default: nobody
+	// knows.
+	Reference string
+}
+
+// The time a loop gets to come to rest, and the garbage collector to do its work.
+const (
+	restPatience = 3 * time.Second
+	goneAfter    = 5 * time.Second
+)
+
+// Settled judges when the steps are over and everything is still there. passed says whether the steps went well: after a
+// failure only what is wrong in itself is told.
+func (w *Witness) Settled(ctx context.Context, passed bool) []report.Finding {
+	resting := w.rest(ctx)
+	timeline := trace.NewTimeline(w.Journal)
+	timeline.Update()
+	var found []report.Finding
+	found = w.ask(found, Panic, func() []report.Finding { return panics(timeline.Tip()) })
+	found = w.ask(found, HotLoop, func() []report.Finding { return hotLoops(timeline.Tip()) })
+	found = w.ask(found, LiveDelete, func() []report.Finding { return liveDeletes(w.Journal.Since(0)) })
+	if !passed {
+		return found
+	}
+	if resting {
+		found = w.ask(found, ObservedGeneration, func() []report.Finding { return lagging(timeline.Tip()) })
+	}
+	found = w.ask(found, Counts, w.counts)
+	if len(found) == 0 {
+		found = w.ask(found, Idempotent, func() []report.Finding { return w.onceMore(ctx) })
+	}
+	return found
+}
+
+// Cleaned judges when what the scenario made is deleted again.
+func (w *Witness) Cleaned(ctx context.Context) []report.Finding {
+	return w.ask(nil, Leak, func() []report.Finding { return w.leaks(ctx) })
+}
+
+func (w *Witness) ask(found []report.Finding, name string, judge func() []report.Finding) []report.Finding {
+	if w.Off[name] {
+		return found
+	}
+	for _, f := range judge() {
+		f.Oracle = name
+		found = append(found, f)
+	}
+	return found
+}
+
+// rest waits until the loops have nothing to do now, and reports whether that came about.
+func (w *Witness) rest(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, restPatience)
+	defer cancel()
+	return host.AwaitQuiet(ctx, w.Journal) == nil
+}
+
+func panics(s *trace.State) []report.Finding {
+	var found []report.Finding
+	for _, span := range s.Spans() {
+		if span.Outcome() != trace.OutcomePanic {
+			continue
+		}
+		f := report.Finding{Message: fmt.Sprintf("reconcile #%d of %s panicked: %s", span.ID, loopText(span), firstLine(strings.TrimPrefix(span.End.Error, "panic: ")))}
+		for _, log := range span.Logs() {
+			if log.Stack != "" {
+				f.Details = strings.Split(strings.TrimSpace(log.Stack), "\n")
+			}
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+func loopText(span *trace.Span) string { return span.Controller + " " + span.Key.String() }
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+func hotLoops(s *trace.State) []report.Finding {
+	var found []report.Finding
+	for _, key := range sortedKeys(s) {
+		hot, is := s.Hot(key)
+		if !is {
+			continue
+		}
+		f := report.Finding{Message: fmt.Sprintf("%s %s wakes itself without end: each of its last %d reconciles was brought about by its own write to %s",
+			key.Controller, key.Key, hot.Reconciles, hot.Object)}
+		if hot.Field != "" {
+			f.Details = []string{"the field that differs each time: " + hot.Field + " (" + strings.Join(hot.Values, ", ") + ")"}
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+func sortedKeys(s *trace.State) []trace.QueueKey {
+	keys := make([]trace.QueueKey, 0, len(s.Keys()))
+	for key := range s.Keys() {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b trace.QueueKey) int {
+		return strings.Compare(a.Operator+"\x00"+a.Controller+"\x00"+a.Key.String(), b.Operator+"\x00"+b.Controller+"\x00"+b.Key.String())
+	})
+	return keys
+}
+
+// lagging are the reconciled objects whose status, or a condition of it, observed an older generation.
+func lagging(s *trace.State) []report.Finding {
+	reconciled := map[trace.Key]bool{}
+	for key := range s.Keys() {
+		reconciled[key.Key] = true
+	}
+	var found []report.Finding
+	for _, o := range s.Objects() {
+		meta := o.Meta()
+		if o.Deleted || meta.Deleting || !reconciled[o.Ref.Key()] || len(meta.Owners) > 0 {
+			continue
+		}
+		if o.Lagging() {
+			found = append(found, report.Finding{Message: fmt.Sprintf("%s is of generation %d, its status has observed only %d",
+				o.Ref, o.Generation, meta.ObservedGeneration)})
+		}
+		for _, c := range meta.Conditions {
+			if c.ObservedGeneration != 0 && c.ObservedGeneration < o.Generation {
+				found = append(found, report.Finding{Message: fmt.Sprintf("%s is of generation %d, its condition %s has observed only %d",
+					o.Ref, o.Generation, c.Type, c.ObservedGeneration)})
+			}
+		}
+	}
+	return found
+}
+
+// liveDeletes are deletes by an operator of what is still wanted: an object that somebody else made and nobody is
+// deleting, or one that the operator makes again although nobody changed anything in between.
+func liveDeletes(events []*trace.Event) []report.Finding {
+	type maker struct{ operator string }
+	made := map[string]maker{}           // by UID
+	deleted := map[string]*trace.Event{} // by kind and name: the operator's own delete
+	var found []report.Finding
+	for _, e := range events {
+		if e.Kind != trace.KindCall || !e.IsWrite() || e.Error != "" || e.Via == trace.ViaRecorder {
+			continue
+		}
+		name := e.Object.Kind + " " + e.Object.Key().String()
+		switch {
+		case e.Operator == "" || e.Actor != e.Operator: // somebody else: whatever follows has another reason
+			clear(deleted)
+		case e.Verb == trace.VerbCreate:
+			made[e.Object.UID] = maker{e.Operator}
+			if d := deleted[name]; d != nil && d.Reconcile != e.Reconcile {
+				found = append(found, report.Finding{Message: fmt.Sprintf(
+					"%s deleted %s in reconcile #%d and made it again in #%d, and nobody else wrote anything in between", e.Operator, e.Object, d.Reconcile, e.Reconcile)})
+			}
+			delete(deleted, name)
+		case e.Verb == trace.VerbDelete:
+			deleted[name] = e
+			if _, own := made[e.Object.UID]; !own && e.Object.UID != "" && isOthers(e) {
+				found = append(found, report.Finding{Message: fmt.Sprintf(
+					"%s deleted %s in reconcile #%d, which it has not made and which nobody was deleting", e.Operator, e.Object, e.Reconcile)})
+			}
+		}
+	}
+	return found
+}
+
+// isOthers reports whether a deleted object was alive and had no controller.
+func isOthers(e *trace.Event) bool {
+	o := trace.ReadMeta(e.Before)
+	if o.Deleting || e.Before == nil {
+		return false
+	}
+	return !slices.ContainsFunc(o.Owners, func(owner trace.Owner) bool { return owner.Controller })
+}

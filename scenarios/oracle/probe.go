@@ -1,0 +1,210 @@
+package oracle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+)
+
+// onceMore has every key that rests reconciled once more, and tells what that changed.
+func (w *Witness) onceMore(ctx context.Context) []report.Finding {
+	timeline := trace.NewTimeline(w.Journal)
+	timeline.Update()
+	before := timeline.Tip().Seq()
+	probed := false
+	for _, key := range sortedKeys(timeline.Tip()) {
+		if loop := w.Loops[key.Operator]; loop != nil && key.Controller != "" && !failing(timeline.Tip(), key) {
+			probed = loop.Probe(key.Controller, key.Key) || probed
+		}
+	}
+	if !probed || !w.rest(ctx) {
+		return nil
+	}
+	timeline.Update()
+	var found []report.Finding
+	for _, span := range timeline.Tip().Spans() {
+		if span.First > before && isProbe(span) {
+			found = append(found, changes(span)...)
+		}
+	}
+	return found
+}
+
+// failing reports whether the newest reconcile of a key ended with an error: it has not converged.
+func failing(s *trace.State, key trace.QueueKey) bool {
+	failed := false
+	for _, span := range s.Spans() {
+		if span.Operator == key.Operator && span.Controller == key.Controller && span.Key == key.Key && !span.Running() {
+			failed = span.End.Error != ""
+		}
+	}
+	return failed
+}
+
+func isProbe(span *trace.Span) bool {
+	return len(span.Woken) == 1 && span.Woken[0].Reason == trace.ReasonProbe
+}
+
+func lines(object json.RawMessage) []string {
+	return trace.YAMLLines(object, trace.YAMLStyle{Omit: []string{"resourceVersion", "generation", "uid", "creationTimestamp"}})
+}
+
+// diffBound keeps the diff of two objects quick; see [trace.Diff].
+const diffBound = 1 << 20
+
+func changes(span *trace.Span) []report.Finding {
+	var found []report.Finding
+	for _, e := range span.Calls() {
+		if !e.IsWrite() || e.NoOp || e.Error != "" || e.Via == trace.ViaRecorder {
+			continue
+		}
+		f := report.Finding{Message: fmt.Sprintf("%s had nothing to do, and one more reconcile wrote: %s %s", loopText(span), e.Verb, e.Object)}
+		for _, line := range trace.NearChanges(trace.Diff(lines(e.Before), lines(e.After), diffBound), 1) {
+			f.Details = append(f.Details, string(line.Op)+" "+line.Text)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// counts compares what the operators created and deleted with the reference.
+func (w *Witness) counts() []report.Finding {
+	want, err := ParseReference(w.Reference)
+	if err != nil {
+		return []report.Finding{{Message: err.Error()}}
+	}
+	got := w.done()
+	var found []report.Finding
+	for _, c := range want {
+		if got[c.What] != c.N {
+			found = append(found, report.Finding{Message: fmt.Sprintf("%s: %d times, the reference says %d", c.What, got[c.What], c.N)})
+		}
+	}
+	return found
+}
+
+// done counts what the operators did, by verb and kind. What was carried out although the operator never learned of it,
+// because a fault ended it or lost the reply, counts too.
+func (w *Witness) done() map[string]int {
+	got := map[string]int{}
+	created := map[string]bool{} // by UID
+	for _, e := range w.Journal.Since(0) {
+		carriedOut := e.Kind == trace.KindCall && e.Error == "" || e.Kind == trace.KindFault && e.ResourceVersion != ""
+		if !carriedOut || !trace.IsWriteVerb(e.Verb) || e.Via != "" || w.Loops[e.Operator] == nil {
+			continue
+		}
+		verb := e.Verb
+		if verb == trace.VerbApply && e.Before == nil && e.Object.Subresource == "" {
+			verb = trace.VerbCreate // an apply that finds no object creates it
+		}
+		if verb == trace.VerbCreate {
+			if created[e.Object.UID] {
+				continue
+			}
+			created[e.Object.UID] = true
+		}
+		got[verb+" "+e.Object.Kind]++
+	}
+	return got
+}
+
+// Count is a part of a reference: how often something is done.
+type Count struct {
+	// What is a verb and a kind, such as "create Zundoko".
+	What string
+	// N is how often.
+	N int
+}
+
+// ParseReference reads what the annotation operator-lab.dev/counts holds: verbs, kinds and numbers, such as
+// "create Zundoko=5, create Kiyoshi=1".
+func ParseReference(text string) ([]Count, error) {
+	var counts []Count
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		what, number, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(strings.TrimSpace(number))
+		verb, kind, two := strings.Cut(strings.TrimSpace(what), " ")
+		if err != nil || n < 0 || !two || !trace.IsWriteVerb(verb) || strings.TrimSpace(kind) == "" {
+			return nil, fmt.Errorf("%q in operator-lab.dev/counts is not like \"create Zundoko=5\"", part)
+		}
+		counts = append(counts, Count{verb + " " + strings.TrimSpace(kind), n})
+	}
+	return counts, nil
+}
+
+// leaks are the objects that operators made and that are still there. The garbage collector gets its time.
+func (w *Witness) leaks(ctx context.Context) []report.Finding {
+	ctx, cancel := context.WithTimeout(ctx, goneAfter)
+	defer cancel()
+	var left []report.Finding // as last seen: the last look may be cut short
+	for {
+		now, err := w.left(ctx)
+		if err == nil {
+			left = now
+		}
+		if err == nil && len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// left are the objects made by operators that are there now.
+func (w *Witness) left(ctx context.Context) ([]report.Finding, error) {
+	var found []report.Finding
+	for _, e := range w.Journal.Since(0) {
+		if e.Kind != trace.KindCall || e.Verb != trace.VerbCreate || e.Error != "" || e.Operator == "" || e.Actor != e.Operator ||
+			e.Via != "" || e.Object.UID == "" || e.Object.Kind == "Event" {
+			continue
+		}
+		there, err := w.exists(ctx, e.Object)
+		if err != nil {
+			return found, err
+		}
+		if there {
+			found = append(found, report.Finding{Message: fmt.Sprintf(
+				"%s in namespace %s, made by %s in reconcile #%d, is still there", e.Object, orNone(e.Object.Namespace), e.Operator, e.Reconcile)})
+		}
+	}
+	return found, nil
+}
+
+func orNone(namespace string) string {
+	if namespace == "" {
+		return "none"
+	}
+	return namespace
+}
+
+// exists reports whether the very object is there.
+func (w *Witness) exists(ctx context.Context, ref trace.Ref) (bool, error) {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	err := w.Reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, o)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return true, err
+	}
+	return string(o.UID) == ref.UID, nil
+}

@@ -1,0 +1,184 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// GitHub tells a run to GitHub Actions when it is over: an annotation for each failure, where it is written, and a
+// table for the page of the job.
+type GitHub struct {
+	Nothing
+	o GitHubOptions
+	// err is written by EndRun only.
+	err error
+}
+
+// GitHubOptions of a [GitHub] sink. The zero value tells nothing.
+type GitHubOptions struct {
+	// Commands is what the runner reads: standard output. Default: no annotations are made.
+	Commands io.Writer
+	// Workspace is the folder of the checkout, which names of files have to be relative to. Default: they are given
+	// as they are.
+	Workspace string
+	// Summary is appended to the page of the job, in Markdown. Default: there is none.
+	Summary io.Writer
+}
+
+// NewGitHub returns a sink for GitHub Actions.
+func NewGitHub(o GitHubOptions) *GitHub { return &GitHub{o: o} }
+
+// Err is the first error that a writer returned; it may be asked for after the run.
+func (g *GitHub) Err() error { return g.err }
+
+// EndRun writes everything.
+func (g *GitHub) EndRun(r *Run) {
+	if g.o.Commands != nil {
+		_, g.err = io.WriteString(g.o.Commands, g.annotations(r))
+	}
+	if g.o.Summary != nil && g.err == nil {
+		_, g.err = io.WriteString(g.o.Summary, summary(r))
+	}
+}
+
+func (g *GitHub) annotations(r *Run) string {
+	var text strings.Builder
+	for _, t := range r.Tests {
+		for _, s := range t.Steps {
+			for _, o := range s.Operations {
+				if o.Failure != nil {
+					file, line := o.File, o.Line
+					if file == "" {
+						file, line = t.File, t.Line
+					}
+					g.annotate(&text, file, line, t.Name+": "+s.Name, annotationOf(o))
+				}
+			}
+		}
+		for _, f := range t.Findings {
+			lines := append([]string{f.Message}, f.Details...)
+			g.annotate(&text, t.File, t.Line, t.Name+": oracle "+f.Oracle, strings.Join(lines, "\n"))
+		}
+	}
+	return text.String()
+}
+
+// annotationOf is why an operation failed, without what it printed.
+func annotationOf(o *Operation) string {
+	p, x := page{}, NewText(nil, TextOptions{})
+	x.failure(&p, o.Failure)
+	return o.Type + " " + clean(o.Name) + "\n" + strings.TrimRight(p.String(), "\n")
+}
+
+func (g *GitHub) annotate(text *strings.Builder, file string, line int, title, message string) {
+	properties := []string{"title=" + escapeProperty(clean(title))}
+	if file != "" {
+		properties = append([]string{"file=" + escapeProperty(g.relative(file)), fmt.Sprintf("line=%d", max(line, 1))}, properties...)
+	}
+	fmt.Fprintf(text, "::error %s::%s\n", strings.Join(properties, ","), escapeMessage(message))
+}
+
+// relative is a file as GitHub knows it.
+func (g *GitHub) relative(file string) string {
+	if g.o.Workspace == "" {
+		return file
+	}
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return file
+	}
+	inside, err := filepath.Rel(g.o.Workspace, absolute)
+	if err != nil || !filepath.IsLocal(inside) {
+		return file
+	}
+	return filepath.ToSlash(inside)
+}
+
+// GitHub's commands are lines, whose properties end at a comma or two colons.
+var (
+	messageEscapes  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	propertyEscapes = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+func escapeMessage(s string) string { return messageEscapes.Replace(s) }
+
+func escapeProperty(s string) string { return propertyEscapes.Replace(s) }
+
+// mostRows is how many tests the table names; GitHub takes no summary of more than 1 MiB.
+const mostRows = 500
+
+// summary is the table for the page of the job: what failed first.
+func summary(r *Run) string {
+	var text strings.Builder
+	c := r.Counts()
+	verdict := "passed"
+	if c.Failed > 0 {
+		verdict = "failed"
+	}
+	fmt.Fprintf(&text, "### operator-lab test: %s\n\n", verdict)
+	fmt.Fprintf(&text, "%d passed, %d failed, %d skipped", c.Passed, c.Failed, c.Skipped)
+	if c.NotRun > 0 {
+		fmt.Fprintf(&text, ", %d not run", c.NotRun)
+	}
+	fmt.Fprintf(&text, " in %s, seed %d\n\n", seconds(took(r.Started, r.Ended)), r.Seed)
+	rows := append(withStatus(r, Failed), withStatus(r, Passed, Skipped, NotRun)...)
+	if len(rows) == 0 {
+		return text.String()
+	}
+	text.WriteString("| | Test | Time | |\n|---|---|---:|---|\n")
+	for _, t := range rows[:min(mostRows, len(rows))] {
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", t.Status(), cell(t.Name), seconds(took(t.Started, t.Ended)), cell(why(t)))
+	}
+	if left := len(rows) - mostRows; left > 0 {
+		fmt.Fprintf(&text, "\n…and %s more.\n", counted(left, "test"))
+	}
+	text.WriteString("\n")
+	return text.String()
+}
+
+func withStatus(r *Run, statuses ...Status) []*Test {
+	var tests []*Test
+	for _, t := range r.Tests {
+		for _, s := range statuses {
+			if t.Status() == s {
+				tests = append(tests, t)
+			}
+		}
+	}
+	return tests
+}
+
+// why is the first thing that failed, or the reason why a test was skipped.
+func why(t *Test) string {
+	for _, s := range t.Steps {
+		for _, o := range s.Operations {
+			if o.Failure != nil {
+				first, _, _ := strings.Cut(o.Failure.Message, "\n")
+				return s.Name + ": " + first
+			}
+		}
+	}
+	for _, f := range t.Findings {
+		return "oracle " + f.Oracle + ": " + f.Message
+	}
+	return t.SkipReason
+}
+
+// markdownEscapes keep a text from being anything but text, in a table.
+var markdownEscapes = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;", "#", "&#35;",
+	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "~", `\~`,
+)
+
+// mostCell is how many characters of a reason the table shows.
+const mostCell = 200
+
+func cell(s string) string {
+	s = clean(s)
+	if r := []rune(s); len(r) > mostCell {
+		s = string(r[:mostCell]) + "…"
+	}
+	return markdownEscapes.Replace(s)
+}

@@ -1,0 +1,85 @@
+package runner_test
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	c := clientset(t).CoreV1().Namespaces()
+	gone := func(name string) {
+		t.Helper()
+		if _, err := c.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the namespace %s is left: %v", name, err)
+		}
+	}
+	t.Run("named, with a template", func(t *testing.T) {
+		r := one(t, `
+namespace: by-name
+namespaceTemplateCompiler: cel
+namespaceTemplate: {metadata: {labels: {for: (bindings.resolve("namespace"))}}}
+steps: [{try: [{assert: {resource: {apiVersion: v1, kind: Namespace, metadata: {name: by-name, labels: {for: by-name}}}}}]}]
+`)
+		if r.Failed() || r.Namespace != "by-name" {
+			t.Error(r.Namespace, told(r))
+		}
+		gone("by-name")
+	})
+	t.Run("one that is there is used and stays", func(t *testing.T) {
+		r := one(t, "namespace: default\nsteps: [{try: [{sleep: {duration: 1ms}}]}]")
+		if r.Failed() || strings.Contains(told(r), "@cleanup") {
+			t.Error(told(r))
+		}
+	})
+	t.Run("one for all tests", func(t *testing.T) {
+		spec := "steps: [{try: [{assert: {resource: {($namespace): for-all}}}]}]"
+		o := onLab(t, folder(t, "a/chainsaw-test.yaml", test("a", spec), "b/chainsaw-test.yaml", test("b", spec)))
+		o.Configuration.Spec.Namespace.Name = "for-all"
+		for _, r := range run(t, o).Tests {
+			if r.Failed() {
+				t.Error(told(r))
+			}
+		}
+		gone("for-all")
+	})
+	t.Run("the same seed gives the same names", func(t *testing.T) {
+		dir := folder(t, "chainsaw-test.yaml", test("a", "steps: [{try: [{sleep: {duration: 1ms}}]}]"))
+		o := onLab(t, dir)
+		o.Seed = 42
+		first, second := run(t, o), run(t, o)
+		if a, b := first.Tests[0].Namespace, second.Tests[0].Namespace; a != b || a == "" {
+			t.Errorf("the namespaces are %q and %q", a, b)
+		}
+		if first.Seed != 42 {
+			t.Errorf("the seed is %d", first.Seed)
+		}
+	})
+	t.Run("one that cannot be deleted is one clear error", func(t *testing.T) {
+		dir := folder(t, "chainsaw-test.yaml", test("a", `
+timeouts: {cleanup: 500ms}
+skipDelete: false
+steps:
+- skipDelete: true
+  try:
+  - create: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/stay]}}}
+`))
+		r := run(t, onLab(t, dir)).Tests[0]
+		cms := clientset(t).CoreV1().ConfigMaps(r.Namespace)
+		cm, err := cms.Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cm.Finalizers = nil
+		if _, err := cms.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		text := told(r)
+		if strings.Count(text, "FAILED") != 1 || !strings.Contains(text, "ConfigMap a with the finalizers example.com/stay") || !strings.Contains(text, "Namespace "+r.Namespace+" is still there 500ms after its deletion") {
+			t.Error(text)
+		}
+	})
+}

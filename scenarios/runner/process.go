@@ -1,0 +1,191 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// outputLimit is how much of what a program writes is kept, of each of its two streams: half of it from the beginning
+// and half from the end.
+const outputLimit = 1 << 20
+
+// output keeps a bounded part of what is written to it.
+type output struct {
+	mu    sync.Mutex
+	head  bytes.Buffer
+	tail  []byte // a ring once it is full
+	begin int    // of the ring
+	left  int64  // how many bytes were left out
+}
+
+// Write keeps what there is room for.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(p)
+	if room := outputLimit/2 - o.head.Len(); room > 0 {
+		k := min(room, len(p))
+		o.head.Write(p[:k])
+		p = p[k:]
+	}
+	if room := outputLimit/2 - len(o.tail); room > 0 {
+		k := min(room, len(p))
+		o.tail = append(o.tail, p[:k]...)
+		p = p[k:]
+	}
+	o.left += int64(len(p))
+	if len(p) > len(o.tail) {
+		p = p[len(p)-len(o.tail):]
+	}
+	for len(p) > 0 {
+		k := copy(o.tail[o.begin:], p)
+		o.begin = (o.begin + k) % len(o.tail)
+		p = p[k:]
+	}
+	return n, nil
+}
+
+// String returns what was kept, with a note where something is missing.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var b strings.Builder
+	b.Write(o.head.Bytes())
+	if o.left > 0 {
+		fmt.Fprintf(&b, "\n[%d bytes are left out here]\n", o.left)
+	}
+	b.Write(o.tail[o.begin:])
+	b.Write(o.tail[:o.begin])
+	return b.String()
+}
+
+// program is a program to run.
+type program struct {
+	path        string
+	arguments   []string
+	directory   string
+	environment []string
+}
+
+// lastWords is how long the output of a program that was killed is still read: a process that left its group may hold
+// it open for ever.
+const lastWords = time.Second
+
+// errKilled says that a program was killed because its time was up.
+var errKilled = errors.New("killed")
+
+// run runs a program in a process group of its own. When ctx ends, all of the group is killed. What is still alive of
+// the group when the program has ended is returned as its id, and 0 otherwise.
+func (p program) run(ctx context.Context, stdout, stderr io.Writer) (group int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(p.path, p.arguments...)
+	cmd.Dir, cmd.Env = p.directory, p.environment
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var copied sync.WaitGroup
+	pipes := make([]*os.File, 0, 2)
+	defer func() {
+		for _, r := range pipes {
+			_ = r.Close()
+		}
+	}()
+	ends := make([]*os.File, 0, 2)
+	for _, to := range []io.Writer{stdout, stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return 0, err
+		}
+		pipes, ends = append(pipes, r), append(ends, w)
+		copied.Go(func() { _, _ = io.Copy(to, r) })
+	}
+	cmd.Stdout, cmd.Stderr = ends[0], ends[1]
+	err = cmd.Start()
+	for _, w := range ends {
+		_ = w.Close()
+	}
+	if err != nil {
+		return 0, err
+	}
+	group = cmd.Process.Pid
+	// The program is over when it has ended and nothing holds its output any more, as with a pipe in a shell.
+	over := make(chan error, 1)
+	go func() {
+		err := cmd.Wait()
+		copied.Wait()
+		over <- err
+	}()
+	select {
+	case err = <-over:
+	case <-ctx.Done():
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+		select {
+		case err = <-over:
+		case <-time.After(lastWords):
+			for _, r := range pipes {
+				_ = r.SetReadDeadline(time.Now())
+			}
+			err = <-over
+		}
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		return 0, errors.Join(err, errKilled)
+	}
+	if syscall.Kill(-group, 0) != nil {
+		group = 0
+	}
+	return group, err
+}
+
+// leftovers are process groups that are to end with a test: scripts may leave programs running for later steps.
+type leftovers struct {
+	mu     sync.Mutex
+	groups []int
+}
+
+func (l *leftovers) add(group int) {
+	if group == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.groups = append(l.groups, group)
+}
+
+// end kills what is left.
+func (l *leftovers) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, group := range l.groups {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	l.groups = nil
+}
+
+// lookPath finds a program on a PATH that is not ours. A name with a slash is what it is.
+func lookPath(name, path string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		return name, nil
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if dir == "" {
+			dir = "."
+		}
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return filepath.Abs(file)
+		}
+	}
+	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+}

@@ -1,0 +1,238 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/operator-lab/operator-lab/scenarios/expression"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+)
+
+// suite is one run of all tests.
+type suite struct {
+	Options
+	report *report.Run
+	plan   []*planned
+	// temp is for files that programs are given; it is removed at the end.
+	temp string
+	// failed says that a test failed, for fail-fast.
+	failed atomic.Bool
+	names  names
+}
+
+// planned is one test that is to be run once.
+type planned struct {
+	loaded   *format.Loaded
+	report   *report.Test
+	id       int // from 1, as $test.id
+	scenario int // from 1, as $test.scenarioId; 0 without a matrix
+	repeat   int // from 1
+	// seed tells it apart from all others, also when others are left out.
+	seed uint64
+}
+
+// newRun plans what to run.
+func newRun(o Options) (*suite, error) {
+	temp, err := os.MkdirTemp("", "operator-lab-test-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for files of the tests: %w", err)
+	}
+	s := &suite{Options: o, temp: temp, report: &report.Run{Name: o.Name, Seed: o.Seed}}
+	s.names.taken = map[string]bool{}
+	repeats := 1
+	if n := o.Configuration.Spec.Execution.RepeatCount; n != nil {
+		repeats = *n
+	}
+	for repeat := 1; repeat <= repeats; repeat++ {
+		for i, loaded := range o.Tests {
+			scenarios := loaded.Test.Spec.Scenarios
+			if loaded.Err != nil || len(scenarios) == 0 {
+				s.add(planned{loaded: loaded, id: i + 1, repeat: repeat}, repeats)
+				continue
+			}
+			for k := range scenarios {
+				s.add(planned{loaded: loaded, id: i + 1, scenario: k + 1, repeat: repeat}, repeats)
+			}
+		}
+	}
+	return s, nil
+}
+
+// add plans a test, if it is selected.
+func (s *suite) add(p planned, repeats int) {
+	l := p.loaded
+	name := l.Name(s.Configuration.Spec.Discovery.FullName)
+	id := l.Folder + "[" + l.Test.Name + "]"
+	if l.Test.Name == "" {
+		name, id = l.File, l.File
+	}
+	p.report = &report.Test{
+		Folder: l.Folder, File: l.File, Line: l.Line,
+		Description: l.Test.Spec.Description, Concurrent: l.Test.Spec.Concurrent,
+	}
+	if p.scenario > 0 {
+		scenario := l.Test.Spec.Scenarios[p.scenario-1].Name
+		if scenario == "" {
+			scenario = fmt.Sprintf("scenario #%d", p.scenario)
+		}
+		p.report.Scenario = scenario
+		name += "/" + scenario
+		id += "/" + scenario
+	}
+	if repeats > 1 {
+		name += fmt.Sprintf(" (%d of %d)", p.repeat, repeats)
+	}
+	p.report.Name, p.report.ID = name, id
+	if s.Selected != nil && !s.Selected(p.report) {
+		return
+	}
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%s %d", id, p.repeat)
+	p.seed = hash.Sum64()
+	s.plan = append(s.plan, &p)
+	s.report.Tests = append(s.report.Tests, p.report)
+}
+
+func (s *suite) close() { _ = os.RemoveAll(s.temp) }
+
+// run runs all tests: for each repetition first those that must be alone, in order, and then the others, some at a
+// time, as Chainsaw does.
+func (s *suite) run(ctx context.Context) {
+	s.report.Started = time.Now()
+	s.Sink.BeginRun(s.report)
+	defer func() {
+		s.report.Ended = time.Now()
+		s.Sink.EndRun(s.report)
+	}()
+	base, end := s.begin(ctx)
+	defer end()
+	for first := 0; first < len(s.plan); {
+		last := first
+		for last < len(s.plan) && s.plan[last].repeat == s.plan[first].repeat {
+			last++
+		}
+		s.runAll(ctx, base, s.plan[first:last])
+		first = last
+	}
+}
+
+func (s *suite) runAll(ctx context.Context, base start, tests []*planned) {
+	var together []*planned
+	for _, p := range tests {
+		if c := p.loaded.Test.Spec.Concurrent; c != nil && !*c {
+			s.runTest(ctx, base, p)
+		} else {
+			together = append(together, p)
+		}
+	}
+	parallel := DefaultParallel
+	if n := s.Configuration.Spec.Execution.Parallel; n != nil {
+		parallel = max(*n, 1)
+	}
+	var wg sync.WaitGroup
+	next := make(chan *planned)
+	for range min(parallel, len(together)) {
+		wg.Go(func() {
+			for p := range next {
+				s.runTest(ctx, base, p)
+			}
+		})
+	}
+	for _, p := range together {
+		next <- p
+	}
+	close(next)
+	wg.Wait()
+}
+
+// start is what every test begins with.
+type start struct {
+	scene scene
+	err   error
+}
+
+// begin makes what all tests share: the scene of the configuration, and its namespace if it names one. The function it
+// returns removes that again.
+func (s *suite) begin(ctx context.Context) (start, func()) {
+	base, err := s.scene(ctx)
+	if err != nil {
+		return start{base, err}, func() {}
+	}
+	options := s.Configuration.Spec.Namespace
+	if options.Name == "" {
+		return start{base, nil}, func() {}
+	}
+	// Its failure is that of every test: there is no other place where the report could say it.
+	remove := &cleaner{timeout: base.timeouts.cleanup, propagation: base.propagation, wait: !options.FastDelete}
+	base, err = s.namespace(ctx, base, namespaceOptions{
+		name: options.Name, template: options.Template, compiler: options.Compiler,
+	}, remove)
+	return start{base, err}, func() {
+		if base.skipDelete {
+			return
+		}
+		ctx, cancel := outlive(ctx, lastPatience)
+		defer cancel()
+		for _, e := range remove.reversed() {
+			if err := e.remove(ctx); err != nil && len(s.report.Tests) > 0 {
+				last := s.report.Tests[len(s.report.Tests)-1]
+				last.Notes = append(last.Notes, fmt.Sprintf("the namespace of all tests is left: %v", err))
+			}
+		}
+	}
+}
+
+// scene is what the configuration says.
+func (s *suite) scene(ctx context.Context) (scene, error) {
+	c := &s.Configuration.Spec
+	base := scene{
+		clusters:    map[string]*cluster{},
+		allows:      s.Hooks.Object,
+		catch:       c.Error.Catch,
+		propagation: c.Deletion.Propagation,
+		skipDelete:  c.Cleanup.SkipDelete,
+		templating:  c.Templating.Enabled,
+		scope:       expression.Scope{}.WithCompiler(c.Templating.Compiler),
+		timeouts: timeouts{
+			apply: c.Timeouts.Apply.Duration, assert: c.Timeouts.Assert.Duration, cleanup: c.Timeouts.Cleanup.Duration,
+			delete: c.Timeouts.Delete.Duration, error: c.Timeouts.Error.Duration, exec: c.Timeouts.Exec.Duration,
+		},
+	}
+	base.scope = base.scope.With("timeouts", base.timeouts.values()).With("values", s.values())
+	var here *string
+	if s.Config != nil {
+		here = new(string)
+		base.clusters[*here] = s.clusterFromConfig(s.Config, s.Kubeconfig)
+	}
+	return base.with(ctx, settings{
+		clusters: c.Clusters, cluster: here,
+		delay: c.Cleanup.DelayBeforeCleanup, grace: c.Execution.ForceTerminationGracePeriod,
+	})
+}
+
+// values is what tests see as $values; without any it is null.
+func (s *suite) values() any {
+	if s.Values == nil {
+		return nil
+	}
+	return s.Values
+}
+
+// tempFile makes a file for a program, that only we can read.
+func (s *suite) tempFile(pattern string, content []byte) (path string, err error) {
+	f, err := os.CreateTemp(s.temp, pattern)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = f.Write(content)
+	return filepath.Clean(f.Name()), err
+}

@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+)
+
+// staysAnnotation and the name of a step is the annotation that says how long the asserts of the step must stay true.
+const staysAnnotation = "operator-lab.dev/stays."
+
+var noWord = regexp.MustCompile(`[^a-z0-9]+`)
+
+// slug is a name as it can stand in the key of an annotation: "Sings to the end" becomes sings-to-the-end.
+func slug(name string) string {
+	return strings.Trim(noWord.ReplaceAllString(strings.ToLower(name), "-"), "-")
+}
+
+// staysOf returns how long the asserts of a step must stay true; 0 if that is not asked for.
+func staysOf(t *format.Test, step string) (time.Duration, error) {
+	for key, value := range t.Annotations {
+		name, ok := strings.CutPrefix(key, staysAnnotation)
+		if !ok || name != step && slug(name) != slug(step) {
+			continue
+		}
+		d, err := time.ParseDuration(value)
+		if err != nil || d <= 0 {
+			return 0, problemf("a duration is a number and a unit, such as 5s", "the annotation %s is %q, which is no duration", key, value)
+		}
+		return d, nil
+	}
+	return 0, nil
+}
+
+// held is something that was asserted and came true.
+type held struct {
+	asserted *asserted
+	report   *report.Operation
+}
+
+// stay looks again and again at what was asserted since it was called last, until the time has passed for which it must
+// stay true. It reports whether it stayed so.
+func (s *stepRun) stay(ctx context.Context) bool {
+	all := s.held
+	s.held = nil
+	if len(all) == 0 || ctx.Err() != nil {
+		return ctx.Err() == nil
+	}
+	name := all[0].report.Name
+	if len(all) > 1 {
+		name = fmt.Sprintf("%d asserts", len(all))
+	}
+	op := s.beginOperation(s.report, report.Operation{
+		Type: "stays", Phase: report.Try, Name: name + " for " + s.stays.String(),
+		File: all[0].report.File, Line: all[0].report.Line,
+	})
+	began := time.Now()
+	err := s.watch(ctx, all, began)
+	s.endOperation(s.report, op, err)
+	return err == nil
+}
+
+// watch returns an error as soon as something is no longer so. What cannot be told, because the API server does not
+// answer, is no error unless it lasts to the end.
+func (s *stepRun) watch(ctx context.Context, all []held, began time.Time) error {
+	limited, cancel := context.WithTimeout(ctx, s.stays)
+	defer cancel()
+	var unknown error
+	look := func(ctx context.Context) error {
+		unknown = nil
+		for _, h := range all {
+			now, err := h.asserted.look(ctx)
+			switch {
+			case err != nil && (forGood(err) || limited.Err() == nil):
+				unknown = err
+			case err == nil && !now.ok:
+				passed := time.Since(began).Round(10 * time.Millisecond)
+				p := h.asserted.problem(ctx, now, fmt.Sprintf("any more, %s after it came true", passed))
+				p.failure.Message = fmt.Sprintf("stopped being true %s after it came true: %s", passed, p.failure.Message)
+				return p
+			}
+		}
+		return nil
+	}
+	for limited.Err() == nil {
+		if err := look(ctx); err != nil {
+			return err
+		}
+		if sleep(limited, longestPause) != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := look(ctx); err != nil {
+		return err
+	}
+	if unknown != nil {
+		return fmt.Errorf("whether it stays true could not be told: %w", unknown)
+	}
+	return nil
+}

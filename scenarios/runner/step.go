@@ -1,0 +1,95 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+)
+
+// stepRun is a step while it is run.
+type stepRun struct {
+	*testRun
+	step   *format.TestStep
+	report *report.Step
+	// made is what the step made.
+	made *cleaner
+	// stays is how long its asserts must stay true; 0 if that is not asked for.
+	stays time.Duration
+	held  []held
+}
+
+// runStep runs a step and reports whether the test goes on.
+func (t *testRun) runStep(ctx context.Context, in scene, step *format.TestStep, i int) bool {
+	name := step.Name
+	if name == "" {
+		name = fmt.Sprintf("step #%d", i+1)
+	}
+	s := &stepRun{testRun: t, step: step, report: t.beginStep(name, step.Description)}
+	defer t.endStep(s.report)
+	stays, err := staysOf(t.test, name)
+	if err == nil {
+		in.scope = in.scope.WithCompiler(step.Compiler)
+		in, err = in.with(ctx, settings{
+			catch: step.Catch, cluster: step.Cluster, clusters: step.Clusters, propagation: step.DeletionPropagationPolicy,
+			skipDelete: step.SkipDelete, templating: step.Template, timeouts: step.Timeouts, bindings: step.Bindings,
+		})
+	}
+	if err != nil {
+		t.fail(ctx, s.report, "bindings", err)
+		return false
+	}
+	s.stays = stays
+	s.made = &cleaner{timeout: in.timeouts.cleanup, propagation: in.propagation, wait: true}
+	// What the step binds on its way is seen by what follows in it, and by its clean-up at the end of the test.
+	t.cleanups = append(t.cleanups, func(ctx context.Context) { s.cleanUp(ctx, &in) })
+	goOn := s.try(ctx, &in)
+	// As in Chainsaw, a failure of an earlier step that went on is reason enough. After an interrupt there is no use in
+	// looking at what is being ended.
+	if t.failed && ctx.Err() == nil {
+		s.all(ctx, &in, report.Catch, in.catch)
+	}
+	if len(step.Finally) > 0 {
+		last, cancel := outlive(ctx, lastPatience)
+		defer cancel()
+		s.all(last, &in, report.Finally, step.Finally)
+	}
+	return goOn && ctx.Err() == nil
+}
+
+// try runs the operations of the step until one fails.
+func (s *stepRun) try(ctx context.Context, in *scene) bool {
+	for i := range s.step.Try {
+		op := &s.step.Try[i]
+		if !isAssertion(op) {
+			if !s.stay(ctx) {
+				return false
+			}
+		}
+		out, goOn := s.operation(ctx, *in, report.Try, op, i)
+		*in = out
+		if !goOn {
+			return false
+		}
+	}
+	return s.stay(ctx)
+}
+
+// all runs operations of catch, finally or cleanup: each of them, whatever becomes of the others.
+func (s *stepRun) all(ctx context.Context, in *scene, phase report.Phase, operations []format.CatchFinally) {
+	for i := range operations {
+		*in, _ = s.operation(ctx, *in, phase, operations[i].Operation(), i)
+	}
+}
+
+// cleanUp removes what the step made and then runs its own operations for that.
+func (s *stepRun) cleanUp(ctx context.Context, in *scene) {
+	made := len(s.made.reversed())
+	if made > 0 && in.delay > 0 {
+		_ = sleep(ctx, in.delay) // an interrupt ends the delay, not the clean-up
+	}
+	s.clean(ctx, s.report, s.made)
+	s.all(ctx, in, report.Cleanup, s.step.Cleanup)
+}

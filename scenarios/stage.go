@@ -1,0 +1,290 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/oracle"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+	"github.com/operator-lab/operator-lab/scenarios/runner"
+)
+
+// Cast is which operators play in a scenario, and how.
+type Cast struct {
+	// Operators by name. Default: those that the scenario names.
+	Operators []string
+	// Variant of each. Default: the scenario's, else the operator's own default.
+	Variant string
+	// Parameters that overrule those of the scenario.
+	Parameters map[string]string
+}
+
+// Stage is a lab as scenarios meet it. A scenario that has operators has the stage for itself: other scenarios with
+// operators wait for it to end.
+type Stage struct {
+	// Lab that the operators run in.
+	Lab *lab.Lab
+	// Reader reads the cluster past every cache.
+	Reader client.Reader
+	// Cast of every scenario.
+	Cast Cast
+	// SaveJournal keeps the journal of a scenario that failed under a name and returns where. Default: none is kept.
+	SaveJournal func(name string, journal *trace.Journal) (string, error)
+	// Patience is how long an operator may take to start. Default: 30 s.
+	Patience time.Duration
+
+	turn chan struct{} // holds one token while a scenario has the stage
+	mu   sync.Mutex
+	act  *act
+}
+
+// act is a scenario on the stage.
+type act struct {
+	test    *format.Test
+	witness *oracle.Witness
+}
+
+// Role is what a scenario, and the cast of all, say of the operators in it.
+type Role struct {
+	// Operators by name.
+	Operators []string
+	// Spec of each.
+	Spec v1alpha1.OperatorSpec
+	// Off are the oracles that are switched off.
+	Off map[string]bool
+	// Counts is the reference; see [oracle.Witness].
+	Counts string
+}
+
+// NewStage returns a stage on which nothing is played.
+func NewStage(l *lab.Lab, reader client.Reader, cast Cast) *Stage {
+	return &Stage{Lab: l, Reader: reader, Cast: cast, Patience: 30 * time.Second, turn: make(chan struct{}, 1)}
+}
+
+var _ runner.Hooks = (*Stage)(nil)
+
+// Begin loads the operators of a scenario, fresh, with a journal of its own.
+func (s *Stage) Begin(ctx context.Context, test *format.Test, r *report.Test) error {
+	role, err := s.Cast.Role(test)
+	if err != nil || len(role.Operators) == 0 {
+		return err
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	r.Started = time.Now() // the wait for the stage is not the scenario's
+	if err := s.load(ctx, test, role); err != nil {
+		s.saveJournal(r)
+		s.leave()
+		return err
+	}
+	return nil
+}
+
+func (s *Stage) load(ctx context.Context, test *format.Test, r Role) error {
+	journal := s.Lab.NewJournal()
+	if err := s.Lab.Begin(ctx, journal); err != nil {
+		return err
+	}
+	loops := map[string]*taps.Taps{}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Patience, fmt.Errorf("no operator serves after %v", s.Patience))
+	defer cancel()
+	for _, name := range r.Operators {
+		loop, err := s.Lab.Load(ctx, name, r.Spec)
+		if err != nil {
+			return err
+		}
+		loops[name] = loop
+	}
+	s.enter(&act{test: test, witness: &oracle.Witness{
+		Journal: journal, Reader: s.Reader, Loops: loops, Off: r.Off, Reference: r.Counts,
+	}})
+	return nil
+}
+
+// Role is what operators a scenario has, and how they run.
+func (c Cast) Role(test *format.Test) (Role, error) {
+	says, err := format.ReadLab(test)
+	if err != nil {
+		return Role{}, err
+	}
+	r := Role{
+		Operators: says.Operators, Off: map[string]bool{}, Counts: says.Counts,
+		Spec: v1alpha1.OperatorSpec{Variant: says.Variant, Parameters: map[string]string{}},
+	}
+	for _, p := range says.Parameters {
+		r.Spec.Parameters[p.Name] = p.Value
+	}
+	for name := range says.Off {
+		r.Off[name] = true
+	}
+	if len(c.Operators) > 0 {
+		r.Operators = c.Operators
+	}
+	if c.Variant != "" {
+		r.Spec.Variant = c.Variant
+	}
+	maps.Copy(r.Spec.Parameters, c.Parameters)
+	return r, nil
+}
+
+func (s *Stage) enter(a *act) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.act = a
+}
+
+func (s *Stage) leave() {
+	s.enter(nil)
+	<-s.turn
+}
+
+// playing returns the witness of a test that has the stage, else nil.
+func (s *Stage) playing(test *format.Test) *oracle.Witness {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.act == nil || s.act.test != test {
+		return nil
+	}
+	return s.act.witness
+}
+
+// Object accepts every object: here everything can be used.
+func (s *Stage) Object(string, string) error { return nil }
+
+// Settled ends the faults of a scenario and asks the oracles.
+func (s *Stage) Settled(ctx context.Context, test *format.Test, _ *report.Test, ok bool) []report.Finding {
+	witness := s.playing(test)
+	if witness == nil {
+		return nil
+	}
+	s.Lab.Faults().ReleaseAll()
+	found := witness.Settled(ctx, ok)
+	return append(found, s.failures(witness)...)
+}
+
+// failures are operators that ended by themselves.
+func (s *Stage) failures(witness *oracle.Witness) []report.Finding {
+	var found []report.Finding
+	for name := range witness.Loops {
+		if err := s.Lab.Err(name); err != nil {
+			found = append(found, report.Finding{Oracle: "running", Message: err.Error()})
+		}
+	}
+	return found
+}
+
+// Cleaned asks the oracles for leaks, keeps the journal of a failed scenario, and lets the next one begin.
+func (s *Stage) Cleaned(ctx context.Context, test *format.Test, r *report.Test, ok bool) []report.Finding {
+	witness := s.playing(test)
+	if witness == nil {
+		return nil
+	}
+	defer s.leave()
+	var found []report.Finding
+	if ok && !skipsDelete(test) {
+		found = witness.Cleaned(ctx)
+	}
+	if !ok || len(found) > 0 || r.Failed() {
+		s.saveJournal(r)
+	}
+	return found
+}
+
+func skipsDelete(test *format.Test) bool { return test.Spec.SkipDelete != nil && *test.Spec.SkipDelete }
+
+func (s *Stage) saveJournal(r *report.Test) {
+	if s.SaveJournal == nil {
+		return
+	}
+	path, err := s.SaveJournal(fileName(r.Name), s.Lab.Journal())
+	if err != nil {
+		r.Notes = append(r.Notes, "the journal could not be saved: "+err.Error())
+		return
+	}
+	r.Journal = path
+}
+
+// fileName makes a name that is safe for a file of a test's name.
+func fileName(name string) string {
+	safe := strings.Map(func(r rune) rune {
+		if r == filepath.Separator || r == '/' || r == ' ' || r == '#' || r == '[' || r == ']' {
+			return '-'
+		}
+		return r
+	}, name)
+	return strings.Trim(safe, "-")
+}
+
+// Explain says what is known of the loop that has to do with an object.
+func (s *Stage) Explain(_ context.Context, object *unstructured.Unstructured) []string {
+	return s.Lab.Explain(trace.Ref{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+	})
+}
+
+// Foreign is a cluster that is not ours: nothing of the lab can be used in it.
+type Foreign struct{}
+
+var _ runner.Hooks = Foreign{}
+
+// Begin says who has to run the operators.
+func (Foreign) Begin(_ context.Context, test *format.Test, r *report.Test) error {
+	says, err := format.ReadLab(test)
+	if err != nil {
+		return err
+	}
+	for _, name := range says.Operators {
+		r.Notes = append(r.Notes, fmt.Sprintf("operator %s is expected to run in that cluster ('operator-lab operator %s')", name, name))
+	}
+	return nil
+}
+
+// needsLab is the error of using an object of the lab, of this kind, in a cluster that is not one.
+type needsLab string
+
+func (kind needsLab) Error() string {
+	return fmt.Sprintf("%s needs the lab: this cluster is not one", string(kind))
+}
+
+// Hint says what helps.
+func (needsLab) Hint() string {
+	return "leave --kubeconfig out to run in a sandbox, or this test with --exclude-test-regex or --selector"
+}
+
+// Object refuses the lab's own kinds.
+func (Foreign) Object(apiVersion, kind string) error {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	if group != v1alpha1.GroupVersion.Group {
+		return nil
+	}
+	return needsLab(kind)
+}
+
+// Settled judges nothing.
+func (Foreign) Settled(context.Context, *format.Test, *report.Test, bool) []report.Finding {
+	return nil
+}
+
+// Cleaned judges nothing.
+func (Foreign) Cleaned(context.Context, *format.Test, *report.Test, bool) []report.Finding {
+	return nil
+}
+
+// Explain knows nothing.
+func (Foreign) Explain(context.Context, *unstructured.Unstructured) []string { return nil }
