@@ -9,7 +9,7 @@ ARGS ?=
 # What test tests.
 PACKAGES ?= ./...
 # What is tested under the race detector: packages full of goroutines that do not need all of Kubernetes built again.
-RACE_PACKAGES ?= ./sandbox/trace/... ./sandbox/taps/...
+RACE_PACKAGES ?= ./sandbox/trace/... ./sandbox/taps/... ./sandbox/gate/... ./scenarios/report/... ./scenarios/expression/... ./scenarios/oracle/...
 
 # One version of each tool, built by Go from its source. CI takes them from here.
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -66,8 +66,8 @@ test: build ## Run all tests, on the binary
 	@$(WITH_LAB) $(GO) test -vet=off -timeout 20m $(ARGS) $(PACKAGES)
 
 .PHONY: test-race
-test-race: ## Run the race detector over the packages that it is for (needs a C compiler)
-	@CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 20m $(ARGS) $(RACE_PACKAGES)
+test-race: build ## Run the race detector over the packages that it is for (needs a C compiler)
+	@$(WITH_LAB) CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 20m $(ARGS) $(RACE_PACKAGES)
 
 .PHONY: cover
 cover: build ## Run all tests and show how much of each package they reach
@@ -88,6 +88,7 @@ BENCH_TABLE = awk '/^Benchmark/ { sub(/-[0-9]+$$/, "", $$1); sub(/^Benchmark/, "
 bench: build ## Measure everything; bin/bench.txt has it in the format of 'go test -bench' (OPERATOR_LAB_BENCH_COLD=1: cold build too)
 	@$(WITH_LAB) { \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime $(BENCH_COUNT)x ./sandbox && \
+		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 3x ./scenarios && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 60x ./sandbox/taps && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . ./sandbox/trace ./cmd/operator-lab/tui; \
 	} >bin/bench.txt 2>&1 || { cat bin/bench.txt; exit 1; }

@@ -23,10 +23,28 @@ type program struct {
 	halt func() error
 
 	mu       sync.Mutex
-	out      *output // of the present run
+	turned   sync.Cond // it serves, or never will again
+	out      *output   // of the present run
+	serving  bool
 	stopping bool
 	asked    bool // somebody asked for its death: not its own fault
 	restarts int
+}
+
+// serves notes whether the program can be killed and started again now.
+func (p *program) serves(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.serving = is
+	p.turned.Broadcast()
+}
+
+// gaveUp notes that nobody will start the program again.
+func (p *program) gaveUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopping = true
+	p.turned.Broadcast()
 }
 
 // Exit tells that a program of the control plane died although nobody stopped it.
@@ -66,6 +84,7 @@ func (p *program) start(ctx context.Context) error {
 	err = p.launch(ctx, out)
 	stopKilling()
 	if err == nil && ctx.Err() == nil {
+		p.serves(true)
 		return nil
 	}
 	// The process may not even be forked yet: this end of its output must stay open until it is.
@@ -94,12 +113,14 @@ func (p *program) failure(err error, out *output) error {
 // watch starts the program again whenever it dies, and reports each death. It returns when the program is stopped,
 // or with an error when it will not stay up.
 func (p *program) watch(ctx context.Context, report func(Exit)) error {
+	defer p.gaveUp()
 	deaths, began := 0, time.Now()
 	for {
 		out := p.current()
 		<-out.ended
+		p.serves(false)
 		if p.isStopping() || ctx.Err() != nil {
-			return nil //nolint:nilerr // it was asked to end
+			return nil // it was asked to end
 		}
 		if time.Since(began) > steadyAfter {
 			deaths = 0
@@ -128,6 +149,7 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 func (p *program) stop() error {
 	p.mu.Lock()
 	p.stopping = true
+	p.turned.Broadcast()
 	out := p.out
 	p.mu.Unlock()
 	if out == nil {
@@ -138,16 +160,23 @@ func (p *program) stop() error {
 	return err
 }
 
-// kill ends the running process with SIGKILL and returns when it is dead; [program.watch] starts it again.
+// kill ends the process with SIGKILL and returns when it is dead; [program.watch] starts it again. One that is being
+// started again is waited for: killed before it serves, it would look as if it could not be started.
 func (p *program) kill() {
 	p.mu.Lock()
-	p.asked = true
+	p.turned.L = &p.mu
+	for !p.serving && !p.stopping {
+		p.turned.Wait()
+	}
+	if p.stopping {
+		p.mu.Unlock()
+		return
+	}
+	p.asked, p.serving = true, false
 	out := p.out
 	p.mu.Unlock()
-	if out != nil {
-		out.kill()
-		<-out.ended
-	}
+	out.kill()
+	<-out.ended
 }
 
 // wasAsked reports whether the present death was asked for, once.

@@ -87,6 +87,10 @@ func (s *Stage) Begin(ctx context.Context, test *format.Test, r *report.Test) er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if ctx.Err() != nil { // it has ended while both could be had
+		s.leave()
+		return ctx.Err()
+	}
 	r.Started = time.Now() // the wait for the stage is not the scenario's
 	if err := s.load(ctx, test, role); err != nil {
 		s.saveJournal(r)
@@ -238,19 +242,29 @@ func (s *Stage) Explain(_ context.Context, object *unstructured.Unstructured) []
 	})
 }
 
-// Foreign is a cluster that is not ours: nothing of the lab can be used in it.
-type Foreign struct{}
+// Foreign is a cluster that is not ours, or none: nothing of the lab can be used in it.
+type Foreign struct {
+	// None says that there is no cluster at all.
+	None bool
+}
 
 var _ runner.Hooks = Foreign{}
 
 // Begin says who has to run the operators.
-func (Foreign) Begin(_ context.Context, test *format.Test, r *report.Test) error {
+func (f Foreign) Begin(_ context.Context, test *format.Test, r *report.Test) error {
+	if f.None {
+		return nil
+	}
 	says, err := format.ReadLab(test)
 	if err != nil {
 		return err
 	}
 	for _, name := range says.Operators {
-		r.Notes = append(r.Notes, fmt.Sprintf("operator %s is expected to run in that cluster ('operator-lab operator %s')", name, name))
+		command := []string{"operator-lab operator", name}
+		for _, p := range says.Parameters {
+			command = append(command, "--"+p.Name+"="+p.Value)
+		}
+		r.Notes = append(r.Notes, fmt.Sprintf("operator %s is expected to run in that cluster ('%s')", name, strings.Join(command, " ")))
 	}
 	return nil
 }

@@ -87,6 +87,9 @@ func runOperator(cmd *cobra.Command, io streams, op operators.Operator, instance
 		return usageError("name one with --kubeconfig, or use a sandbox: eval \"$(operator-lab env)\"", "no cluster to run against: %w", err)
 	}
 	config.UserAgent = op.Name
+	if config.QPS == 0 {
+		config.QPS = -1 // as controller-runtime's own: the API server says when it is too much
+	}
 	scheme, err := host.Scheme(op)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (t *testRun) checkCast() error {
 func (t *testRun) castProblems() format.Problems {
 	var wrong format.Problems
 	for _, loaded := range t.tests {
-		lab, err := format.ReadLab(loaded.Test)
+		lab, err := loaded.Lab()
 		if err != nil {
 			continue // it is said where the test was read
 		}

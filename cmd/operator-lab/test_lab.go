@@ -95,7 +95,7 @@ func (t *testRun) cast() scenarios.Cast {
 // openTestLab opens the lab in a sandbox, or what stands in for it in another cluster or without one.
 func openTestLab(ctx context.Context, t *testRun, ground *ground) (testLab, error) {
 	if ground.Cluster == nil {
-		return foreignLab{}, nil
+		return foreignLab{scenarios.Foreign{None: t.noCluster}}, nil
 	}
 	l, err := lab.Open(ctx, lab.Options{
 		Cluster: ground.Cluster, Kill: ground.kill, Installed: t.installed, Seed: t.seed, Version: version(),

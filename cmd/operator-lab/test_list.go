@@ -73,7 +73,7 @@ func (t *testRun) plan(steps bool) ([]planned, error) {
 
 func (t *testRun) planOf(loaded *format.Loaded) (planned, error) {
 	test := loaded.Test
-	lab, err := format.ReadLab(test)
+	lab, err := loaded.Lab()
 	if err != nil {
 		return planned{}, err
 	}

@@ -32,7 +32,7 @@ func testPaths(paths []string) ([]string, error) {
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, usageError("name a folder that can be read", "%w", err)
 		case !isBundled(name):
-			return nil, usageError(bundledHint(), "there is no folder and no bundled scenario %q", p)
+			return nil, usageError(bundledHint(name), "there is no folder and no bundled scenario %q", p)
 		default:
 			if bundled == "" {
 				if bundled, err = unpackBundled(scenarios.Bundled()); err != nil {
@@ -53,13 +53,20 @@ func isBundled(name string) bool {
 	return err == nil
 }
 
-func bundledHint() string {
-	var names []string
-	entries, _ := fs.ReadDir(scenarios.Bundled(), ".")
-	for _, e := range entries {
-		names = append(names, e.Name())
+// bundledHint says what there is instead of a bundled scenario.
+func bundledHint(name string) string {
+	folder := "."
+	if parent := path.Dir(name); isBundled(parent) {
+		folder = parent
 	}
-	return "name a folder with tests, or one of the bundled scenarios: " + strings.Join(names, ", ")
+	var names []string
+	entries, _ := fs.ReadDir(scenarios.Bundled(), folder)
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, path.Join(folder, e.Name()))
+		}
+	}
+	return "name a folder with tests, or bundled scenarios: " + strings.Join(names, ", ")
 }
 
 // unpackedIn is the folder of the state directory for them.

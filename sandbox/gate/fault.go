@@ -118,7 +118,7 @@ func (x *fault) match() bool {
 		return false
 	}
 	x.matched++
-	if x.matched < x.nth || !chosen(x.seed, x.name, x.matched, x.percent) {
+	if x.matched < x.nth || !chosen(x.seed, x.mixed(), x.matched, x.percent) {
 		return false
 	}
 	x.promised++

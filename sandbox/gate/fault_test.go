@@ -353,7 +353,7 @@ func TestControlPlane(t *testing.T) {
 	b.must("DELETE "+songs+"/one", "")
 	b.wantStatus("then", v1alpha1.FaultInjected, 1, 1, true)
 	b.faults.Close()
-	if s := b.wantStatus("now", v1alpha1.FaultReleased, 1, 1, true); s.Message != "killed etcd at once" {
+	if s := b.wantStatus("now", v1alpha1.FaultReleased, 1, 1, true); s.Message != "killed etcd when the fault was made" {
 		t.Error(s.Message)
 	}
 	if len(b.effects.kills) != 2 {

@@ -32,6 +32,7 @@ type matcher struct {
 	times                               int32 // 0 is without end
 	percent                             int32
 	seed                                int64
+	seeded                              bool // by itself, and not by the seed of the run
 }
 
 // newMatcher makes the match of a valid fault ready; without one it matches the next write or event.
@@ -62,7 +63,7 @@ func newMatcher(spec v1alpha1.FaultSpec, seed int64) matcher {
 		m.percent = match.Percent
 	}
 	if match.Seed != nil {
-		m.seed = *match.Seed
+		m.seed, m.seeded = *match.Seed, true
 	}
 	return m
 }
@@ -124,6 +125,15 @@ func glob(pattern, name string) bool {
 		name = name[i+len(part):]
 	}
 	return strings.HasSuffix(name, parts[len(parts)-1])
+}
+
+// mixed is what makes faults that are seeded by the run choose differently: their name. One with a seed of its own chooses
+// by that alone, whatever it is called: names often have a random part, such as that of a namespace.
+func (x *fault) mixed() string {
+	if x.seeded {
+		return ""
+	}
+	return x.name
 }
 
 // chosen reports whether a fault happens at its n-th match. It depends on nothing else than its arguments, so that the same

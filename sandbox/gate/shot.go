@@ -230,7 +230,7 @@ func (f *Faults) killNow(x *fault) {
 		f.failed(x, trace.Event{}, fmt.Errorf("kill %s: %w", program, err))
 		return
 	}
-	f.took(x, trace.Event{Message: "killed " + program + " at once"})
+	f.took(x, trace.Event{Message: "killed " + program + " when the fault was made"})
 }
 
 // gatesOf returns the gates that a fault is about.
@@ -260,7 +260,7 @@ func (f *Faults) crashNow(x *fault, gates []*Gate) {
 		if !g.die() {
 			continue
 		}
-		e := trace.Event{Operator: g.operator, Message: g.operator + " at once"}
+		e := trace.Event{Operator: g.operator, Message: g.operator + " when the fault was made"}
 		if crashed {
 			f.record(x, e) // it is one time all the same
 		} else {
@@ -295,7 +295,7 @@ func (f *Faults) cutNow(x *fault) {
 	if x.spec.Operator != "" {
 		operator = x.spec.Operator
 	}
-	f.took(x, trace.Event{Operator: operator, Message: fmt.Sprintf("%d watches at once", n)})
+	f.took(x, trace.Event{Operator: operator, Message: fmt.Sprintf("%d watches when the fault was made", n)})
 }
 
 // timer returns a channel that gets a time after a while, and what stops it; without a duration it never does.

@@ -291,7 +291,7 @@ func TestCut(t *testing.T) {
 		if again.ended() == nil || other.ended() == nil {
 			t.Error("a watch goes on")
 		}
-		if st := b.wantStatus("all", v1alpha1.FaultInjected, 1, 1, true); st.Message != "2 watches at once" {
+		if st := b.wantStatus("all", v1alpha1.FaultInjected, 1, 1, true); st.Message != "2 watches when the fault was made" {
 			t.Error(st.Message)
 		}
 	})

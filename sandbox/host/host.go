@@ -158,12 +158,19 @@ func (h *Host) Err() error {
 	return h.err
 }
 
-// End ends this life of the operator and returns when it has ended. What is held gives way; a pause stays for the next
-// life.
+// endPatience is how long anybody waits for an operator to end: longer than its own patience with its reconciles.
+const endPatience = 5 * shutdownPatience
+
+// End ends this life of the operator and returns when it has ended, or does not in five seconds. What is held gives way;
+// a pause stays for the next life.
 func (h *Host) End() error {
 	h.cancel()
-	<-h.done
-	return h.Err()
+	select {
+	case <-h.done:
+		return h.Err()
+	case <-time.After(endPatience):
+		return fmt.Errorf("the operator did not end in %v", endPatience)
+	}
 }
 
 // Stop ends the operator for good and returns when it has ended.

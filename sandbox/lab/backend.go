@@ -88,9 +88,11 @@ func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
 			Err: fmt.Errorf("there is no operator %q", name), Hint: "operators: " + strings.Join(operatorNames(), ", "),
 		}
 	}
-	if _, err := InstanceOf(op, spec); err != nil {
+	instance, err := InstanceOf(op, spec)
+	if err != nil {
 		return err
 	}
+	spec.Variant = instance.Variant()
 	l.mu.Lock()
 	k := l.round.keepers[name]
 	if k == nil {

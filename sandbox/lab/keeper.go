@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/operator-lab/operator-lab/operators"
@@ -49,6 +52,7 @@ func newKeeper(l *Lab, r *round, op operators.Operator, spec v1alpha1.OperatorSp
 		wake: make(chan struct{}), done: make(chan struct{}), failed: make(chan struct{}),
 	}
 	k.status = v1alpha1.OperatorStatus{State: v1alpha1.OperatorStarting, Version: l.options.Version}
+	k.pause(spec.Paused)
 	var ctx context.Context
 	ctx, k.cancel = context.WithCancel(r.ctx)
 	go k.run(ctx)
@@ -70,10 +74,14 @@ func InstanceOf(op operators.Operator, spec v1alpha1.OperatorSpec) (operators.In
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if flags.Lookup(name) == nil {
 			var known []string
-			flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+			flags.VisitAll(func(f *pflag.Flag) {
+				if f.Name != "variant" { // that has a field of its own
+					known = append(known, f.Name)
+				}
+			})
 			return nil, &sandbox.Problem{
 				Err:  fmt.Errorf("operator %s has no parameter %q", op.Name, name),
-				Hint: "its parameters are " + fmt.Sprint(known),
+				Hint: "its parameters are " + strings.Join(known, ", "),
 			}
 		}
 		if err := flags.Set(name, parameters[name]); err != nil {
@@ -85,15 +93,19 @@ func InstanceOf(op operators.Operator, spec v1alpha1.OperatorSpec) (operators.In
 	return instance, nil
 }
 
-// change gives the operator another spec.
+// change gives the operator another spec. A pause takes effect at once, in this life and the next.
 func (k *keeper) change(spec v1alpha1.OperatorSpec) {
 	k.mu.Lock()
-	if !sameLife(k.spec, spec) || k.spec.Paused != spec.Paused {
+	paused := k.spec.Paused != spec.Paused
+	if paused || !sameLife(k.spec, spec) {
 		k.spec = spec
 		k.generation++
 	}
 	k.wakeLocked()
 	k.mu.Unlock()
+	if paused {
+		k.pause(spec.Paused)
+	}
 	k.lab.notify()
 }
 
@@ -163,15 +175,15 @@ func (k *keeper) live(ctx context.Context) {
 	k.mu.Unlock()
 	spec, generation, _, _ := k.now()
 	wall := k.round.faults.Gate(k.op.Name)
-	life, err := k.start(ctx, spec, wall)
+	life, err := k.startOnceThere(ctx, spec, wall)
 	if err == nil {
 		err = k.serve(ctx, life, spec, generation)
 	}
-	wall.Die()
 	if life != nil {
-		// An error tells that a reconcile did not end in time: its calls reach nobody, and the journal has a note.
+		// An error tells that a reconcile did not end in time; the journal has a note.
 		_ = life.End()
 	}
+	wall.Die() // what did not end reaches nobody any more; after a crash nothing has since then
 	_, _, crashed, changed := k.now()
 	switch {
 	case ctx.Err() != nil:
@@ -187,6 +199,42 @@ func (k *keeper) live(ctx context.Context) {
 	}
 }
 
+// How long the API server may be away when an operator is to be started, and how often it is tried.
+const (
+	awayPatience = 30 * time.Second
+	awayPause    = 50 * time.Millisecond
+)
+
+// startOnceThere starts the operator. While the API server is away, as after a fault, it waits for it: an operator that
+// cannot reach it is started again and again by a real cluster, too.
+func (k *keeper) startOnceThere(ctx context.Context, spec v1alpha1.OperatorSpec, wall *gate.Gate) (*host.Host, error) {
+	deadline := time.Now().Add(awayPatience)
+	for {
+		life, err := k.start(ctx, spec, wall)
+		now, _, crashed, _ := k.now()
+		if !isAway(err) || ctx.Err() != nil || crashed != nil || !sameLife(spec, now) || time.Now().After(deadline) {
+			return life, err
+		}
+		pause(ctx, awayPause)
+	}
+}
+
+// isAway reports whether an error says that the API server cannot be reached, or not yet be used.
+func isAway(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, is := range []func(error) bool{
+		utilnet.IsConnectionRefused, utilnet.IsConnectionReset, utilnet.IsProbableEOF, utilnet.IsHTTP2ConnectionLost, utilnet.IsTimeout,
+		apierrors.IsServiceUnavailable, apierrors.IsServerTimeout, apierrors.IsTimeout, apierrors.IsInternalError, apierrors.IsTooManyRequests,
+	} {
+		if is(err) {
+			return true
+		}
+	}
+	return false
+}
+
 // start brings the operator to life. With an error there may be a life all the same, which is to be ended.
 func (k *keeper) start(ctx context.Context, spec v1alpha1.OperatorSpec, wall *gate.Gate) (*host.Host, error) {
 	instance, err := InstanceOf(k.op, spec)
@@ -196,31 +244,7 @@ func (k *keeper) start(ctx context.Context, spec v1alpha1.OperatorSpec, wall *ga
 	if err := k.lab.install(ctx, k.op.Name, instance); err != nil {
 		return nil, err
 	}
-	if spec.Paused { // else whoever paused the loop is not overruled by a restart
-		k.taps.Pause()
-	}
 	return host.Start(ctx, k.lab.options.Cluster, k.op, instance, host.Options{Taps: k.taps, Transport: wall.Wrap})
-}
-
-// install installs the CRDs of a variant, if the cluster has others.
-func (l *Lab) install(ctx context.Context, name string, instance operators.Instance) error {
-	l.mu.Lock()
-	has := l.installed[name]
-	l.mu.Unlock()
-	if has == instance.Variant() {
-		return nil
-	}
-	crds, err := instance.CRDs()
-	if err != nil {
-		return err
-	}
-	if err := sandbox.InstallCRDs(ctx, l.options.Cluster.Config(), crds...); err != nil {
-		return fmt.Errorf("install the CRDs of %s: %w", name, err)
-	}
-	l.mu.Lock()
-	l.installed[name] = instance.Variant()
-	l.mu.Unlock()
-	return nil
 }
 
 func (k *keeper) pause(paused bool) {
@@ -256,7 +280,6 @@ func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.Opera
 		}
 		if now.Paused != spec.Paused {
 			spec.Paused = now.Paused
-			k.pause(now.Paused)
 			k.set(func(s *v1alpha1.OperatorStatus) { s.State, s.ObservedGeneration = runningOr(now.Paused), generation })
 			continue
 		}

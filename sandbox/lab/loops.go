@@ -32,7 +32,7 @@ type tally struct {
 	uid                      types.UID
 	created                  metav1.Time
 	requeues, panics, failed int64
-	items                    int64
+	items, dropped           int64
 	logs                     []v1alpha1.LoopLog
 }
 
@@ -47,7 +47,16 @@ func newLoops(journal *trace.Journal) *loops {
 
 func (l *loops) update() {
 	for _, e := range l.timeline.Update() {
-		if e.Operator == "" || e.Controller == "" || e.Key.IsZero() {
+		if e.Operator == "" || e.Controller == "" {
+			continue
+		}
+		if e.Kind == trace.KindDrop { // it has put no key into the queue; counted if the key has been there
+			if t := l.known[trace.QueueKey{Operator: e.Operator, Controller: e.Controller, Key: e.Object.Key()}]; t != nil {
+				t.dropped++
+			}
+			continue
+		}
+		if e.Key.IsZero() {
 			continue
 		}
 		key := trace.QueueKey{Operator: e.Operator, Controller: e.Controller, Key: e.Key}
@@ -95,7 +104,7 @@ func (l *loops) all() []v1alpha1.Loop {
 		return slices.Clone(l.made)
 	}
 	busy := busyKeys(state)
-	last := lastSpans(state)
+	last, hot := lastSpans(state), state.HotLoops()
 	keys := slices.SortedFunc(maps.Keys(l.known), func(a, b trace.QueueKey) int {
 		return cmp.Or(cmp.Compare(a.Operator, b.Operator), cmp.Compare(a.Controller, b.Controller),
 			cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
@@ -112,9 +121,9 @@ func (l *loops) all() []v1alpha1.Loop {
 		l.known[key].describe(&loop.Status, state.Keys()[key])
 		loop.Status.Quiet = !busy[key]
 		describeLast(&loop.Status, state, last[key])
-		if hot, is := state.Hot(key); is {
+		if h, is := hot[key]; is {
 			loop.Status.Hot = true
-			loop.Status.HotField = strings.TrimSuffix(hot.Object.Kind+"."+hot.Field, ".")
+			loop.Status.HotField = strings.TrimSuffix(h.Object.Kind+"."+h.Field, ".")
 		}
 		out = append(out, loop)
 	}
@@ -134,7 +143,7 @@ func (t *tally) describe(status *v1alpha1.LoopStatus, c *trace.Counters) {
 	status.Requeues = t.requeues
 	status.Reads = v1alpha1.LoopReads{Cache: int64(c.CacheReads), Server: int64(c.ServerReads), Items: t.items}
 	status.Logs = slices.Clone(t.logs)
-	status.Events = v1alpha1.LoopEvents{Merged: int64(c.Merged), Dropped: int64(c.Dropped)}
+	status.Events = v1alpha1.LoopEvents{Merged: int64(c.Merged), Dropped: t.dropped}
 	status.Writes = v1alpha1.LoopWrites{
 		Total: int64(c.Writes), NoOp: int64(c.NoOps), Failed: t.failed,
 		ByVerb: map[string]int64{}, ByKind: map[string]int64{},

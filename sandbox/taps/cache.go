@@ -34,6 +34,13 @@ func (c *tappedCache) Start(ctx context.Context) error {
 	return c.Cache.Start(ctx)
 }
 
+// WaitForCacheSync waits until the cache is filled, or the operator's life is over, which also counts as done: a
+// manager that is stopped while it starts would otherwise wait for ever (controller-runtime's runnable groups ask for
+// nothing but the answer of this method).
+func (c *tappedCache) WaitForCacheSync(ctx context.Context) bool {
+	return c.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
+}
+
 // Get reads an object from the cache.
 func (c *tappedCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if call := callOf(ctx); call != nil {

@@ -3,9 +3,9 @@ package trace
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
-	"sort"
 )
 
 // hotRun is how many reconciles in a row a loop must have brought about itself to be called hot.
@@ -16,7 +16,7 @@ type Hot struct {
 	QueueKey
 	// Object that it writes again and again.
 	Object Ref
-	// Field that differs each time, such as status.lastSeen; empty when the writes change nothing that is known.
+	// Field that is changed again and again, such as status.lastSeen; empty when the writes change nothing that is known.
 	Field string
 	// Values that the field had, oldest first, without repetitions in a row; at most four.
 	Values []string
@@ -25,42 +25,71 @@ type Hot struct {
 }
 
 // Hot returns whether a key's newest reconciles form a hot loop: twelve or more in a row, each woken by the operator's own
-// write and by nothing else, that created and deleted nothing and changed the same fields of the same object each time. A
-// loop that makes progress creates, deletes, or comes to an end.
+// write and by nothing else, that created and deleted nothing and changed the same field of the same object, in every
+// reconcile or in turns with another one. A loop that makes progress creates, deletes, does another thing each time, or
+// comes to an end.
 func (s *State) Hot(key QueueKey) (Hot, bool) {
-	var run []*Span
-	for _, span := range slices.Backward(s.finished) {
-		if span.Operator != key.Operator || span.Controller != key.Controller || span.Key != key.Key {
-			continue
+	var spans []*Span
+	for _, span := range s.finished {
+		if span.queueKey() == key {
+			spans = append(spans, span)
 		}
-		if !s.wokeItself(span) || changedOneObject(span) == nil {
-			break
-		}
-		run = append(run, span)
 	}
-	if len(run) < hotRun {
+	return s.hot(key, spans)
+}
+
+// HotLoops returns all hot loops; see [State.Hot].
+func (s *State) HotLoops() map[QueueKey]Hot {
+	byKey := map[QueueKey][]*Span{}
+	for _, span := range s.finished {
+		byKey[span.queueKey()] = append(byKey[span.queueKey()], span)
+	}
+	all := map[QueueKey]Hot{}
+	for key, spans := range byKey {
+		if hot, is := s.hot(key, spans); is {
+			all[key] = hot
+		}
+	}
+	return all
+}
+
+// hot judges by the finished reconciles of a key.
+func (s *State) hot(key QueueKey, spans []*Span) (Hot, bool) {
+	if len(spans) < hotRun {
 		return Hot{}, false
 	}
-	slices.Reverse(run)
-	hot := Hot{QueueKey: key, Object: changedOneObject(run[0]).Object, Reconciles: len(run)}
-	fields := map[string]int{}
-	values := map[string][]string{}
-	for _, span := range run {
+	var writes []*Event // one of each reconcile, the newest first
+	for _, span := range slices.Backward(spans) {
 		write := changedOneObject(span)
-		if write.Object.Key() != hot.Object.Key() || write.Object.Kind != hot.Object.Kind {
-			return Hot{}, false
+		if write == nil || !s.wokeItself(span) || len(writes) > 0 && !sameObject(write, writes[0]) {
+			break
 		}
+		writes = append(writes, write)
+	}
+	if len(writes) < hotRun {
+		return Hot{}, false
+	}
+	hot := Hot{QueueKey: key, Object: writes[0].Object, Reconciles: len(writes)}
+	values := map[string][]string{}
+	for _, write := range slices.Backward(writes) {
 		for path, value := range changedFields(write.Before, write.After) {
-			fields[path]++
 			values[path] = append(values[path], value)
 		}
 	}
-	hot.Field = alwaysChanged(fields, len(run))
-	if hot.Field != "" {
-		hot.Values = slices.Compact(values[hot.Field])
-		hot.Values = hot.Values[:min(4, len(hot.Values))]
+	if len(values) == 0 {
+		return hot, true
 	}
+	hot.Field = mostChanged(values)
+	if 2*len(values[hot.Field]) < hot.Reconciles-1 { // in turns, the other one may have had one more
+		return Hot{}, false
+	}
+	hot.Values = slices.Compact(values[hot.Field])
+	hot.Values = hot.Values[:min(4, len(hot.Values))]
 	return hot, true
+}
+
+func sameObject(a, b *Event) bool {
+	return a.Object.Kind == b.Object.Kind && a.Object.Key() == b.Object.Key()
 }
 
 // wokeItself reports whether nothing but the operator's own writes brought a reconcile about.
@@ -89,7 +118,7 @@ func changedOneObject(span *Span) *Event {
 		default:
 			return nil
 		}
-		if e.Before == nil || write != nil && (write.Object.Kind != e.Object.Kind || write.Object.Key() != e.Object.Key()) {
+		if e.Before == nil || write != nil && !sameObject(write, e) {
 			return nil
 		}
 		write = e
@@ -97,19 +126,14 @@ func changedOneObject(span *Span) *Event {
 	return write
 }
 
-// alwaysChanged returns the field that each of n writes changed, the first by name; empty if there is none.
-func alwaysChanged(fields map[string]int, n int) string {
-	var always []string
-	for path, times := range fields {
-		if times == n {
-			always = append(always, path)
+// mostChanged returns the field that has had the most values, the first by name of several.
+func mostChanged(values map[string][]string) (most string) {
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		if len(values[path]) > len(values[most]) {
+			most = path
 		}
 	}
-	sort.Strings(always)
-	if len(always) == 0 {
-		return ""
-	}
-	return always[0]
+	return most
 }
 
 // changedFields returns the paths of the fields that differ, with their new values. What the API server itself counts up

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -42,6 +43,9 @@ type Parameter struct{ Name, Value string }
 func ReadLab(t *Test) (Lab, error) {
 	return readLab(&Loaded{Test: t})
 }
+
+// Lab reads the annotations of a test, and knows where they are. The error is Problems.
+func (l *Loaded) Lab() (Lab, error) { return readLab(l) }
 
 // readLab reads the annotations of a test, and knows where they are.
 func readLab(l *Loaded) (Lab, error) {
@@ -82,7 +86,7 @@ func (r *labReader) read(key, name, value string) {
 	case "parameters":
 		r.parameters(key, value)
 	case "counts":
-		r.lab.Counts = value
+		r.counts(key, value)
 	case "audience":
 		r.lab.Audience = value
 	case "title":
@@ -92,6 +96,44 @@ func (r *labReader) read(key, name, value string) {
 	default:
 		r.named(key, name, value)
 	}
+}
+
+// counts reads how much operators create and delete.
+func (r *labReader) counts(key, value string) {
+	if _, err := ParseCounts(value); err != nil {
+		r.problem(key, `write verbs, kinds and numbers: "create Zundoko=5, create Kiyoshi=1"`, "%v", err)
+		return
+	}
+	r.lab.Counts = value
+}
+
+// Count is how often operators do something.
+type Count struct {
+	// What is a verb and a kind, such as "create Zundoko".
+	What string
+	// N is how often.
+	N int
+}
+
+// countedVerbs are those that can be counted.
+var countedVerbs = []string{"create", "update", "patch", "apply", "delete", "deletecollection"}
+
+// ParseCounts reads verbs, kinds and numbers with commas between them, such as "create Zundoko=5, create Kiyoshi=1".
+func ParseCounts(text string) ([]Count, error) {
+	var counts []Count
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		what, number, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(strings.TrimSpace(number))
+		verb, kind, two := strings.Cut(strings.TrimSpace(what), " ")
+		if kind = strings.TrimSpace(kind); err != nil || n < 0 || !two || kind == "" || !slices.Contains(countedVerbs, verb) {
+			return nil, fmt.Errorf("%q is not like \"create Zundoko=5\"", part)
+		}
+		counts = append(counts, Count{verb + " " + kind, n})
+	}
+	return counts, nil
 }
 
 // named reads an annotation that has a name in its key.

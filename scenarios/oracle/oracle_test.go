@@ -257,11 +257,3 @@ func TestLeak(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 }
-
-func TestReferenceThatIsNone(t *testing.T) {
-	for _, text := range []string{"create Zundoko", "create=5", "make Zundoko=5", "create Zundoko=-1", "create Zundoko=x"} {
-		if _, err := oracle.ParseReference(text); err == nil {
-			t.Errorf("%q is taken for a reference", text)
-		}
-	}
-}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
@@ -81,7 +80,7 @@ func changes(span *trace.Span) []report.Finding {
 
 // counts compares what the operators created and deleted with the reference.
 func (w *Witness) counts() []report.Finding {
-	want, err := ParseReference(w.Reference)
+	want, err := format.ParseCounts(w.Reference)
 	if err != nil {
 		return []report.Finding{{Message: err.Error()}}
 	}
@@ -118,33 +117,6 @@ func (w *Witness) done() map[string]int {
 		got[verb+" "+e.Object.Kind]++
 	}
 	return got
-}
-
-// Count is a part of a reference: how often something is done.
-type Count struct {
-	// What is a verb and a kind, such as "create Zundoko".
-	What string
-	// N is how often.
-	N int
-}
-
-// ParseReference reads what the annotation operator-lab.dev/counts holds: verbs, kinds and numbers, such as
-// "create Zundoko=5, create Kiyoshi=1".
-func ParseReference(text string) ([]Count, error) {
-	var counts []Count
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		what, number, _ := strings.Cut(part, "=")
-		n, err := strconv.Atoi(strings.TrimSpace(number))
-		verb, kind, two := strings.Cut(strings.TrimSpace(what), " ")
-		if err != nil || n < 0 || !two || !trace.IsWriteVerb(verb) || strings.TrimSpace(kind) == "" {
-			return nil, fmt.Errorf("%q in operator-lab.dev/counts is not like \"create Zundoko=5\"", part)
-		}
-		counts = append(counts, Count{verb + " " + strings.TrimSpace(kind), n})
-	}
-	return counts, nil
 }
 
 // leaks are the objects that operators made and that are still there. The garbage collector gets its time.

@@ -74,7 +74,7 @@ func LastOf(r *Run, directory string, paths, before []string) *Last {
 		if status == Failed && !slices.Contains(l.Failed, t.ID) {
 			l.Failed = append(l.Failed, t.ID)
 		}
-		ended[t.ID] = ended[t.ID] || status != NotRun
+		ended[t.ID] = ended[t.ID] || status == Failed || status != NotRun && !t.Unfinished
 	}
 	for _, id := range before {
 		if !ended[id] {

@@ -56,6 +56,27 @@ func TestLastOf(t *testing.T) {
 	}
 }
 
+func TestWhatTheRunEndedBeforeIsStillToBeRun(t *testing.T) {
+	interrupted := &report.Operation{Type: "script", Phase: report.Try, Interrupted: true}
+	began := &report.Test{ID: "began", Started: at(1), Ended: at(2), Unfinished: true, Steps: []*report.Step{{Operations: []*report.Operation{interrupted}}}}
+	r := &report.Run{Tests: []*report.Test{
+		began,
+		{ID: "skipped-by-fail-fast", Started: at(1), Ended: at(1), Skipped: true, Unfinished: true},
+		{ID: "skipped-by-its-file", Started: at(1), Ended: at(1), Skipped: true},
+		{ID: "new", Started: at(1), Ended: at(1), Unfinished: true},
+	}}
+	if began.Failed() || began.Status() != report.NotRun || began.Steps[0].Status() != report.NotRun || interrupted.Status() != report.NotRun {
+		t.Errorf("one that was interrupted is %s, its step %s", began.Status(), began.Steps[0].Status())
+	}
+	if diff := cmp.Diff(report.Counts{Skipped: 2, NotRun: 2}, r.Counts()); diff != "" {
+		t.Error(diff)
+	}
+	got := report.LastOf(r, "/a", nil, []string{"began", "skipped-by-fail-fast", "skipped-by-its-file"})
+	if diff := cmp.Diff([]string{"began", "skipped-by-fail-fast"}, got.Failed); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestLastThatIsDamaged(t *testing.T) {
 	folder := t.TempDir()
 	if err := (&report.Last{Directory: "/a", Failed: []string{"x"}}).Save(folder); err != nil {

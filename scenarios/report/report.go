@@ -40,6 +40,9 @@ type Test struct {
 	// Skipped: it was not run; SkipReason says why.
 	Skipped    bool
 	SkipReason string
+	// Unfinished: the run ended before it did, because somebody interrupted it or, if it is skipped too, because
+	// another test failed. What it would have shown is not known.
+	Unfinished bool
 	// Steps that were begun, in order. What belongs to no step, such as creating the namespace, is a step of its own.
 	Steps []*Step
 	// Findings are what the oracles saw at its end, beyond what its steps assert.
@@ -115,6 +118,8 @@ type Operation struct {
 	Output string
 	// Failure is why it failed; nil if it did not.
 	Failure *Failure
+	// Interrupted: the run was interrupted before it came to its end, so it neither passed nor failed.
+	Interrupted bool
 }
 
 // Failure says why an operation failed.

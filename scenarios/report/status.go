@@ -1,6 +1,9 @@
 package report
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Status of a test in one word.
 type Status string
@@ -10,7 +13,7 @@ const (
 	Passed  Status = "passed"
 	Failed  Status = "failed"
 	Skipped Status = "skipped"
-	// NotRun: the run ended before the test did.
+	// NotRun: the run ended before the test or the operation did.
 	NotRun Status = "not run"
 )
 
@@ -21,17 +24,27 @@ func (t *Test) Status() Status {
 		return Skipped
 	case t.Failed():
 		return Failed
-	case t.Started.IsZero() || t.Ended.IsZero():
+	case t.Unfinished || t.Started.IsZero() || t.Ended.IsZero():
 		return NotRun
 	}
 	return Passed
 }
 
 // Status of the step.
-func (s *Step) Status() Status { return statusOf(!s.Failed()) }
+func (s *Step) Status() Status {
+	if !s.Failed() && slices.ContainsFunc(s.Operations, func(o *Operation) bool { return o.Interrupted }) {
+		return NotRun
+	}
+	return statusOf(!s.Failed())
+}
 
 // Status of the operation.
-func (o *Operation) Status() Status { return statusOf(o.Failure == nil) }
+func (o *Operation) Status() Status {
+	if o.Interrupted {
+		return NotRun
+	}
+	return statusOf(o.Failure == nil)
+}
 
 func statusOf(passed bool) Status {
 	if passed {

@@ -78,9 +78,9 @@ func (x *Text) BeginRun(r *Run) {
 	}
 }
 
-// BeginTest says that a test begins.
+// BeginTest says that a test begins, if it does.
 func (x *Text) BeginTest(t *Test) {
-	if x.o.Quiet || t.Skipped {
+	if x.o.Quiet || t.Skipped || t.Unfinished {
 		return
 	}
 	var p page

@@ -84,8 +84,11 @@ func (x *Text) operation(p *page, o *Operation, width int) {
 		what = string(o.Phase) + " " + o.Type
 	}
 	verdict, where := x.paint.green("pass"), ""
-	if o.Failure != nil {
+	switch o.Status() {
+	case Failed:
 		verdict, where = x.paint.red("FAIL"), "  "+x.place(o.File, o.Line)
+	case NotRun:
+		verdict = x.paint.yellow("left")
 	}
 	p.line("%s  %-14s %-*s %7s%s", verdict, what, width, subject(o), seconds(took(o.Started, o.Ended)), where)
 	if o.Failure != nil {

@@ -232,7 +232,7 @@ func (a *asserted) problem(ctx context.Context, last *seen, when string) *proble
 	default:
 		f.Message = fmt.Sprintf("%s is not so %s", what, when)
 	}
-	if !last.nothing && !a.absent {
+	if last.closest != nil && !a.absent {
 		f.Diff = a.diff(ctx, last.closest)
 	}
 	if last.closest != nil {

@@ -155,6 +155,17 @@ steps:
 	}
 }
 
+func TestAnAssertOfNoObjectHasNoDiff(t *testing.T) {
+	t.Parallel()
+	r := offline(t, quick(), "chainsaw-test.yaml", test("count", `
+timeouts: {assert: 100ms}
+steps: [{try: [{assert: {resource: {(length('ab')): 3}}}]}]
+`)).Tests[0]
+	if f := failure(t, r); len(f.Differences) != 1 || len(f.Diff) > 0 {
+		t.Errorf("the failure is %+v", f)
+	}
+}
+
 func TestAnAssertWaitsForTheFieldThatItsExpressionNeeds(t *testing.T) {
 	t.Parallel()
 	r := one(t, `

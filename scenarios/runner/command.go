@@ -81,7 +81,7 @@ func (d *doing) execute(ctx context.Context, in scene, e execution) error {
 	limit := in.timeouts.exec + e.grace
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	group, err := p.run(limited, &stdout, &stderr)
+	group, err := p.run(limited, &d.guard, &stdout, &stderr)
 	d.programs.add(group)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -266,7 +266,11 @@ func (t *testRun) workFolder(in scene) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	folder, err := os.MkdirTemp(t.temp, "folder-")
+	temp, err := t.temp()
+	if err != nil {
+		return "", err
+	}
+	folder, err := os.MkdirTemp(temp, "folder-")
 	if err != nil {
 		return "", err
 	}

@@ -49,7 +49,7 @@ func (s *stepRun) operation(ctx context.Context, in scene, phase report.Phase, o
 	for k, a := range actions {
 		done := s.action(ctx, out.operation(i+1, k+1), phase, op, a)
 		out = out.bind(done.outputs)
-		if done.report.Failure != nil {
+		if done.report.Status() != report.Passed {
 			ok = false
 		} else if done.holds != nil && phase == report.Try && s.stays > 0 {
 			s.held = append(s.held, held{done.holds, done.report})
@@ -69,11 +69,7 @@ func (s *stepRun) action(ctx context.Context, in scene, phase report.Phase, op *
 		Type: op.Type(), Phase: phase, Name: a.name, Description: op.Description,
 		File: a.position.File, Line: a.position.Line,
 	})
-	err := a.do(ctx, in, d)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("interrupted: %w", err)
-	}
-	s.endOperation(s.report, d.report, err)
+	s.endOperation(s.report, d.report, a.do(ctx, in, d))
 	return d
 }
 

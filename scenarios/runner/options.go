@@ -113,10 +113,7 @@ func Run(ctx context.Context, o Options) (*report.Run, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, errors.Join(errInterrupted, err)
 	}
-	r, err := newRun(o)
-	if err != nil {
-		return nil, err
-	}
+	r := newRun(o)
 	defer r.close()
 	r.run(ctx)
 	if err := context.Cause(ctx); err != nil {

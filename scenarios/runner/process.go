@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -86,13 +85,12 @@ var errKilled = errors.New("killed")
 
 // run runs a program in a process group of its own. When ctx ends, all of the group is killed. What is still alive of
 // the group when the program has ended is returned as its id, and 0 otherwise.
-func (p program) run(ctx context.Context, stdout, stderr io.Writer) (group int, err error) {
+func (p program) run(ctx context.Context, g *guard, stdout, stderr io.Writer) (group int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	cmd := exec.Command(p.path, p.arguments...)
 	cmd.Dir, cmd.Env = p.directory, p.environment
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var copied sync.WaitGroup
 	pipes := make([]*os.File, 0, 2)
 	defer func() {
@@ -110,14 +108,13 @@ func (p program) run(ctx context.Context, stdout, stderr io.Writer) (group int, 
 		copied.Go(func() { _, _ = io.Copy(to, r) })
 	}
 	cmd.Stdout, cmd.Stderr = ends[0], ends[1]
-	err = cmd.Start()
+	group, err = g.start(cmd)
 	for _, w := range ends {
 		_ = w.Close()
 	}
 	if err != nil {
 		return 0, err
 	}
-	group = cmd.Process.Pid
 	// The program is over when it has ended and nothing holds its output any more, as with a pipe in a shell.
 	over := make(chan error, 1)
 	go func() {
@@ -128,7 +125,7 @@ func (p program) run(ctx context.Context, stdout, stderr io.Writer) (group int, 
 	select {
 	case err = <-over:
 	case <-ctx.Done():
-		_ = syscall.Kill(-group, syscall.SIGKILL)
+		g.kill(group)
 		select {
 		case err = <-over:
 		case <-time.After(lastWords):
@@ -142,7 +139,7 @@ func (p program) run(ctx context.Context, stdout, stderr io.Writer) (group int, 
 		}
 		return 0, errors.Join(err, errKilled)
 	}
-	if syscall.Kill(-group, 0) != nil {
+	if !g.alive(group) {
 		group = 0
 	}
 	return group, err
@@ -164,11 +161,11 @@ func (l *leftovers) add(group int) {
 }
 
 // end kills what is left.
-func (l *leftovers) end() {
+func (l *leftovers) end(g *guard) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, group := range l.groups {
-		_ = syscall.Kill(-group, syscall.SIGKILL)
+		g.kill(group)
 	}
 	l.groups = nil
 }

@@ -1,14 +1,15 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/operator-lab/operator-lab/scenarios/expression"
@@ -21,11 +22,14 @@ type suite struct {
 	Options
 	report *report.Run
 	plan   []*planned
-	// temp is for files that programs are given; it is removed at the end.
-	temp string
-	// failed says that a test failed, for fail-fast.
-	failed atomic.Bool
-	names  names
+	// temp makes the directory for files that programs are given, once; it is removed at the end.
+	temp func() (string, error)
+	// beginning ends when no more tests are to begin: with the run, and when one fails and the run is to fail fast.
+	beginning   context.Context
+	beginNoMore context.CancelFunc
+	names       names
+	guard       guard
+	made        string // what temp made
 }
 
 // planned is one test that is to be run once.
@@ -40,12 +44,10 @@ type planned struct {
 }
 
 // newRun plans what to run.
-func newRun(o Options) (*suite, error) {
-	temp, err := os.MkdirTemp("", "operator-lab-test-")
-	if err != nil {
-		return nil, fmt.Errorf("make a directory for files of the tests: %w", err)
-	}
-	s := &suite{Options: o, temp: temp, report: &report.Run{Name: o.Name, Seed: o.Seed}}
+func newRun(o Options) *suite {
+	s := &suite{Options: o, report: &report.Run{Name: o.Name, Seed: o.Seed}}
+	s.temp = sync.OnceValues(s.makeTemp)
+	s.guard.temp = s.temp
 	s.names.taken = map[string]bool{}
 	repeats := 1
 	if n := o.Configuration.Spec.Execution.RepeatCount; n != nil {
@@ -63,7 +65,7 @@ func newRun(o Options) (*suite, error) {
 			}
 		}
 	}
-	return s, nil
+	return s
 }
 
 // add plans a test, if it is selected.
@@ -101,7 +103,22 @@ func (s *suite) add(p planned, repeats int) {
 	s.report.Tests = append(s.report.Tests, p.report)
 }
 
-func (s *suite) close() { _ = os.RemoveAll(s.temp) }
+func (s *suite) close() {
+	s.guard.close()
+	if s.made != "" {
+		_ = os.RemoveAll(s.made)
+	}
+}
+
+// makeTemp makes the directory: only when it is needed, since it may be that nothing can be written.
+func (s *suite) makeTemp() (string, error) {
+	dir, err := os.MkdirTemp("", "operator-lab-test-") // mode 0700
+	if err != nil {
+		return "", fmt.Errorf("make a directory for files of the tests: %w", err)
+	}
+	s.made = dir
+	return dir, nil
+}
 
 // run runs all tests: for each repetition first those that must be alone, in order, and then the others, some at a
 // time, as Chainsaw does.
@@ -112,6 +129,8 @@ func (s *suite) run(ctx context.Context) {
 		s.report.Ended = time.Now()
 		s.Sink.EndRun(s.report)
 	}()
+	s.beginning, s.beginNoMore = context.WithCancel(ctx)
+	defer s.beginNoMore()
 	base, end := s.begin(ctx)
 	defer end()
 	for first := 0; first < len(s.plan); {
@@ -137,6 +156,10 @@ func (s *suite) runAll(ctx context.Context, base start, tests []*planned) {
 	if n := s.Configuration.Spec.Execution.Parallel; n != nil {
 		parallel = max(*n, 1)
 	}
+	if parallel > 1 {
+		// The others run while those sleep that are known to, instead of waiting for them at the end.
+		slices.SortStableFunc(together, func(a, b *planned) int { return cmp.Compare(b.sleeps(), a.sleeps()) })
+	}
 	var wg sync.WaitGroup
 	next := make(chan *planned)
 	for range min(parallel, len(together)) {
@@ -151,6 +174,18 @@ func (s *suite) runAll(ctx context.Context, base start, tests []*planned) {
 	}
 	close(next)
 	wg.Wait()
+}
+
+// sleeps is how long a test sleeps at least.
+func (p *planned) sleeps() (all time.Duration) {
+	for _, step := range p.loaded.Test.Spec.Steps {
+		for _, op := range step.Try {
+			if op.Sleep != nil {
+				all += op.Sleep.Duration.Duration
+			}
+		}
+	}
+	return all
 }
 
 // start is what every test begins with.
@@ -228,7 +263,11 @@ func (s *suite) values() any {
 
 // tempFile makes a file for a program, that only we can read.
 func (s *suite) tempFile(pattern string, content []byte) (path string, err error) {
-	f, err := os.CreateTemp(s.temp, pattern)
+	dir, err := s.temp()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, pattern)
 	if err != nil {
 		return "", err
 	}

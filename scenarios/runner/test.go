@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -23,6 +22,8 @@ type testRun struct {
 	planned *planned
 	test    *format.Test
 	report  *report.Test
+	// over is closed when the run is interrupted.
+	over <-chan struct{}
 	// failed says that something failed so far.
 	failed bool
 	// cleanups are done at the end, the last first.
@@ -42,36 +43,61 @@ type testRun struct {
 func (s *suite) runTest(ctx context.Context, base start, p *planned) {
 	r := p.report
 	r.Started = time.Now()
-	s.Sink.BeginTest(r)
-	defer func() {
-		r.Ended = time.Now()
-		if r.Failed() {
-			s.failed.Store(true)
-		}
-		s.Sink.EndTest(r)
-	}()
-	t := &testRun{suite: s, planned: p, test: p.loaded.Test, report: r}
+	t := &testRun{suite: s, planned: p, test: p.loaded.Test, report: r, over: ctx.Done()}
 	switch {
 	case p.loaded.Err != nil:
-		t.refuse(ctx)
+		s.Sink.BeginTest(r)
+		t.refuse()
 	case t.test.Spec.Skip != nil && *t.test.Spec.Skip:
 		r.Skipped, r.SkipReason = true, "its file says so"
-	case ctx.Err() != nil:
-		r.Skipped, r.SkipReason = true, "the run was interrupted"
-	case s.failed.Load() && s.Configuration.Spec.Execution.FailFast:
-		r.Skipped, r.SkipReason = true, "another test failed, and the run is to fail fast"
+		s.Sink.BeginTest(r)
 	default:
 		t.run(ctx, base)
+	}
+	r.Ended = time.Now()
+	t.tellFailed()
+	s.Sink.EndTest(r)
+}
+
+// tellFailed ends a run that is to fail fast, if the test has failed so far.
+func (t *testRun) tellFailed() {
+	if t.Configuration.Spec.Execution.FailFast && t.report.Failed() {
+		t.beginNoMore()
+	}
+}
+
+// leave leaves out a test that has not begun when the run has come to its end before, and reports whether it has.
+func (t *testRun) leave() bool {
+	switch {
+	case done(t.over):
+		t.report.Unfinished = true
+	case t.beginning.Err() != nil:
+		t.report.Skipped, t.report.Unfinished = true, true
+		t.report.SkipReason = "another test failed, and the run is to fail fast"
+	default:
+		return false
+	}
+	t.Sink.BeginTest(t.report)
+	return true
+}
+
+// done reports whether a channel is closed.
+func done(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
 // refuse fails a test that could not be loaded, with all that is wrong with it.
-func (t *testRun) refuse(ctx context.Context) {
+func (t *testRun) refuse() {
 	step := t.beginStep("@load", "")
 	defer t.endStep(step)
 	var problems format.Problems
 	if !errors.As(t.planned.loaded.Err, &problems) {
-		t.fail(ctx, step, "load", t.planned.loaded.Err)
+		t.fail(step, "load", t.planned.loaded.Err)
 		return
 	}
 	for _, p := range problems {
@@ -84,11 +110,21 @@ func (t *testRun) refuse(ctx context.Context) {
 
 // run runs the test.
 func (t *testRun) run(ctx context.Context, base start) {
-	begun := t.steps(ctx, base)
+	if t.leave() {
+		return
+	}
+	in, what, err := t.begin(ctx, base)
+	// A test that waited for the lab has not begun when the run comes to its end.
+	begun := err == nil
+	if !begun && t.leave() {
+		return
+	}
+	t.Sink.BeginTest(t.report)
+	t.steps(ctx, in, what, err)
 	last, cancel := outlive(ctx, lastPatience)
 	defer cancel()
 	if begun {
-		t.report.Findings = append(t.report.Findings, t.Hooks.Settled(last, t.test, t.report, !t.failed)...)
+		t.found(t.Hooks.Settled(last, t.test, t.report, !t.failed))
 	}
 	if t.PauseOnFailure != nil && ctx.Err() == nil && t.report.Failed() {
 		t.PauseOnFailure(ctx, t.report)
@@ -96,62 +132,76 @@ func (t *testRun) run(ctx context.Context, base start) {
 	for _, clean := range slices.Backward(t.cleanups) {
 		clean(last)
 	}
-	t.programs.end()
+	t.programs.end(&t.guard)
 	for _, file := range t.files {
 		_ = os.Remove(file)
 	}
+	t.tellFailed() // before the lab lets the next one begin
 	if begun {
-		t.report.Findings = append(t.report.Findings, t.Hooks.Cleaned(last, t.test, t.report, !t.failed)...)
+		t.found(t.Hooks.Cleaned(last, t.test, t.report, !t.failed))
 	}
 	if t.removeNamespace != nil {
 		t.removeNamespace(last)
 	}
 }
 
-// steps sets the test up and runs its steps. It reports whether the lab has begun with it.
-func (t *testRun) steps(ctx context.Context, base start) (begun bool) {
-	in, begun, ok := t.setUp(ctx, base)
+// found adds what the lab has found. A test that was interrupted is not judged: it is half done.
+func (t *testRun) found(findings []report.Finding) {
+	if !t.report.Unfinished {
+		t.report.Findings = append(t.report.Findings, findings...)
+	}
+}
+
+// begin makes the scene of the test and has the lab begin with it, which may mean to wait for other tests. An error
+// comes with what failed.
+func (t *testRun) begin(ctx context.Context, base start) (in scene, what string, err error) {
+	if base.err != nil {
+		return in, "configuration", base.err
+	}
+	if in, err = t.scene(ctx, base.scene); err != nil {
+		return in, "bindings", err
+	}
+	return in, "begin", t.Hooks.Begin(t.beginning, t.test, t.report)
+}
+
+// steps sets the test up, unless it could not begin, and runs its steps.
+func (t *testRun) steps(ctx context.Context, in scene, what string, err error) {
+	in, ok := t.setUp(ctx, in, what, err)
 	if !ok {
-		return begun
+		return
 	}
 	for i := range t.test.Spec.Steps {
+		if ctx.Err() != nil {
+			t.report.Unfinished = true
+			return
+		}
 		in := in
 		in.scope = in.scope.With("step", map[string]any{"id": float64(i + 1)})
 		if !t.runStep(ctx, in, &t.test.Spec.Steps[i], i) {
-			break
+			return
 		}
 	}
-	return begun
 }
 
-// setUp makes the scene of the test and its namespace. What fails is in the report.
-func (t *testRun) setUp(ctx context.Context, base start) (in scene, begun, ok bool) {
+// setUp makes the namespace of the test. What fails is in the report, as is an error that it could not begin with.
+func (t *testRun) setUp(ctx context.Context, in scene, what string, err error) (scene, bool) {
 	step := t.beginStep("@setup", "")
 	defer t.endStep(step)
-	if base.err != nil {
-		t.fail(ctx, step, "configuration", base.err)
-		return in, false, false
-	}
-	in, err := t.scene(ctx, base.scene)
 	if err != nil {
-		t.fail(ctx, step, "bindings", err)
-		return in, false, false
-	}
-	if err := t.Hooks.Begin(ctx, t.test, t.report); err != nil {
-		t.fail(ctx, step, "begin", err)
-		return in, false, false
+		t.fail(step, what, err)
+		return in, false
 	}
 	if in, err = t.makeNamespace(ctx, in, step); err != nil {
-		return in, true, false
+		return in, false
 	}
 	t.report.Namespace = in.namespace
 	scope, err := in.scope.BindAll(ctx, t.test.Spec.Bindings)
 	if err != nil {
-		t.fail(ctx, step, "bindings", err)
-		return in, true, false
+		t.fail(step, "bindings", err)
+		return in, false
 	}
 	in.scope = scope
-	return in, true, true
+	return in, true
 }
 
 // scene is what the test says.
@@ -261,9 +311,15 @@ func (t *testRun) beginOperation(step *report.Step, o report.Operation) *report.
 	return &o
 }
 
+// endOperation reports how an operation ended. What fails after an interrupt says nothing of what is tested, and is no
+// failure; but in the clean-up it is one, since something may be left.
 func (t *testRun) endOperation(step *report.Step, op *report.Operation, err error) {
 	op.Ended = time.Now()
-	if err != nil {
+	switch {
+	case err == nil:
+	case op.Phase != report.Cleanup && done(t.over):
+		op.Interrupted, t.report.Unfinished, t.failed = true, true, true
+	default:
 		op.Failure = failureOf(err)
 		t.failed = true
 	}
@@ -271,10 +327,7 @@ func (t *testRun) endOperation(step *report.Step, op *report.Operation, err erro
 }
 
 // fail reports an error that belongs to no operation of the file.
-func (t *testRun) fail(ctx context.Context, step *report.Step, what string, err error) {
-	if ctx.Err() != nil {
-		err = fmt.Errorf("interrupted: %w", err)
-	}
+func (t *testRun) fail(step *report.Step, what string, err error) {
 	op := t.beginOperation(step, report.Operation{Type: what, Phase: report.Try, File: t.report.File, Line: t.report.Line})
 	t.endOperation(step, op, err)
 }

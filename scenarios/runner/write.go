@@ -105,7 +105,7 @@ func (w *writer) run(ctx context.Context) error {
 		switch {
 		case attempt == nil:
 			return true, nil
-		case errors.As(attempt, new(*expression.Invalid)):
+		case errors.As(attempt, new(*expression.Invalid)), apierrors.IsRequestEntityTooLargeError(attempt):
 			return false, attempt
 		case w.verb == apply, passing(attempt):
 			return false, nil

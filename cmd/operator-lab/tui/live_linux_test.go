@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -57,6 +58,16 @@ func live(t *testing.T, binary string, w, h int) {
 
 	term.send(" ")
 	term.await("LIVE", "hikawa-sample-kiyoshi ADDED") // which woke the last reconcile
+
+	// The break menu makes a Fault, as kubectl would: the operator dies, and its next life finds the song.
+	term.send("x")
+	term.await("delete it")
+	term.send("kkkkk") // up from the first line: the last, the three programs, and the operator
+	term.send("\r")
+	term.await("ended zundoko", "found")
+	if faults := kubectl(t, binary, name, "get", "faults", "--output", "jsonpath={.items[*].metadata.name} {.items[*].status.times}"); !strings.HasPrefix(faults, "break-") || !strings.HasSuffix(faults, " 1") {
+		t.Errorf("the faults are %q", faults)
+	}
 	term.send("q")
 	term.awaitEnd(0)
 	term.await("キ・ヨ・シ！", "operator-lab replay")
@@ -77,10 +88,11 @@ func replay(t *testing.T, binary, record string, w, h int) {
 	term.awaitEnd(0)
 }
 
-func kubectl(t *testing.T, binary, name string, args ...string) {
+func kubectl(t *testing.T, binary, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(binary, append([]string{"kubectl", "--name", name}, args...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 	}
+	return string(out)
 }

@@ -225,7 +225,7 @@ type FaultSpec struct {
 	Match *FaultMatch `json:"match,omitempty"`
 	// ExpireAfter disarms the fault after this long, and lets go what it holds. Default: never.
 	ExpireAfter *metav1.Duration `json:"expireAfter,omitempty"`
-	// Released lets go what the fault holds, delays or keeps down, and disarms it. It is all that can be changed later.
+	// Released lets go what the fault holds or delays, and disarms it. It is all that can be changed later.
 	Released bool `json:"released,omitempty"`
 
 	// Crash ends the operator in the middle.
@@ -276,7 +276,7 @@ type FaultMatch struct {
 	// Percent of the matches, from the nth on, at which it happens, chosen by the seed: the same seed chooses the
 	// same ones. Default: 100.
 	Percent int32 `json:"percent,omitempty"`
-	// Seed of that choice. Default: the seed of the run.
+	// Seed of that choice. Default: the seed of the run together with the fault's name.
 	Seed *int64 `json:"seed,omitempty"`
 }
 

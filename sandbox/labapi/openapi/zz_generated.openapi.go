@@ -383,7 +383,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultMatch(ref common.ReferenceCal
 					},
 					"seed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Seed of that choice. Default: the seed of the run.",
+							Description: "Seed of that choice. Default: the seed of the run together with the fault's name.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -422,7 +422,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 					},
 					"released": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Released lets go what the fault holds, delays or keeps down, and disarms it. It is all that can be changed later.",
+							Description: "Released lets go what the fault holds or delays, and disarms it. It is all that can be changed later.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -1,0 +1,163 @@
+package maintpage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
+)
+
+// verdict is what a pass has to say about a MaintPage, by the reason of its conditions.
+type verdict struct {
+	ready, progressing metav1.ConditionStatus
+	event              string // the type of the event that says so first
+}
+
+// verdicts are all that a MaintPage can show.
+var verdicts = map[string]verdict{
+	v1alpha1.ReasonProductionServed:  {metav1.ConditionTrue, metav1.ConditionFalse, corev1.EventTypeNormal},
+	v1alpha1.ReasonMaintenanceServed: {metav1.ConditionTrue, metav1.ConditionFalse, corev1.EventTypeNormal},
+	v1alpha1.ReasonWaitingForPage:    {metav1.ConditionFalse, metav1.ConditionTrue, corev1.EventTypeNormal},
+	v1alpha1.ReasonPageNotReady:      {metav1.ConditionFalse, metav1.ConditionTrue, corev1.EventTypeNormal},
+	v1alpha1.ReasonConflict:          {metav1.ConditionFalse, metav1.ConditionFalse, corev1.EventTypeWarning},
+	v1alpha1.ReasonRejected:          {metav1.ConditionFalse, metav1.ConditionFalse, corev1.EventTypeWarning},
+}
+
+// verdict returns the reason that fits what the pass found, and a sentence for people.
+func (p *pass) verdict() (reason, message string) {
+	want, served := p.wanted(), p.served()
+	switch {
+	case len(p.taken) > 0:
+		return v1alpha1.ReasonConflict, strings.Join(p.taken, ", ") + " belongs to somebody else: delete it, or use another name"
+	case p.rejected != "":
+		return v1alpha1.ReasonRejected, p.rejected
+	case served == want && p.answers(want) && want == maintenance:
+		return v1alpha1.ReasonMaintenanceServed, "Requests go to the maintenance page"
+	case served == want && p.answers(want):
+		return v1alpha1.ReasonProductionServed, "Requests go to the production page"
+	case served == want.other():
+		return v1alpha1.ReasonWaitingForPage, fmt.Sprintf("Requests still go to the %s page: %s", served, p.whyNot(want))
+	default:
+		return v1alpha1.ReasonPageNotReady, fmt.Sprintf("The %s page is not Ready: %s", want, p.whyNot(want))
+	}
+}
+
+// lastReason is what the status says already; empty if it says nothing.
+func (p *pass) lastReason() string {
+	if ready := meta.FindStatusCondition(p.known.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return ready.Reason
+	}
+	return ""
+}
+
+// wasWaiting tells whether the last pass left the Service at the page that is not asked for.
+func (p *pass) wasWaiting() bool { return p.lastReason() == v1alpha1.ReasonWaitingForPage }
+
+// status returns what the status should be.
+func (p *pass) status() v1alpha1.MaintPageStatus {
+	status := *p.known.DeepCopy()
+	status.ObservedGeneration = p.page.Generation
+	status.MaintPublishStatus = v1alpha1.NotPublished
+	if p.served() == maintenance && p.answers(maintenance) {
+		status.MaintPublishStatus = v1alpha1.Published
+	}
+	reason, message := p.verdict()
+	for kind, is := range map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionReady:       verdicts[reason].ready,
+		v1alpha1.ConditionProgressing: verdicts[reason].progressing,
+	} {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: is, Reason: reason, Message: message, ObservedGeneration: p.page.Generation,
+		})
+	}
+	return status
+}
+
+// writeStatus applies the status if it differs from what it was, and tells in an event if it changed in
+// more than words. The patch carries the UID, so that it cannot reach a later MaintPage of the same name.
+func (r *hardened) writeStatus(ctx context.Context, p *pass) error {
+	status := p.status()
+	if equality.Semantic.DeepEqual(status, p.known) {
+		return nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return fmt.Errorf("convert the status: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.MaintPageKind))
+	u.SetNamespace(p.page.Namespace)
+	u.SetName(p.page.Name)
+	u.SetUID(p.page.UID)
+	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership)
+	if apierrors.IsNotFound(err) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("apply the status: %w", err)
+	}
+	if reason, message := p.verdict(); reason != p.lastReason() {
+		r.note(p, nil, verdicts[reason].event, reason, "Look", "%s", message)
+	}
+	written := &v1alpha1.MaintPage{}
+	if err := readBack(u, written); err != nil { // the answer of the API server is the whole object
+		return err
+	}
+	r.written.remember(written)
+	return nil
+}
+
+// writtenStatuses remember the last status written to each MaintPage until the cache has it. The event of
+// a Pod can bring the next pass before that, which would take what was just said for news, and say it
+// again. The zero value is ready.
+type writtenStatuses struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*v1alpha1.MaintPage
+}
+
+// latest returns the status as it is, as far as we know: the cached one, or the one we wrote since.
+func (w *writtenStatuses) latest(cached *v1alpha1.MaintPage) v1alpha1.MaintPageStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := client.ObjectKeyFromObject(cached)
+	written, ok := w.byKey[key]
+	if !ok {
+		return cached.Status
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
+	if written.UID != cached.UID || err != nil || order >= 0 {
+		delete(w.byKey, key)
+		return cached.Status
+	}
+	return written.Status
+}
+
+// remember keeps the status of a MaintPage as the API server returned it.
+func (w *writtenStatuses) remember(written *v1alpha1.MaintPage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byKey == nil {
+		w.byKey = map[types.NamespacedName]*v1alpha1.MaintPage{}
+	}
+	w.byKey[client.ObjectKeyFromObject(written)] = written
+}
+
+// forget drops what is known about a MaintPage that is gone.
+func (w *writtenStatuses) forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.byKey, key)
+}

@@ -1,0 +1,142 @@
+package maintpage
+
+import (
+	"maps"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
+)
+
+func TestHolds(t *testing.T) {
+	there := map[string]any{
+		"replicas": int64(1),
+		"selector": map[string]any{"app": "httpd"},
+		"labels":   map[string]any{"app": "httpd", "team": "blue"},
+		"ports":    []any{map[string]any{"port": int64(1)}, map[string]any{"name": "web", "port": int64(8080)}},
+	}
+	for name, test := range map[string]struct {
+		want any
+		held bool
+	}{
+		"nothing":            {map[string]any{}, true},
+		"a value":            {map[string]any{"replicas": int64(1)}, true},
+		"another value":      {map[string]any{"replicas": int64(2)}, false},
+		"a missing key":      {map[string]any{"paused": true}, false},
+		"one of the labels":  {map[string]any{"labels": map[string]any{"app": "httpd"}}, true},
+		"another label":      {map[string]any{"labels": map[string]any{"app": "web"}}, false},
+		"one of the ports":   {map[string]any{"ports": []any{map[string]any{"port": int64(8080)}}}, true},
+		"another port":       {map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}, false},
+		"the selector":       {map[string]any{"selector": map[string]any{"app": "httpd"}}, true},
+		"a shorter selector": {map[string]any{"selector": map[string]any{}}, false},
+		"a list for a map":   {map[string]any{"labels": []any{"app"}}, false},
+		"a map for a value":  {map[string]any{"replicas": map[string]any{"min": int64(1)}}, false},
+	} {
+		if got := holds(there, test.want); got != test.held {
+			t.Errorf("%s: held is %v, want %v", name, got, test.held)
+		}
+	}
+}
+
+// TestNextSelector goes through what the Service may be turned to.
+func TestNextSelector(t *testing.T) {
+	page := &v1alpha1.MaintPage{ObjectMeta: metav1.ObjectMeta{Name: "example", UID: "uid"}}
+	page.Spec.AppConfig.AppName = "httpd"
+	prod, maint := selectorOf(page, production), selectorOf(page, maintenance)
+	rubbish := map[string]string{"app": "nobody"}
+	classics := map[string]string{"app": "httpd"}
+	for name, test := range map[string]struct {
+		toggle, podReady, appReady, waiting bool
+		now, want                           map[string]string
+	}{
+		"the first time":                            {now: nil, want: prod},
+		"the first time, to maintenance":            {toggle: true, now: nil, want: maint},
+		"at the page that is asked for":             {now: prod, want: prod},
+		"waits for the page":                        {toggle: true, appReady: true, now: prod, want: prod},
+		"turns to the page":                         {toggle: true, podReady: true, now: prod, want: maint},
+		"stays though the page is not Ready":        {toggle: true, appReady: true, now: maint, want: maint},
+		"waits for the application":                 {podReady: true, now: maint, want: maint},
+		"turns to the application":                  {appReady: true, now: maint, want: prod},
+		"turned elsewhere":                          {appReady: true, now: rubbish, want: prod},
+		"turned elsewhere, and nothing is Ready":    {now: rubbish, want: prod},
+		"turned elsewhere while waiting":            {toggle: true, appReady: true, waiting: true, now: rubbish, want: prod},
+		"turned elsewhere, the page has come":       {toggle: true, podReady: true, waiting: true, now: rubbish, want: maint},
+		"turned elsewhere while in maintenance":     {toggle: true, appReady: true, now: rubbish, want: maint},
+		"classic's, not rolled out again":           {podReady: true, now: classics, want: classics},
+		"classic's, rolled out":                     {appReady: true, now: classics, want: prod},
+		"classic's, on the way to the maintenance":  {toggle: true, appReady: true, now: classics, want: classics},
+		"classic's, the maintenance page has come ": {toggle: true, podReady: true, now: classics, want: maint},
+	} {
+		page.Spec.MaintPageConfig.MaintPageToggle = test.toggle
+		p := &pass{page: page}
+		own := metav1.ObjectMeta{UID: "child", OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(page, v1alpha1.GroupVersion.WithKind(v1alpha1.MaintPageKind)),
+		}}
+		if test.now != nil {
+			p.service.ObjectMeta, p.service.Spec.Selector = own, test.now
+		}
+		p.pod.ObjectMeta, p.deployment.ObjectMeta = own, own
+		if test.podReady {
+			p.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}
+		if test.appReady {
+			p.deployment.Status.AvailableReplicas = 1
+		}
+		if test.waiting {
+			p.known.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonWaitingForPage}}
+		}
+		if got := p.nextSelector(); !maps.Equal(got, test.want) {
+			t.Errorf("%s: turned to %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestPodReady(t *testing.T) {
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		spoil func(*corev1.Pod)
+		want  bool
+	}{
+		"Ready":                       {func(*corev1.Pod) {}, true},
+		"not Ready":                   {func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, false},
+		"nothing known":               {func(p *corev1.Pod) { p.Status.Conditions = nil }, false},
+		"on its way out":              {func(p *corev1.Pod) { p.DeletionTimestamp = &now }, false},
+		"Ready with an earlier image": {func(p *corev1.Pod) { p.Status.ObservedGeneration = 1 }, false},
+		"Ready with this image":       {func(p *corev1.Pod) { p.Status.ObservedGeneration = 2 }, true},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		test.spoil(pod)
+		if got := podReady(pod); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestWrittenStatuses(t *testing.T) {
+	at := func(version string, status v1alpha1.PublishStatus) *v1alpha1.MaintPage {
+		page := &v1alpha1.MaintPage{ObjectMeta: metav1.ObjectMeta{Name: "example", UID: "uid", ResourceVersion: version}}
+		page.Status.MaintPublishStatus = status
+		return page
+	}
+	var w writtenStatuses
+	latest := func(page *v1alpha1.MaintPage) v1alpha1.PublishStatus { return w.latest(page).MaintPublishStatus }
+	if got := latest(at("9", "")); got != "" {
+		t.Errorf("nothing written: got %q, want what the cache has", got)
+	}
+	w.remember(at("10", v1alpha1.Published))
+	if got := latest(at("9", "")); got != v1alpha1.Published {
+		t.Errorf("an old cache: got %q, want what was written", got)
+	}
+	if got := latest(at("10", v1alpha1.Published)); got != v1alpha1.Published || len(w.byKey) != 0 {
+		t.Errorf("the cache caught up: got %q and %d statuses remembered", got, len(w.byKey))
+	}
+	w.remember(at("11", v1alpha1.Published))
+	other := at("9", v1alpha1.NotPublished)
+	other.UID = "other"
+	if got := latest(other); got != v1alpha1.NotPublished {
+		t.Errorf("another MaintPage of that name: got %q, want its own", got)
+	}
+}

@@ -1,0 +1,190 @@
+package maintpage_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/maintpage"
+	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
+)
+
+// TestObjects looks at the three objects of the sample, which the article shows.
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	for _, variant := range maintpage.Variants() {
+		t.Run(string(variant), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, crdSet(variant))
+			page := s.run(variant)
+			pod, deployment, service := s.pod("example"), s.deployment("httpd"), s.service("httpd")
+			for _, obj := range []client.Object{pod, deployment, service} {
+				s.read(obj)
+				if !metav1.IsControlledBy(obj, page) {
+					t.Errorf("%T %s has another owner: %v", obj, obj.GetName(), obj.GetOwnerReferences())
+				}
+			}
+			s.wantContainer(pod.Spec.Containers, "maintpage", "quay.io/daein/maintpage:latest")
+			s.wantContainer(deployment.Spec.Template.Spec.Containers, "httpd", "quay.io/daein/prodpage:latest")
+			if pod.Labels["app"] != "example" || deployment.Spec.Template.Labels["app"] != "httpd" {
+				t.Errorf("other labels: %v and %v", pod.Labels, deployment.Spec.Template.Labels)
+			}
+			if diff := cmp.Diff(map[string]string{"app": "httpd"}, deployment.Spec.Selector.MatchLabels); diff != "" {
+				t.Errorf("the Deployment has another selector (-want +got):\n%s", diff)
+			}
+			if *deployment.Spec.Replicas != 1 {
+				t.Errorf("%d replicas, want 1", *deployment.Spec.Replicas)
+			}
+			ports := []corev1.ServicePort{{Name: "8080-tcp", Protocol: "TCP", Port: 8080, TargetPort: intstr.FromInt32(8080)}}
+			if diff := cmp.Diff(ports, service.Spec.Ports); diff != "" {
+				t.Errorf("the Service has other ports (-want +got):\n%s", diff)
+			}
+			if service.Spec.Selector["app"] != "httpd" || service.Spec.Type != corev1.ServiceTypeClusterIP {
+				t.Errorf("not the Service of the article: %+v", service.Spec)
+			}
+		})
+	}
+}
+
+func (s *stage) wantContainer(containers []corev1.Container, name, image string) {
+	s.t.Helper()
+	if len(containers) != 1 || containers[0].Name != name || containers[0].Image != image {
+		s.t.Errorf("containers are %+v, want %s of %s", containers, name, image)
+	}
+}
+
+// TestClassicMakesOneObjectPerPass counts the writes of classic's first passes and of a toggle.
+func TestClassicMakesOneObjectPerPass(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, classicCRDs)
+	s.operate(maintpage.Options{Variant: maintpage.Classic})
+	page := s.page()
+	s.eventually("the status is written", func() bool {
+		s.read(page)
+		return page.Status.MaintPublishStatus == v1alpha1.NotPublished
+	})
+	for _, write := range []string{"POST pods Created", "POST deployments Created", "POST services Created"} {
+		if n := s.traffic.number(write); n != 1 {
+			t.Errorf("%d times %s, want 1", n, write)
+		}
+	}
+	if n := s.traffic.number("PUT services/httpd"); n != 0 {
+		t.Errorf("the Service was turned %d times, which it need not be", n)
+	}
+	s.toggle(page, true)
+	s.eventually("it is published", func() bool {
+		s.read(page)
+		return page.Status.MaintPublishStatus == v1alpha1.Published
+	})
+	if production, maintenance := s.selected("example"); production || !maintenance {
+		t.Errorf("the Service has the application: %v, and the maintenance page: %v", production, maintenance)
+	}
+	s.toggle(page, false)
+	s.eventually("it is not published", func() bool {
+		s.read(page)
+		return page.Status.MaintPublishStatus == v1alpha1.NotPublished
+	})
+	if !s.production() {
+		t.Error("the Service is not turned back")
+	}
+}
+
+// TestImageIsPutBack is what the article shows, with both variants.
+func TestImageIsPutBack(t *testing.T) {
+	t.Parallel()
+	for _, variant := range maintpage.Variants() {
+		t.Run(string(variant), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, crdSet(variant))
+			page := s.run(variant)
+			s.setImage("httpd", "quay.io/daein/prodpage:notfound")
+			s.eventually("the image is back", func() bool { return s.image("httpd") == page.Spec.AppConfig.AppImage })
+		})
+	}
+}
+
+// TestToggle turns the Service to and fro, each time with a page that takes its time to be Ready, and
+// counts what it takes.
+func TestToggle(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(maintpage.Options{})
+	page := s.page()
+	s.becomes(page, v1alpha1.ReasonPageNotReady)
+	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionTrue)
+	s.rollOut("httpd")
+	s.becomes(page, v1alpha1.ReasonProductionServed)
+	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionTrue, metav1.ConditionFalse)
+	s.wantWrites(3 + 2)
+
+	s.toggle(page, true)
+	s.becomes(page, v1alpha1.ReasonWaitingForPage)
+	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionTrue)
+	if !s.production() {
+		t.Error("the Service was turned to a page that is not Ready")
+	}
+	s.setPod("example", true)
+	s.becomes(page, v1alpha1.ReasonMaintenanceServed)
+	s.wantStatus(page, v1alpha1.Published, metav1.ConditionTrue, metav1.ConditionFalse)
+	if production, maintenance := s.selected("example"); production || !maintenance {
+		t.Errorf("the Service has the application: %v, and the maintenance page: %v", production, maintenance)
+	}
+	s.wantWrites(3 + 2 + 3)
+
+	s.setDeployment("httpd", 0)
+	s.toggle(page, false)
+	s.becomes(page, v1alpha1.ReasonWaitingForPage)
+	s.wantStatus(page, v1alpha1.Published, metav1.ConditionFalse, metav1.ConditionTrue)
+	s.rollOut("httpd")
+	s.becomes(page, v1alpha1.ReasonProductionServed)
+	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionTrue, metav1.ConditionFalse)
+	if !s.production() {
+		t.Error("the Service is not turned back")
+	}
+	s.wantWrites(3 + 2 + 3 + 3)
+
+	s.toggle(page, true) // the page is Ready already
+	s.becomes(page, v1alpha1.ReasonMaintenanceServed)
+	s.wantWrites(3 + 2 + 3 + 3 + 2)
+	s.wantEvents("Created", "Switched",
+		v1alpha1.ReasonWaitingForPage, v1alpha1.ReasonMaintenanceServed, v1alpha1.ReasonProductionServed)
+	if repaired, updated := s.events("Repaired"), s.events("Updated"); repaired+updated > 0 {
+		t.Errorf("%d events of a repair, %d of an update, want none: nobody changed anything but the toggle", repaired, updated)
+	}
+}
+
+// wantWrites compares the number of all writes so far. The last one can be seen in the world a moment
+// before its caller has counted it.
+func (s *stage) wantWrites(want int) {
+	s.t.Helper()
+	s.eventually("the last write is counted", func() bool { return s.traffic.number("") >= want })
+	if got := s.traffic.number(""); got != want {
+		s.t.Errorf("took %d writes, want %d: %v", got, want, s.traffic.all())
+	}
+}
+
+func (s *stage) wantStatus(page *v1alpha1.MaintPage, published v1alpha1.PublishStatus, ready, progressing metav1.ConditionStatus) {
+	s.t.Helper()
+	if page.Status.MaintPublishStatus != published {
+		s.t.Errorf("the status is %q, want %q", page.Status.MaintPublishStatus, published)
+	}
+	for kind, want := range map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: ready, v1alpha1.ConditionProgressing: progressing} {
+		got := meta.FindStatusCondition(page.Status.Conditions, kind)
+		if got == nil || got.Status != want || got.ObservedGeneration != page.Generation {
+			s.t.Errorf("condition %s is %+v, want %s at generation %d", kind, got, want, page.Generation)
+		}
+	}
+}
+
+// wantEvents waits for events of some reasons, which are written on the side.
+func (s *stage) wantEvents(reasons ...string) {
+	s.t.Helper()
+	for _, reason := range reasons {
+		s.eventually("event "+reason, func() bool { return s.events(reason) > 0 })
+	}
+}

@@ -1,0 +1,296 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// word matches the creation of the n-th word since the fault was armed.
+func word(n int32) *v1alpha1.FaultMatch {
+	return &v1alpha1.FaultMatch{Verbs: []string{"create"}, Kind: "Zundoko", Nth: n}
+}
+
+// TestCrash: the operator dies before or after it says the third word, and the next life says it if it was not said.
+func TestCrash(t *testing.T) {
+	for _, when := range []v1alpha1.When{v1alpha1.Before, v1alpha1.After} {
+		t.Run(string(when), func(t *testing.T) {
+			w := open(t)
+			w.load(song())
+			f := w.arm("crash", v1alpha1.FaultSpec{Operator: "zundoko", Crash: &v1alpha1.CrashFault{When: when}, Match: word(3)})
+			w.sing("hikawa")
+			w.sungOnce()
+			w.awaitFault(f, "the crash to be done", func(s *v1alpha1.FaultStatus) bool {
+				return injected(s) && s.Matched == 3 && s.Times == 1 && s.At != nil &&
+					meta.IsStatusConditionTrue(s.Conditions, "Injected") && meta.IsStatusConditionTrue(s.Conditions, "Done")
+			})
+			w.awaitOperator("one more life", restarted(1))
+			w.loop("hikawa", quiet)
+			created := map[v1alpha1.When]int{v1alpha1.Before: 5, v1alpha1.After: 4}[when] // the fifth was, and nobody saw it
+			if n := w.count(writes(trace.VerbCreate, "Zundoko")); n != created {
+				t.Errorf("the operator saw %d words being created, want %d", n, created)
+			}
+		})
+	}
+}
+
+func TestCrashRestartsAfterAPause(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	f := w.arm("crash", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{RestartAfter: metav1.Duration{Duration: time.Hour}}})
+	o := w.awaitOperator("the crash", func(o *v1alpha1.Operator) bool { return o.Status.State == v1alpha1.OperatorCrashed })
+	if o.Status.Restarts != 0 {
+		t.Errorf("crashed, it is %+v", o.Status)
+	}
+	w.awaitFault(f, "the fault to be done", func(s *v1alpha1.FaultStatus) bool {
+		return injected(s) && meta.IsStatusConditionTrue(s.Conditions, "Done")
+	})
+	// It can be unloaded and loaded while it is down.
+	w.must(w.you.Delete(t.Context(), o))
+	w.load(song())
+	w.sing("hikawa")
+}
+
+func TestCrashWhilePausedStaysPaused(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Paused = true })
+	paused := func(restarts int32) func(o *v1alpha1.Operator) bool {
+		return func(o *v1alpha1.Operator) bool {
+			return o.Status.State == v1alpha1.OperatorPaused && o.Status.ObservedGeneration == o.Generation && o.Status.Restarts == restarts
+		}
+	}
+	w.awaitOperator("the pause", paused(0))
+	w.ask("hikawa", time.Millisecond)
+	w.arm("crash", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{}})
+	w.awaitOperator("another life, as paused", paused(1))
+	w.eventually("the key to be ready", func() error { return unless(w.readyKeys() > 0, "no key is ready") })
+	if n := w.reconciles(); n != 0 {
+		t.Errorf("%d reconciles began although it is paused", n)
+	}
+	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Paused = false })
+	w.awaitOperator("it to go on", restarted(1))
+	w.awaitSung("hikawa")
+}
+
+// TestUnpausedWhileDown: the next life is not paused when the pause was taken back while there was none.
+func TestUnpausedWhileDown(t *testing.T) {
+	w := open(t)
+	spec := song()
+	spec.Paused = true
+	w.load(spec)
+	w.arm("crash", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{RestartAfter: metav1.Duration{Duration: 300 * time.Millisecond}}})
+	w.awaitOperator("the crash", func(o *v1alpha1.Operator) bool { return o.Status.State == v1alpha1.OperatorCrashed })
+	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Paused = false })
+	w.awaitOperator("it to go on", restarted(1))
+	w.sing("hikawa")
+}
+
+func TestHoldIsReleased(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	f := w.arm("hold", v1alpha1.FaultSpec{Operator: "zundoko", Hold: &v1alpha1.HoldFault{}, Match: word(3)})
+	w.ask("hikawa", time.Millisecond)
+	w.awaitFault(f, "the hold", func(s *v1alpha1.FaultStatus) bool {
+		return injected(s) && !meta.IsStatusConditionTrue(s.Conditions, "Done")
+	})
+	var words v1beta1.ZundokoList
+	w.must(w.you.List(t.Context(), &words, client.InNamespace(w.namespace)))
+	if len(words.Items) != 2 {
+		t.Errorf("%d words were said, want 2", len(words.Items))
+	}
+	w.loop("hikawa", func(s *v1alpha1.LoopStatus) bool { return !s.Quiet })
+	f.Spec.Released = true
+	w.must(w.you.Update(t.Context(), f))
+	w.awaitFault(f, "the release", func(s *v1alpha1.FaultStatus) bool {
+		return s.Phase == v1alpha1.FaultReleased && meta.IsStatusConditionTrue(s.Conditions, "Done")
+	})
+	w.awaitSung("hikawa")
+	w.sungOnce()
+}
+
+// TestHeldOperatorCanBeDeleted: what a fault holds does not hold the lab.
+func TestHeldOperatorCanBeDeleted(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	f := w.arm("hold", v1alpha1.FaultSpec{Hold: &v1alpha1.HoldFault{When: v1alpha1.After}, Match: word(1)})
+	w.ask("hikawa", time.Millisecond)
+	w.awaitFault(f, "the hold", injected)
+	w.must(w.you.Delete(t.Context(), w.operator()))
+	w.awaitFault(f, "nothing to be held", func(s *v1alpha1.FaultStatus) bool { return meta.IsStatusConditionTrue(s.Conditions, "Done") })
+	w.must(w.you.Delete(t.Context(), f))
+	w.load(song())
+	w.awaitSung("hikawa")
+}
+
+// TestReplies: whatever a word is answered with, the song ends right.
+func TestReplies(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	for i, reply := range []v1alpha1.APIReply{v1alpha1.ReplyLost, v1alpha1.ReplyInternalError, v1alpha1.ReplyConflict, v1alpha1.ReplyForbidden, v1alpha1.ReplyTrue} {
+		w.namespace = w.newNamespace()
+		f := w.arm("reply", v1alpha1.FaultSpec{
+			API: &v1alpha1.APIFault{Reply: reply, Delay: metav1.Duration{Duration: 10 * time.Millisecond}}, Match: word(2),
+		})
+		w.sing("hikawa")
+		w.sungOnce()
+		w.awaitFault(f, string(reply), func(s *v1alpha1.FaultStatus) bool { return injected(s) && s.Times == 1 })
+		loop := w.loop("hikawa", quiet)
+		wantFailed := int64(1)
+		if reply == v1alpha1.ReplyTrue {
+			wantFailed = 0
+		}
+		// After a reply that was lost the word is there: saying it again fails once more.
+		if failed := loop.Status.Writes.Failed; failed < wantFailed || failed > 2*wantFailed {
+			t.Errorf("%d %s: %d writes failed: %+v", i, reply, failed, loop.Status)
+		}
+	}
+}
+
+func TestWatches(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	for _, action := range []v1alpha1.WatchAction{v1alpha1.WatchCut, v1alpha1.WatchDelay, v1alpha1.WatchCoalesce} {
+		w.namespace = w.newNamespace()
+		spec := v1alpha1.FaultSpec{
+			Watch: &v1alpha1.WatchFault{Action: action},
+			Match: &v1alpha1.FaultMatch{Verbs: []string{"ADDED"}, Kind: "Zundoko", Name: "hikawa-zundoko-002"},
+		}
+		f := w.arm("watch", spec)
+		w.ask("hikawa", time.Millisecond)
+		w.awaitFault(f, string(action), injected)
+		switch action {
+		case v1alpha1.WatchDelay:
+			f.Spec.Released = true
+			w.must(w.you.Update(t.Context(), f))
+		case v1alpha1.WatchCoalesce:
+			// The operator learns of the second word by the next event of it.
+			second := &v1beta1.Zundoko{}
+			w.must(w.you.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "hikawa-zundoko-002"}, second))
+			second.Labels = map[string]string{"seen": "now"}
+			w.must(w.you.Update(t.Context(), second))
+		}
+		w.awaitSung("hikawa")
+		w.sungOnce()
+	}
+}
+
+// TestConflict: somebody else writes in between, by name.
+func TestConflict(t *testing.T) {
+	w := open(t)
+	spec := song()
+	spec.Variant = "classic" // hardened has no conflicts: it applies
+	w.load(spec)
+	f := w.arm("conflict", v1alpha1.FaultSpec{
+		Conflict: &v1alpha1.ConflictFault{}, Match: &v1alpha1.FaultMatch{Verbs: []string{"update"}, Kind: "Hikawa"},
+	})
+	w.sing("hikawa")
+	w.awaitFault(f, "the conflict", injected)
+	if loop := w.loop("hikawa", quiet); loop.Status.Conflicts != 1 {
+		t.Errorf("the loop is %+v; want one conflict", loop.Status)
+	}
+	w.eventually("the second writer to be in the journal", func() error {
+		return unless(w.count(func(e *trace.Event) bool { return e.Actor == "somebody-else" && e.IsWrite() }) == 1, "it is not")
+	})
+	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = "" }) // the next test expects the other CRDs
+	w.awaitOperator("the other variant", running)
+}
+
+// TestControlPlane: each program is killed, at once or in the middle of a song, and everybody recovers. The API server is
+// killed by the very request that it is answering.
+func TestControlPlane(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	for _, program := range sandbox.Programs() {
+		for i, match := range []*v1alpha1.FaultMatch{nil, word(3)} {
+			pid := box.PIDs()[program]
+			w.arm(fmt.Sprint("kill-", program, i), v1alpha1.FaultSpec{ControlPlane: &v1alpha1.ControlPlaneFault{Program: program}, Match: match})
+			name := fmt.Sprint(program, i)
+			w.eventually("a song to be asked for", func() error { // the API server may be away
+				hikawa := &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+				hikawa.Spec.IntervalMillis = 1
+				if err := w.you.Create(t.Context(), hikawa); !apierrors.IsAlreadyExists(err) {
+					return err
+				}
+				return nil
+			})
+			w.eventually(program+" to be another one", func() error {
+				now := box.PIDs()[program]
+				return unless(now != 0 && now != pid, "it is not")
+			})
+			w.awaitSung(name)
+			if match == nil {
+				continue
+			}
+			w.eventually("the fault to be told of", func() error {
+				var faults v1alpha1.FaultList
+				if err := w.you.List(t.Context(), &faults); err != nil {
+					return err
+				}
+				return unless(slices.ContainsFunc(faults.Items, func(f v1alpha1.Fault) bool {
+					return f.Name == w.namespace+"-"+fmt.Sprint("kill-", program, 1) && injected(&f.Status)
+				}), "it is not injected")
+			})
+		}
+		w.loop(program+"1", quiet)
+	}
+	if o := w.operator(); !running(o) || o.Status.Restarts != 0 {
+		t.Errorf("the operator is %+v", o.Status)
+	}
+	notes := w.count(func(e *trace.Event) bool {
+		return e.Kind == trace.KindNote && slices.Contains(sandbox.Programs(), e.Actor)
+	})
+	if want := 2 * len(sandbox.Programs()); notes < want {
+		t.Errorf("the journal tells of %d deaths, want %d", notes, want)
+	}
+}
+
+// TestRestartWhileTheAPIServerIsAway: the operator comes back when the API server does.
+func TestRestartWhileTheAPIServerIsAway(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	w.arm("crash", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{}, Match: word(2)})
+	w.arm("kill", v1alpha1.FaultSpec{ControlPlane: &v1alpha1.ControlPlaneFault{Program: "kube-apiserver"}, Match: word(2)})
+	w.ask("hikawa", time.Millisecond)
+	w.awaitSung("hikawa")
+	w.sungOnce()
+	w.awaitOperator("one more life", restarted(1))
+}
+
+func TestRefusedFaults(t *testing.T) {
+	w := open(t)
+	for name, spec := range map[string]v1alpha1.FaultSpec{
+		"nothing": {},
+		"nobody":  {Operator: "nobody", Crash: &v1alpha1.CrashFault{}},
+		"program": {ControlPlane: &v1alpha1.ControlPlaneFault{Program: "kubelet"}},
+	} {
+		err := w.you.Create(t.Context(), &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestFaultsEndWithTheLab: what a fault holds is let go when the lab closes.
+func TestFaultsEndWithTheLab(t *testing.T) {
+	w := open(t)
+	w.load(song())
+	f := w.arm("hold", v1alpha1.FaultSpec{Hold: &v1alpha1.HoldFault{}, Match: word(1)})
+	w.ask("hikawa", time.Millisecond)
+	w.awaitFault(f, "the hold", injected)
+	w.must(w.lab.Begin(context.WithoutCancel(t.Context()), w.lab.NewJournal()))
+	w.load(song())
+	w.awaitSung("hikawa")
+}

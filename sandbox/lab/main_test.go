@@ -1,0 +1,319 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/operator-lab/operator-lab/operators/zundoko"
+	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// box is the sandbox of all tests of the package, and listener the lab that hears of it now.
+var (
+	box      *sandbox.Sandbox
+	listener atomic.Pointer[lab.Lab]
+	// crds is the variant whose CRDs the sandbox has.
+	crds = map[string]string{"zundoko": string(zundoko.Hardened)}
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	os.Exit(withSandbox(m))
+}
+
+func withSandbox(m *testing.M) int {
+	if _, err := sandbox.FindBinary(); err != nil {
+		fmt.Fprintf(os.Stderr, "skipping the tests of lab: %v; 'make test' builds it\n", err)
+		return 0
+	}
+	all, err := zundoko.CRDs(zundoko.Hardened)
+	if err == nil {
+		box, err = sandbox.Start(context.Background(), sandbox.Options{ //nolint:forbidigo // there is no test yet
+			Ephemeral: true, CRDs: all, Operators: []string{"zundoko"},
+			OnAudit: func(line []byte) {
+				if l := listener.Load(); l != nil {
+					l.Audit(line)
+				}
+			},
+			OnExit: func(e sandbox.Exit) {
+				if l := listener.Load(); l != nil {
+					l.Exited(e)
+				}
+			},
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = box.Stop() }()
+	return m.Run()
+}
+
+// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+const patience = 60 * time.Second
+
+// world is a lab in the sandbox, and a namespace to play in.
+type world struct {
+	*testing.T
+	lab       *lab.Lab
+	namespace string
+	// you are a person with kubectl: an administrator.
+	you client.Client
+}
+
+// open opens a lab that closes with the test.
+func open(t *testing.T) *world {
+	t.Helper()
+	l, err := lab.Open(t.Context(), lab.Options{Cluster: box, Kill: box.Kill, Installed: crds, Seed: 7, Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Store(l)
+	w := &world{T: t, lab: l, you: as(t, "kubectl/v1 (test)")}
+	t.Cleanup(func() {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	w.namespace = w.newNamespace()
+	return w
+}
+
+func (w *world) newNamespace() string {
+	w.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lab-"}}
+	w.must(w.you.Create(w.Context(), ns))
+	w.Cleanup(func() {
+		if err := w.you.Delete(context.WithoutCancel(w.Context()), ns); err != nil {
+			w.Error(err)
+		}
+	})
+	return ns.Name
+}
+
+// as is an administrator with a name of their own.
+func as(tb testing.TB, agent string) client.Client {
+	tb.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	config := rest.CopyConfig(box.Config())
+	config.QPS, config.UserAgent = -1, agent
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// eventually waits until a condition holds, and fails with its last error.
+func (w *world) eventually(what string, condition func() error) {
+	w.Helper()
+	deadline := time.After(patience)
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			w.dump()
+			w.Fatalf("%s: %v", what, err)
+		case <-w.Context().Done():
+			w.Fatalf("%s: %v", what, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// dump prints the end of the journal, for a failed test.
+func (w *world) dump() {
+	events := w.lab.Journal().Since(0)
+	for _, e := range events[max(0, len(events)-60):] {
+		w.Logf("%4d %-8s #%-3d %s %s %s %s %s %s", e.Seq, e.Kind, e.Reconcile, e.Actor, e.Verb, e.Object, e.Reason, e.Message, e.Error)
+	}
+}
+
+// song is a spec whose song is the short one, with more parameters as pairs of name and value.
+func song(more ...string) v1alpha1.OperatorSpec {
+	spec := v1alpha1.OperatorSpec{Parameters: map[string]string{"song": "Zun,Zun,Zun,Zun,Doko"}}
+	for pair := range slices.Chunk(more, 2) {
+		spec.Parameters[pair[0]] = pair[1]
+	}
+	return spec
+}
+
+// load loads zundoko by the Go API.
+func (w *world) load(spec v1alpha1.OperatorSpec) {
+	w.Helper()
+	_, err := w.lab.Load(w.Context(), "zundoko", spec)
+	w.must(err)
+}
+
+// operator is the Operator object of zundoko.
+func (w *world) operator() *v1alpha1.Operator {
+	w.Helper()
+	o := &v1alpha1.Operator{}
+	w.must(w.you.Get(w.Context(), client.ObjectKey{Name: "zundoko"}, o))
+	return o
+}
+
+// awaitOperator waits until zundoko's status is about its newest spec and fits.
+func (w *world) awaitOperator(what string, fits func(*v1alpha1.Operator) bool) *v1alpha1.Operator {
+	w.Helper()
+	o := &v1alpha1.Operator{}
+	w.eventually(what, func() error {
+		if err := w.you.Get(w.Context(), client.ObjectKey{Name: "zundoko"}, o); err != nil {
+			return err
+		}
+		if !fits(o) {
+			return fmt.Errorf("generation %d, spec %+v, status %+v", o.Generation, o.Spec, o.Status)
+		}
+		return nil
+	})
+	return o
+}
+
+// running reports whether an operator runs as its spec says.
+func running(o *v1alpha1.Operator) bool {
+	return o.Status.State == v1alpha1.OperatorRunning && o.Status.ObservedGeneration == o.Generation
+}
+
+// restarted reports whether an operator runs as its spec says, for the n-th time again.
+func restarted(n int32) func(*v1alpha1.Operator) bool {
+	return func(o *v1alpha1.Operator) bool { return running(o) && o.Status.Restarts == n }
+}
+
+// changeOperator changes the spec by the API.
+func (w *world) changeOperator(change func(*v1alpha1.OperatorSpec)) {
+	w.Helper()
+	o := w.operator()
+	change(&o.Spec)
+	w.must(w.you.Update(w.Context(), o))
+}
+
+// ask asks for a song.
+func (w *world) ask(name string, interval time.Duration) {
+	w.Helper()
+	hikawa := &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	hikawa.Spec.IntervalMillis = interval.Milliseconds()
+	w.must(w.you.Create(w.Context(), hikawa))
+}
+
+// awaitSung waits for the end of a song.
+func (w *world) awaitSung(name string) {
+	w.Helper()
+	hikawa := &v1beta1.Hikawa{}
+	w.eventually("the end of the song", func() error {
+		err := w.you.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, hikawa)
+		if err == nil && !hikawa.Status.Kiyoshied {
+			err = fmt.Errorf("%d words were said", hikawa.Status.NumZundokosSaid)
+		}
+		return err
+	})
+}
+
+// sing has a song sung to its end.
+func (w *world) sing(name string) {
+	w.Helper()
+	w.ask(name, time.Millisecond)
+	w.awaitSung(name)
+}
+
+// loop is the Loop object of a Hikawa, once it fits.
+func (w *world) loop(name string, fits func(*v1alpha1.LoopStatus) bool) *v1alpha1.Loop {
+	w.Helper()
+	l := &v1alpha1.Loop{}
+	w.eventually("the loop of "+name, func() error {
+		err := w.you.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: lab.LoopName("hikawa", name)}, l)
+		if err == nil && !fits(&l.Status) {
+			err = fmt.Errorf("it is %+v", l.Status)
+		}
+		return err
+	})
+	return l
+}
+
+func quiet(s *v1alpha1.LoopStatus) bool { return s.Quiet }
+
+// arm makes a Fault by the API.
+func (w *world) arm(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
+	w.Helper()
+	f := &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}, Spec: spec}
+	w.must(w.you.Create(w.Context(), f))
+	return f
+}
+
+// awaitFault waits until the status of a fault fits.
+func (w *world) awaitFault(f *v1alpha1.Fault, what string, fits func(*v1alpha1.FaultStatus) bool) {
+	w.Helper()
+	w.eventually(what, func() error {
+		err := w.you.Get(w.Context(), client.ObjectKeyFromObject(f), f)
+		if err == nil && !fits(&f.Status) {
+			err = fmt.Errorf("it is %+v", f.Status)
+		}
+		return err
+	})
+}
+
+func injected(s *v1alpha1.FaultStatus) bool { return s.Phase == v1alpha1.FaultInjected }
+
+// count counts events of the journal.
+func (w *world) count(match func(*trace.Event) bool) (n int) {
+	for _, e := range w.lab.Journal().Since(0) {
+		if match(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// writes matches zundoko's successful writes of a kind with a verb.
+func writes(verb, kind string) func(*trace.Event) bool {
+	return func(e *trace.Event) bool {
+		return e.Kind == trace.KindCall && e.Operator == "zundoko" && e.Verb == verb && e.Object.Kind == kind && e.Error == "" && e.Via == ""
+	}
+}
+
+// sungOnce checks that there are the five words and the one Kiyoshi of a single song.
+func (w *world) sungOnce() {
+	w.Helper()
+	var words v1beta1.ZundokoList
+	var kiyoshis v1beta1.KiyoshiList
+	w.must(w.you.List(w.Context(), &words, client.InNamespace(w.namespace)))
+	w.must(w.you.List(w.Context(), &kiyoshis, client.InNamespace(w.namespace)))
+	if len(words.Items) != 5 || len(kiyoshis.Items) != 1 {
+		w.Errorf("the song has %d words and %d Kiyoshis, want 5 and 1", len(words.Items), len(kiyoshis.Items))
+	}
+}

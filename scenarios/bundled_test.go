@@ -1,0 +1,303 @@
+package scenarios_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/scenarios"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+)
+
+// findings are the findings of the classic zundoko, and the step of their scenario that it fails at.
+var findings = map[string]string{
+	"z-01-one-sleeps-all-wait":   "fast",
+	"z-02-owner-by-name":         "first-word",
+	"z-03-missing-word":          "back",
+	"z-04-words-of-one-second":   "sung",
+	"z-05-kiyoshi-not-noted":     "sing",
+	"z-06-spec-is-the-users":     "spec",
+	"z-07-status-subresource":    "sing",
+	"z-08-kiyoshi-deleted":       "delete",
+	"z-09-pattern-in-the-middle": "sung",
+	"z-10-kiyoshi-ordered":       "order",
+	"z-11-deleted-in-the-pause":  "delete-in-the-pause",
+	"z-12-impossible-interval":   "refused",
+	"z-13-log-of-the-kiyoshi":    "log",
+	"z-14-second-writer":         "the-song-goes-on",
+	"z-15-reads-the-namespace":   "reads",
+}
+
+// needsLab is the label of scenarios that plain Chainsaw cannot play.
+const needsLab = "operator-lab.dev/needs"
+
+func bundled(t *testing.T) []*format.Loaded {
+	t.Helper()
+	all, err := format.Discover(format.Discovery{Paths: folders(t), TestFile: "chainsaw-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// folders are those of the operators.
+func folders(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, op := range operators.All() {
+		names = append(names, op.Name)
+	}
+	return names
+}
+
+func TestBundledScenariosAreInOrder(t *testing.T) {
+	for _, problem := range format.Lint(format.Discovery{Paths: folders(t), TestFile: "chainsaw-test"}) {
+		t.Error(problem)
+	}
+	found := map[string]bool{}
+	for _, loaded := range bundled(t) {
+		if loaded.Err != nil {
+			t.Errorf("%s: %v", loaded.File, loaded.Err)
+			continue
+		}
+		test := loaded.Test
+		name := filepath.Base(loaded.Folder)
+		if test.Name != name {
+			t.Errorf("%s: it is named %s", loaded.File, test.Name)
+		}
+		if test.Spec.Description == "" {
+			t.Errorf("%s: it has no description", loaded.File)
+		}
+		if got, want := test.Annotations["operator-lab.dev/finding"], findingOf(name); got != want {
+			t.Errorf("%s: its finding is %q, want %q", loaded.File, got, want)
+		}
+		found[name] = true
+		text, err := os.ReadFile(loaded.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		needs := test.Labels[needsLab] == "lab"
+		if uses := bytes.Contains(text, []byte("operator-lab.dev/v1alpha1")); uses != needs {
+			t.Errorf("%s: it uses objects of the lab: %v, and its label %s says: %v", loaded.File, uses, needsLab, needs)
+		}
+		embedded, err := fs.ReadFile(scenarios.Bundled(), filepath.ToSlash(strings.TrimPrefix(loaded.File, here(t)+"/")))
+		if err != nil || !bytes.Equal(text, embedded) {
+			t.Errorf("%s: it is not what comes with the lab: %v", loaded.File, err)
+		}
+	}
+	for name := range findings {
+		if !found[name] {
+			t.Errorf("there is no scenario %s", name)
+		}
+	}
+}
+
+// findingOf is the finding that a scenario's name tells, such as Z-01; empty if none.
+func findingOf(name string) string {
+	if len(name) < 5 || !strings.HasPrefix(name, "z-") {
+		return ""
+	}
+	return strings.ToUpper(name[:4])
+}
+
+func here(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// played is how a test of a run ended.
+type played struct {
+	Name, Status string
+	// StartTime and EndTime are when.
+	StartTime, EndTime time.Time
+	// Findings are the names of the oracles that found something.
+	Findings []struct{ Oracle, Message string }
+	// failed are the operations that failed: step, type and what is wrong.
+	failed []string
+	// steps that failed, by name.
+	steps map[string]bool
+}
+
+// needsBinary is the binary that a test drives, or skips the test.
+func needsBinary(tb testing.TB) string {
+	tb.Helper()
+	binary := os.Getenv("OPERATOR_LAB_BINARY")
+	if binary == "" {
+		tb.Skip("OPERATOR_LAB_BINARY is not set: it names the binary this test drives; 'make test' builds it and sets it")
+	}
+	return binary
+}
+
+// play runs 'operator-lab test' here, and returns how each test ended, and the exit code.
+func play(tb testing.TB, args ...string) (tests []*played, code int) {
+	tb.Helper()
+	binary := needsBinary(tb)
+	cmd := exec.CommandContext(tb.Context(), binary, append([]string{"test", "--output", "jsonl", "--quiet", "--seed", "7"}, args...)...)
+	cmd.Env = os.Environ()
+	if os.Getenv("OPERATOR_LAB_STATE_DIR") == "" {
+		cmd.Env = append(cmd.Env, "OPERATOR_LAB_STATE_DIR="+tb.TempDir())
+	}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		tb.Fatal(err)
+	}
+	tests = read(tb, out)
+	if code > 1 || len(tests) == 0 {
+		tb.Fatalf("%v: exit code %d, %d tests\n%s", args, code, len(tests), said.Bytes())
+	}
+	return tests, code
+}
+
+// read reads the JSON lines of a run.
+func read(tb testing.TB, out []byte) (tests []*played) {
+	tb.Helper()
+	open := map[string]*played{} // by ID
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var line struct {
+			Event, Test, Step, Type, Status string
+			Failure                         *struct{ Error string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			tb.Fatalf("%v in the line %s", err, lines.Bytes())
+		}
+		test := open[line.Test]
+		switch {
+		case line.Event == "beginTest":
+			test = &played{steps: map[string]bool{}}
+			open[line.Test], tests = test, append(tests, test)
+		case line.Event == "endOperation" && line.Failure != nil:
+			test.failed = append(test.failed, line.Step+": "+line.Type+": "+line.Failure.Error)
+			test.steps[line.Step] = true
+		case line.Event == "endTest":
+			if err := json.Unmarshal(lines.Bytes(), test); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		tb.Fatal(err)
+	}
+	return tests
+}
+
+func TestHardenedPasses(t *testing.T) {
+	t.Parallel()
+	tests, code := play(t, folders(t)...)
+	for _, test := range tests {
+		if test.Status != "passed" {
+			t.Errorf("%s %s: %q %+v", test.Name, test.Status, test.failed, test.Findings)
+		}
+	}
+	if code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+	if len(tests) < len(bundled(t)) {
+		t.Errorf("only %d tests were run", len(tests))
+	}
+}
+
+// TestClassicFails: each finding is shown by the step that is about it, and by nothing before it. That takes time, because
+// what fails is waited for; so two sandboxes share the work.
+func TestClassicFails(t *testing.T) {
+	t.Parallel()
+	needsBinary(t)
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	t.Run("halves", func(t *testing.T) {
+		for _, names := range []string{"^z-0[1-6]", "^z-(0[7-9]|1)"} {
+			t.Run(names, func(t *testing.T) {
+				t.Parallel()
+				tests, code := play(t, "--variant", "classic", "--include-test-regex", names, "zundoko")
+				if code != 1 {
+					t.Errorf("the exit code is %d", code)
+				}
+				for _, test := range tests {
+					mu.Lock()
+					seen[test.Name] = true
+					mu.Unlock()
+					failsAtItsStep(t, test)
+				}
+			})
+		}
+	})
+	if !t.Failed() && len(seen) != len(findings) {
+		t.Errorf("%d of %d findings were looked at", len(seen), len(findings))
+	}
+}
+
+func failsAtItsStep(t *testing.T, test *played) {
+	t.Helper()
+	step, known := findings[test.Name]
+	switch {
+	case !known:
+		t.Errorf("%s is not among the findings", test.Name)
+	case test.Status != "failed":
+		t.Errorf("%s %s: the classic variant is to fail", test.Name, test.Status)
+	case len(test.steps) != 1 || !test.steps[step]:
+		t.Errorf("%s failed at %q; want its step %s", test.Name, test.failed, step)
+	}
+}
+
+// repeatEnv is how often the scenarios with faults are repeated; they are not without it.
+const repeatEnv = "OPERATOR_LAB_REPEAT"
+
+// TestFaultsAreDeterministic: the same seed gives the same verdict, as often as is asked for.
+func TestFaultsAreDeterministic(t *testing.T) {
+	times, _ := strconv.Atoi(os.Getenv(repeatEnv))
+	if times < 2 {
+		t.Skip(repeatEnv + " is not set: it says how often the scenarios with faults are repeated, twenty times takes eleven minutes")
+	}
+	var dirs []string
+	for _, loaded := range bundled(t) {
+		text, err := os.ReadFile(loaded.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("kind: Fault\n")) {
+			dirs = append(dirs, loaded.Folder)
+		}
+	}
+	tests, code := play(t, append([]string{"--repeat-count", strconv.Itoa(times)}, dirs...)...)
+	verdicts := map[string]map[string]int{} // by name without the number of the repetition
+	for _, test := range tests {
+		name, _, _ := strings.Cut(test.Name, " (")
+		if verdicts[name] == nil {
+			verdicts[name] = map[string]int{}
+		}
+		verdicts[name][test.Status]++
+		if test.Status != "passed" {
+			t.Logf("%s %s: %q %+v", test.Name, test.Status, test.failed, test.Findings)
+		}
+	}
+	for name, n := range verdicts {
+		if n["passed"] != times {
+			t.Errorf("%s: %v; want it to pass %d times", name, n, times)
+		}
+	}
+	if code != 0 || len(verdicts) < len(dirs) {
+		t.Errorf("exit code %d; %d scenarios in %s", code, len(verdicts), path.Join(dirs...))
+	}
+	t.Logf("%d scenarios in %d runs", len(verdicts), len(tests))
+}
