@@ -270,6 +270,9 @@ func quiet(s *v1alpha1.LoopStatus) bool { return s.Quiet }
 // arm makes a Fault by the API.
 func (w *world) arm(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 	w.Helper()
+	if spec.Match != nil { // what an earlier test left in its namespace is still sung
+		spec.Match.Namespace = w.namespace
+	}
 	f := &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}, Spec: spec}
 	w.must(w.you.Create(w.Context(), f))
 	return f

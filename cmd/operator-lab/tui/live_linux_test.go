@@ -60,6 +60,7 @@ func live(t *testing.T, binary string, w, h int) {
 	term.await("LIVE", "hikawa-sample-kiyoshi ADDED") // which woke the last reconcile
 
 	// The break menu makes a Fault, as kubectl would: the operator dies, and its next life finds the song.
+	term.await("Four Zun") // the scenario's last note: a later one would take the place of what the fault did
 	term.send("x")
 	term.await("delete it")
 	term.send("kkkkk") // up from the first line: the last, the three programs, and the operator
