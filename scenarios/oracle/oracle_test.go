@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -67,12 +68,12 @@ func (w *worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name + "-child"}}
-	if w.bug != oracle.Leak {
+	if w.bug != oracle.Leak && w.bug != leakByApply {
 		if err := ctrl.SetControllerReference(hikawa, child, w.scheme); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	if err := w.Create(ctx, child); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := w.provide(ctx, child); err != nil && !apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{}, err
 	}
 	switch w.bug {
@@ -97,6 +98,16 @@ func (w *worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, w.Status().Update(ctx, hikawa)
 	}
 	return ctrl.Result{}, nil
+}
+
+// leakByApply is a leak of what was not created, but applied.
+const leakByApply = oracle.Leak + " by apply"
+
+func (w *worker) provide(ctx context.Context, child *corev1.ConfigMap) error {
+	if w.bug != leakByApply {
+		return w.Create(ctx, child)
+	}
+	return w.Apply(ctx, corev1ac.ConfigMap(child.Name, child.Namespace), client.FieldOwner("worker"))
 }
 
 // scene is a worker at work on one Hikawa, in a namespace of its own.
@@ -250,10 +261,14 @@ func TestObservedGeneration(t *testing.T) {
 }
 
 func TestLeak(t *testing.T) {
-	s := newScene(t, oracle.Leak)
-	must(t, s.client.Delete(t.Context(), s.hikawa))
-	found := s.Cleaned(t.Context())
-	if names(found) != oracle.Leak || !strings.Contains(found[0].Message, "ConfigMap song-child") {
-		t.Errorf("found %+v", found)
+	for _, bug := range []string{oracle.Leak, leakByApply} {
+		t.Run(bug, func(t *testing.T) {
+			s := newScene(t, bug)
+			must(t, s.client.Delete(t.Context(), s.hikawa))
+			found := s.Cleaned(t.Context())
+			if names(found) != oracle.Leak || !strings.Contains(found[0].Message, "ConfigMap song-child") {
+				t.Errorf("found %+v", found)
+			}
+		})
 	}
 }

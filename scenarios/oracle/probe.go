@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,29 +95,40 @@ func (w *Witness) counts() []report.Finding {
 	return found
 }
 
-// done counts what the operators did, by verb and kind. What was carried out although the operator never learned of it,
-// because a fault ended it or lost the reply, counts too.
+// done counts what the operators did, by verb and kind.
 func (w *Witness) done() map[string]int {
 	got := map[string]int{}
 	created := map[string]bool{} // by UID
-	for _, e := range w.Journal.Since(0) {
-		carriedOut := e.Kind == trace.KindCall && e.Error == "" || e.Kind == trace.KindFault && e.ResourceVersion != ""
-		if !carriedOut || !trace.IsWriteVerb(e.Verb) || e.Via != "" || w.Loops[e.Operator] == nil {
-			continue
-		}
+	for _, e := range w.writes() {
 		verb := e.Verb
-		if verb == trace.VerbApply && e.Before == nil && e.Object.Subresource == "" {
-			verb = trace.VerbCreate // an apply that finds no object creates it
-		}
-		if verb == trace.VerbCreate {
+		if creates(e) {
 			if created[e.Object.UID] {
 				continue
 			}
 			created[e.Object.UID] = true
+			verb = trace.VerbCreate
 		}
 		got[verb+" "+e.Object.Kind]++
 	}
 	return got
+}
+
+// writes are those of the operators that were carried out, in order. What an operator never learned of, because a fault
+// ended it or lost the reply, is among them.
+func (w *Witness) writes() []*trace.Event {
+	var writes []*trace.Event
+	for _, e := range w.Journal.Since(0) {
+		carriedOut := e.Kind == trace.KindCall && e.Error == "" || e.Kind == trace.KindFault && e.ResourceVersion != ""
+		if carriedOut && trace.IsWriteVerb(e.Verb) && e.Via == "" && w.Loops[e.Operator] != nil {
+			writes = append(writes, e)
+		}
+	}
+	return writes
+}
+
+// creates reports whether a write made an object. An apply does when there is none, and the API server says so.
+func creates(e *trace.Event) bool {
+	return e.Verb == trace.VerbCreate || e.Verb == trace.VerbApply && e.Status == http.StatusCreated
 }
 
 // leaks are the objects that operators made and that are still there. The garbage collector gets its time.
@@ -134,6 +146,9 @@ func (w *Witness) leaks(ctx context.Context) []report.Finding {
 		}
 		select {
 		case <-ctx.Done():
+			if err != nil && len(left) == 0 {
+				return []report.Finding{{Message: "nobody can tell whether something is left: " + err.Error()}}
+			}
 			return left
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -143,11 +158,12 @@ func (w *Witness) leaks(ctx context.Context) []report.Finding {
 // left are the objects made by operators that are there now.
 func (w *Witness) left(ctx context.Context) ([]report.Finding, error) {
 	var found []report.Finding
-	for _, e := range w.Journal.Since(0) {
-		if e.Kind != trace.KindCall || e.Verb != trace.VerbCreate || e.Error != "" || e.Operator == "" || e.Actor != e.Operator ||
-			e.Via != "" || e.Object.UID == "" || e.Object.Kind == "Event" {
+	looked := map[string]bool{} // by UID
+	for _, e := range w.writes() {
+		if !creates(e) || e.Object.UID == "" || e.Object.Kind == "Event" || looked[e.Object.UID] {
 			continue
 		}
+		looked[e.Object.UID] = true
 		there, err := w.exists(ctx, e.Object)
 		if err != nil {
 			return found, err
