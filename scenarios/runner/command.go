@@ -81,7 +81,7 @@ func (d *doing) execute(ctx context.Context, in scene, e execution) error {
 	limit := in.timeouts.exec + e.grace
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	group, err := p.run(limited, &d.guard, &stdout, &stderr)
+	group, err := p.run(limited, d.guard, &stdout, &stderr)
 	d.programs.add(group)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

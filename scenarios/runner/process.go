@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
 // outputLimit is how much of what a program writes is kept, of each of its two streams: half of it from the beginning
@@ -84,10 +86,10 @@ const lastWords = time.Second
 var errKilled = errors.New("killed")
 
 // run runs a program in a process group of its own. When ctx ends, all of the group is killed. What is still alive of
-// the group when the program has ended is returned as its id, and 0 otherwise.
-func (p program) run(ctx context.Context, g *guard, stdout, stderr io.Writer) (group int, err error) {
+// the group when the program has ended is returned, and nil otherwise.
+func (p program) run(ctx context.Context, g *guard.Guard, stdout, stderr io.Writer) (group *guard.Group, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return nil, err
 	}
 	cmd := exec.Command(p.path, p.arguments...)
 	cmd.Dir, cmd.Env = p.directory, p.environment
@@ -102,18 +104,18 @@ func (p program) run(ctx context.Context, g *guard, stdout, stderr io.Writer) (g
 	for _, to := range []io.Writer{stdout, stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		pipes, ends = append(pipes, r), append(ends, w)
 		copied.Go(func() { _, _ = io.Copy(to, r) })
 	}
 	cmd.Stdout, cmd.Stderr = ends[0], ends[1]
-	group, err = g.start(cmd)
+	group, err = g.Start(cmd)
 	for _, w := range ends {
 		_ = w.Close()
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	// The program is over when it has ended and nothing holds its output any more, as with a pipe in a shell.
 	over := make(chan error, 1)
@@ -125,7 +127,7 @@ func (p program) run(ctx context.Context, g *guard, stdout, stderr io.Writer) (g
 	select {
 	case err = <-over:
 	case <-ctx.Done():
-		g.kill(group)
+		group.Kill()
 		select {
 		case err = <-over:
 		case <-time.After(lastWords):
@@ -137,10 +139,10 @@ func (p program) run(ctx context.Context, g *guard, stdout, stderr io.Writer) (g
 		if err == nil {
 			err = context.Cause(ctx)
 		}
-		return 0, errors.Join(err, errKilled)
+		return nil, errors.Join(err, errKilled)
 	}
-	if !g.alive(group) {
-		group = 0
+	if !group.Alive() {
+		group = nil
 	}
 	return group, err
 }
@@ -148,11 +150,11 @@ func (p program) run(ctx context.Context, g *guard, stdout, stderr io.Writer) (g
 // leftovers are process groups that are to end with a test: scripts may leave programs running for later steps.
 type leftovers struct {
 	mu     sync.Mutex
-	groups []int
+	groups []*guard.Group
 }
 
-func (l *leftovers) add(group int) {
-	if group == 0 {
+func (l *leftovers) add(group *guard.Group) {
+	if group == nil {
 		return
 	}
 	l.mu.Lock()
@@ -161,11 +163,11 @@ func (l *leftovers) add(group int) {
 }
 
 // end kills what is left.
-func (l *leftovers) end(g *guard) {
+func (l *leftovers) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, group := range l.groups {
-		g.kill(group)
+		group.Kill()
 	}
 	l.groups = nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 	"github.com/operator-lab/operator-lab/scenarios/expression"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
@@ -28,7 +29,7 @@ type suite struct {
 	beginning   context.Context
 	beginNoMore context.CancelFunc
 	names       names
-	guard       guard
+	guard       *guard.Guard
 	made        string // what temp made
 }
 
@@ -47,7 +48,7 @@ type planned struct {
 func newRun(o Options) *suite {
 	s := &suite{Options: o, report: &report.Run{Name: o.Name, Seed: o.Seed}}
 	s.temp = sync.OnceValues(s.makeTemp)
-	s.guard.temp = s.temp
+	s.guard = guard.New(guard.Options{Temp: s.temp})
 	s.names.taken = map[string]bool{}
 	repeats := 1
 	if n := o.Configuration.Spec.Execution.RepeatCount; n != nil {
@@ -104,7 +105,7 @@ func (s *suite) add(p planned, repeats int) {
 }
 
 func (s *suite) close() {
-	s.guard.close()
+	s.guard.Close()
 	if s.made != "" {
 		_ = os.RemoveAll(s.made)
 	}

@@ -132,7 +132,7 @@ func (t *testRun) run(ctx context.Context, base start) {
 	for _, clean := range slices.Backward(t.cleanups) {
 		clean(last)
 	}
-	t.programs.end(&t.guard)
+	t.programs.end()
 	for _, file := range t.files {
 		_ = os.Remove(file)
 	}

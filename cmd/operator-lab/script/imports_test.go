@@ -81,10 +81,23 @@ var rules = []rule{
 		never: under("k8s.io/client-go", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime"),
 	},
 	{
-		name: "a scenario runs on any cluster: of the lab the runner knows the journal's drawing of differences only",
+		name: "a scenario runs on any cluster: of the lab the runner knows only how programs end and differences are drawn",
 		of:   under(module+"/scenarios/format", module+"/scenarios/expression", module+"/scenarios/runner"),
 		never: oursBut("/scenarios/format", "/scenarios/expression", "/scenarios/runner", "/scenarios/report",
-			"/sandbox/trace"),
+			"/sandbox/guard", "/sandbox/trace"),
+	},
+	{
+		name: "what starts programs needs the standard library only",
+		of:   under(module + "/sandbox/guard"),
+		never: func(p string) bool {
+			return !isStandard(p) && !under(module+"/sandbox/guard")(p)
+		},
+	},
+	{
+		name: "what a container runs knows neither the operators nor Kubernetes' client",
+		of:   under(module + "/sandbox/program"),
+		never: either(oursBut("/sandbox/program", "/sandbox/guard"),
+			under("k8s.io/client-go", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime")),
 	},
 	{
 		name:  "a fault happens on the way to any API server: the gate starts none and links none",

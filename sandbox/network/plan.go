@@ -1,0 +1,147 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// The networks of a simulated cluster. There is one of each kind, as with kubeadm's and Docker's defaults.
+const (
+	// PodCIDR holds the addresses of all pods; node n has 10.244.n.0/24 of it.
+	PodCIDR = "10.244.0.0/16"
+	// ServiceCIDR holds the ClusterIPs.
+	ServiceCIDR = "10.96.0.0/16"
+	// KubernetesIP is the ClusterIP of the API server's own Service.
+	KubernetesIP = "10.96.0.1"
+	// DNSServerIP is where the cluster's DNS server would be; it answers nothing, but errors name it, as they do in a
+	// cluster.
+	DNSServerIP = "10.96.0.10"
+	// ClusterDomain ends the name of everything in the cluster.
+	ClusterDomain = "cluster.local"
+	// MaxNodes is how many nodes there are addresses for.
+	MaxNodes = 250
+)
+
+var serviceNet = netip.MustParsePrefix(ServiceCIDR)
+
+// ErrDirTooLong says that the path of a unix socket in the directory is longer than the system allows.
+var ErrDirTooLong = errors.New("the path of the directory is too long for unix sockets")
+
+// Plan is a sandbox's address plan. All processes of a sandbox have the same.
+type Plan struct {
+	// Dir is the directory of the unix sockets. Who may enter it may use the network: its mode is to be 0700.
+	Dir string
+	// Loopback is the K of 127.K.0.0/16, the addresses of this machine that stand for the cluster's, see
+	// [ClaimLoopback]. With 0 all is at 127.0.0.1, and only the ports differ.
+	Loopback int
+}
+
+// HubSocket is where the hub is asked. The API server's egress selector can use it (HTTPConnect over a unix socket).
+func (p Plan) HubSocket() string { return filepath.Join(p.Dir, "hub.sock") }
+
+// NodeSocket is where node n is asked.
+func (p Plan) NodeSocket(n int) string { return filepath.Join(p.Dir, fmt.Sprintf("node-%d.sock", n)) }
+
+// proxyFile is where the hub says which its proxy is.
+func (p Plan) proxyFile() string { return filepath.Join(p.Dir, "proxy") }
+
+// lastFile is where node n remembers the address that it gave last.
+func (p Plan) lastFile(n int) string { return filepath.Join(p.Dir, fmt.Sprintf("node-%d.last", n)) }
+
+// NodeName is the name of node n.
+func (p Plan) NodeName(n int) string { return "node-" + strconv.Itoa(n) }
+
+// NodeIP is the address of node n in the cluster.
+func (p Plan) NodeIP(n int) string { return netip.AddrFrom4([4]byte{172, 18, 0, byte(n + 1)}).String() }
+
+// podIP is an address of a pod of node n.
+func podIP(n, x int) netip.Addr { return netip.AddrFrom4([4]byte{10, 244, byte(n), byte(x)}) }
+
+// nodeOf tells whose address one is: that of a pod of node n, or of node n itself.
+func nodeOf(a netip.Addr) (n int, isPod, ok bool) {
+	if !a.Is4() {
+		return 0, false, false
+	}
+	b := a.As4()
+	switch {
+	case b[0] == 10 && b[1] == 244 && b[2] >= 1 && b[2] <= MaxNodes && b[3] >= firstPod && b[3] <= lastPod:
+		return int(b[2]), true, true
+	case b[0] == 172 && b[1] == 18 && b[2] == 0 && b[3] >= 2 && b[3] <= MaxNodes+1:
+		return int(b[3]) - 1, false, true
+	}
+	return 0, false, false
+}
+
+// Host is the address of this machine that stands for a pod's or a node's; false if there is none, because there is
+// only 127.0.0.1, or because the address is neither.
+func (p Plan) Host(ip string) (string, bool) {
+	a, err := netip.ParseAddr(ip)
+	if err != nil {
+		return "", false
+	}
+	host, ok := p.host(a)
+	return host.String(), ok
+}
+
+func (p Plan) host(a netip.Addr) (netip.Addr, bool) {
+	n, isPod, ok := nodeOf(a)
+	if !ok || p.Loopback == 0 {
+		return netip.Addr{}, false
+	}
+	b := a.As4()
+	if isPod {
+		return netip.AddrFrom4([4]byte{127, byte(p.Loopback), byte(n), b[3]}), true
+	}
+	return netip.AddrFrom4([4]byte{127, byte(p.Loopback), 0, b[3]}), true
+}
+
+// cluster is what an address of this machine stands for: the reverse of host.
+func (p Plan) cluster(a netip.Addr) (netip.Addr, bool) {
+	a = a.Unmap()
+	if p.Loopback == 0 || !a.Is4() {
+		return netip.Addr{}, false
+	}
+	b := a.As4()
+	if b[0] != 127 || int(b[1]) != p.Loopback {
+		return netip.Addr{}, false
+	}
+	of := netip.AddrFrom4([4]byte{10, 244, b[2], b[3]})
+	if b[2] == 0 {
+		of = netip.AddrFrom4([4]byte{172, 18, 0, b[3]})
+	}
+	_, _, ok := nodeOf(of)
+	return of, ok
+}
+
+// meant is what an address stands for: an address of this machine that stands for one of the cluster is taken for that.
+func (p Plan) meant(a netip.Addr) netip.Addr {
+	if of, ok := p.cluster(a); ok {
+		return of
+	}
+	return a.Unmap()
+}
+
+// check finds out what could not work before half of it exists.
+func (p Plan) check() error {
+	if p.Loopback < 0 || p.Loopback > 255 {
+		return fmt.Errorf("the loopback prefix 127.%d does not exist", p.Loopback)
+	}
+	longest := max(len(p.HubSocket()), len(p.NodeSocket(MaxNodes)))
+	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; longest > most {
+		return fmt.Errorf("%w: %s, which has %d characters too many", ErrDirTooLong, p.Dir, longest-most)
+	}
+	return os.MkdirAll(p.Dir, 0o700)
+}
+
+// nodeNumber reads the name of a node.
+func nodeNumber(name string) (int, bool) {
+	digits, is := strings.CutPrefix(name, "node-")
+	n, err := strconv.Atoi(digits)
+	return n, is && err == nil && n >= 1 && n <= MaxNodes && strconv.Itoa(n) == digits
+}

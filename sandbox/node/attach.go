@@ -1,0 +1,157 @@
+package node
+
+import (
+	"context"
+	"io"
+	"syscall"
+
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+
+	"github.com/operator-lab/operator-lab/sandbox/node/shell"
+)
+
+// both are the two directions of a terminal.
+type both struct {
+	io.Reader
+	io.Writer
+}
+
+// terminal takes care of directions that were not asked for.
+func terminal(in io.Reader, out io.WriteCloser) io.ReadWriter {
+	if in == nil {
+		in = blank{}
+	}
+	return both{in, orNothing(out)}
+}
+
+// blank has nothing to read.
+type blank struct{}
+
+func (blank) Read([]byte) (int, error) { return 0, io.EOF }
+
+// sizes passes on how large a terminal becomes.
+func sizes(ctx context.Context, resize <-chan remotecommand.TerminalSize) <-chan shell.Size {
+	to := make(chan shell.Size)
+	go func() {
+		defer close(to)
+		for {
+			select {
+			case size, ok := <-resize:
+				if !ok {
+					return
+				}
+				select {
+				case to <- shell.Size{Width: int(size.Width), Height: int(size.Height)}:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return to
+}
+
+// Attach connects with the streams of the container's program: what it writes from now on, and what it reads if the pod
+// asks for that. It ends with the container.
+func (s streamRuntime) Attach(
+	ctx context.Context, id string, in io.Reader, out, errs io.WriteCloser, tty bool,
+	resize <-chan remotecommand.TerminalSize,
+) error {
+	ctx, done := s.begin(ctx)
+	defer done()
+	c, err := s.runtime.container(id)
+	if err != nil {
+		return err
+	}
+	seat := c.attached.join()
+	defer c.attached.leave(seat)
+	stdout, stderr := orNothing(out), orNothing(errs)
+	switch {
+	case tty && c.config.GetTty():
+		t := shell.NewTerminal(terminal(in, out))
+		stdout, stderr = t, t
+		go t.Resize(sizes(ctx, resize))
+		if in != nil && c.stdin != nil {
+			go c.typeLines(t)
+		}
+	case in != nil && c.stdin != nil:
+		go c.feed(in)
+	}
+	return seat.watch(ctx, stdout, stderr)
+}
+
+// feed passes on what somebody writes. The end of it is the end for the program, too, if the pod says so.
+func (c *container) feed(in io.Reader) {
+	_, err := io.Copy(c.stdin, in)
+	if err == nil && c.config.GetStdinOnce() {
+		c.stdin.end()
+	}
+}
+
+// typeLines passes on the lines that somebody types.
+func (c *container) typeLines(t *shell.Terminal) {
+	for {
+		line, err := t.ReadLine("")
+		if err != nil {
+			if c.config.GetStdinOnce() {
+				c.stdin.end()
+			}
+			return
+		}
+		if line == shell.Interrupt {
+			c.pressInterrupt()
+			continue
+		}
+		if _, err := io.WriteString(c.stdin, line+"\n"); err != nil {
+			return
+		}
+	}
+}
+
+// pressInterrupt ends what runs in the foreground, as a terminal does.
+func (c *container) pressInterrupt() {
+	c.mu.Lock()
+	interrupt := c.interrupt
+	c.mu.Unlock()
+	if interrupt != nil {
+		interrupt()
+		return
+	}
+	c.signal(syscall.SIGINT)
+}
+
+// foreground says what Ctrl-C ends; nil: nothing.
+func (c *container) foreground(interrupt context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.interrupt = interrupt
+}
+
+// watch writes what there is to hear, until the container or the context ends.
+func (s *seat) watch(ctx context.Context, stdout, stderr io.Writer) error {
+	for {
+		pieces, end := s.take()
+		for _, p := range pieces {
+			to := stdout
+			if p.stream == "stderr" {
+				to = stderr
+			}
+			if _, err := to.Write(p.text); err != nil {
+				return nil //nolint:nilerr // who is not there any more needs no answer
+			}
+		}
+		if end && len(pieces) == 0 {
+			return nil
+		}
+		if end {
+			continue
+		}
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package node
+
+import "time"
+
+// delay waits until as much time has passed since it was called as is asked for, which troubles may make more or less
+// meanwhile. It reports false when stop was closed before, or the runtime.
+func (r *Runtime) delay(stop <-chan struct{}, asked func() time.Duration) bool {
+	begun := time.Now()
+	for {
+		changed := r.troubles.changes()
+		left := asked() - time.Since(begun)
+		if left <= 0 {
+			return true
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-stop:
+			timer.Stop()
+			return false
+		case <-r.closed:
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+	}
+}
+
+// changes is closed when troubles are not what they are now.
+func (t *troubles) changes() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.changed == nil {
+		t.changed = make(chan struct{})
+	}
+	return t.changed
+}

@@ -1,0 +1,12 @@
+package node
+
+// Audience is how many are attached to a container.
+func (r *Runtime) Audience(id string) int {
+	c, err := r.container(id)
+	if err != nil {
+		return 0
+	}
+	c.attached.mu.Lock()
+	defer c.attached.mu.Unlock()
+	return len(c.attached.seats)
+}

@@ -1,0 +1,274 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// maxLine is how long a line of a log is at most before it is cut into parts, as in containerd.
+const maxLine = 16 << 10
+
+// logFile is a container's log in the format of the CRI, which the kubelet reads, rotates and deletes:
+//
+//	2016-10-06T00:17:09.669794202Z stdout F The content of the log entry 1
+//
+// What is written beyond the limit, between one rotation and the next, is left out, so that a container that floods its
+// log fills neither the disk nor the memory, and is not held up. The log says so.
+type logFile struct {
+	path  string
+	limit int64
+
+	mu   sync.Mutex
+	file *os.File // nil when closed
+	// written since the file was opened.
+	written int64
+	// lost are the lines that were left out since the log was full.
+	lost int
+}
+
+func openLog(path string, limit int64) (*logFile, error) {
+	l := &logFile{path: path, limit: limit}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	return l, l.open()
+}
+
+func (l *logFile) open() error {
+	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
+	if err != nil {
+		return err
+	}
+	if l.file != nil {
+		_ = l.file.Close()
+	}
+	l.file, l.written = file, 0
+	return nil
+}
+
+// reopen goes on in a new file: the kubelet has renamed the old one.
+func (l *logFile) reopen() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return os.ErrClosed
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	if l.lost > 0 {
+		l.note(fmt.Sprintf("%d lines were left out here: more than %d bytes since the log was last rotated",
+			l.lost, l.limit))
+		l.lost = 0
+	}
+	return nil
+}
+
+// say writes a line of the runtime's own.
+func (l *logFile) say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note(text)
+}
+
+func (l *logFile) note(text string) { l.write("stderr", "F", []byte(Name+": "+text)) }
+
+// entry writes a line, or a part of one.
+func (l *logFile) entry(stream, tag string, line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.written < l.limit:
+		l.write(stream, tag, line)
+		if l.written >= l.limit {
+			l.note(fmt.Sprintf("the log is full (%d bytes): what follows is left out until the kubelet rotates it", l.limit))
+		}
+	case tag == "F":
+		l.lost++
+	}
+}
+
+func (l *logFile) write(stream, tag string, line []byte) {
+	if l.file == nil {
+		return
+	}
+	entry := make([]byte, 0, len(line)+len(stream)+len(time.RFC3339Nano)+8)
+	entry = time.Now().UTC().AppendFormat(entry, time.RFC3339Nano)
+	entry = append(append(append(entry, ' '), stream...), ' ')
+	entry = append(append(append(entry, tag...), ' '), line...)
+	entry = append(entry, '\n')
+	n, _ := l.file.Write(entry) // on a full disk there is nobody left to tell
+	l.written += int64(n)
+}
+
+func (l *logFile) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != nil {
+		_ = l.file.Close()
+		l.file = nil
+	}
+}
+
+// lines cuts what one stream of a container writes into entries of its log, and passes it on as it is to those who are
+// attached. It never waits for them, and fails only when the container has ended: a program goes on whatever becomes of
+// its output.
+type lines struct {
+	log      *logFile
+	stream   string
+	attached *audience
+
+	mu     sync.Mutex
+	part   []byte // of a line that has not ended
+	closed bool
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, io.ErrClosedPipe
+	}
+	l.attached.tell(l.stream, p)
+	for rest := p; len(rest) > 0; {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			l.add(rest)
+			break
+		}
+		l.add(rest[:end])
+		l.log.entry(l.stream, "F", l.part)
+		l.part = l.part[:0]
+		rest = rest[end+1:]
+	}
+	return len(p), nil
+}
+
+// add adds to the line that has not ended. A line that is longer than the longest is written in parts.
+func (l *lines) add(text []byte) {
+	for len(l.part)+len(text) > maxLine {
+		n := maxLine - len(l.part)
+		l.part = append(l.part, text[:n]...)
+		l.log.entry(l.stream, "P", l.part)
+		l.part, text = l.part[:0], text[n:]
+	}
+	l.part = append(l.part, text...)
+}
+
+// end writes what is left of a last line without an end.
+func (l *lines) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed && len(l.part) > 0 {
+		l.log.entry(l.stream, "F", l.part)
+	}
+	l.closed, l.part = true, nil
+}
+
+// audience are those who are attached to a container.
+type audience struct {
+	mu     sync.Mutex
+	seats  map[*seat]bool
+	closed bool
+}
+
+func (a *audience) tell(stream string, p []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for s := range a.seats {
+		s.hear(stream, p)
+	}
+}
+
+// join returns a place from which what is written from now on is read, until it is left or the container ends.
+func (a *audience) join() *seat {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &seat{ready: make(chan struct{}, 1), closed: a.closed}
+	if !a.closed {
+		if a.seats == nil {
+			a.seats = map[*seat]bool{}
+		}
+		a.seats[s] = true
+	}
+	return s
+}
+
+func (a *audience) leave(s *seat) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.seats, s)
+}
+
+func (a *audience) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for s := range a.seats {
+		s.end()
+	}
+	a.seats = nil
+}
+
+// patience is how much is kept for somebody who reads slowly.
+const patience = 1 << 20
+
+// seat keeps what somebody has not read yet.
+type seat struct {
+	ready chan struct{} // has something when there is something
+
+	mu     sync.Mutex
+	pieces []piece
+	size   int
+	lost   int
+	closed bool
+}
+
+type piece struct {
+	stream string
+	text   []byte
+}
+
+func (s *seat) hear(stream string, p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.size+len(p) > patience {
+		s.lost += len(p)
+	} else {
+		s.pieces = append(s.pieces, piece{stream, bytes.Clone(p)})
+		s.size += len(p)
+	}
+	s.wake()
+}
+
+func (s *seat) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.wake()
+}
+
+func (s *seat) wake() {
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take takes what is there. The end is the end of the container.
+func (s *seat) take() (pieces []piece, end bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pieces = s.pieces
+	if s.lost > 0 {
+		pieces = append(pieces, piece{"stderr", fmt.Appendf(nil,
+			"\n%s: %d bytes were left out here: they came faster than they were read\n", Name, s.lost)})
+	}
+	s.pieces, s.size, s.lost = nil, 0, 0
+	return pieces, s.closed
+}

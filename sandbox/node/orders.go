@@ -1,0 +1,204 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/program"
+)
+
+// Orders is how a sandbox tells a node what is to go wrong there. What lasts is in a file too, which a node reads before
+// its first container: so it holds whether the node is up, coming up or down when it is said.
+type Orders struct {
+	// Socket that the node listens on.
+	Socket string
+	// File with the troubles of now, for all nodes.
+	File string
+}
+
+// OrdersOf are the orders of a node of a sandbox whose sockets are in a directory.
+func OrdersOf(sockets string, index int, file string) Orders {
+	return Orders{Socket: filepath.Join(sockets, "orders-"+strconv.Itoa(index)), File: file}
+}
+
+// The orders.
+const (
+	troublesPath = "/troubles"
+	killPath     = "/kill"
+)
+
+// change is an order to take other troubles than before.
+type change struct {
+	Troubles []Trouble
+	// Forget are patterns of images that are as if they had never been pulled.
+	Forget []string
+}
+
+// killing is an order to kill containers.
+type killing struct {
+	Match  Match
+	Reason string
+}
+
+// maxOrder bounds an order; a trouble has some hundred bytes.
+const maxOrder = 4 << 20
+
+// Serve has a runtime take orders until it is closed. When it returns, what the file says holds.
+func (o Orders) Serve(r *Runtime) (io.Closer, error) {
+	if err := os.Remove(o.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	// Whoever writes the file and cannot connect was before this; whoever can is answered after the file was read.
+	listener, err := net.Listen("unix", o.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("take orders: %w", err)
+	}
+	list, err := o.read()
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	r.SetTroubles(list)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+troublesPath, func(w http.ResponseWriter, req *http.Request) {
+		obey(w, req, func(order change) any {
+			r.SetTroubles(order.Troubles)
+			r.images.forget(order.Forget)
+			return struct{}{}
+		})
+	})
+	mux.HandleFunc("POST "+killPath, func(w http.ResponseWriter, req *http.Request) {
+		obey(w, req, func(order killing) any { return r.Kill(order.Match, order.Reason) })
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }() // it ends with Close
+	return server, nil
+}
+
+// obey carries an order out and answers with what came of it.
+func obey[Order any](w http.ResponseWriter, req *http.Request, do func(Order) any) {
+	var order Order
+	if err := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxOrder)).Decode(&order); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer, err := json.Marshal(do(order))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(answer) // who asked is gone if it fails
+}
+
+// forget forgets that images were pulled. Containers keep those they have.
+func (im *images) forget(patterns []string) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	for _, pattern := range patterns {
+		for name := range im.pulled {
+			if program.Matches(pattern, name) {
+				delete(im.pulled, name)
+			}
+		}
+	}
+}
+
+// Write writes troubles for the nodes that come up from now on. The file is replaced in one step.
+func (o Orders) Write(list []Trouble) error {
+	b, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.File+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(o.File+".new", o.File)
+}
+
+func (o Orders) read() ([]Trouble, error) {
+	b, err := os.ReadFile(o.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Trouble
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, fmt.Errorf("read %s: %w", o.File, err)
+	}
+	return list, nil
+}
+
+// SetTroubles tells the node of troubles that are in the file already; see [Runtime.SetTroubles]. All images that a pattern
+// of forget matches are pulled again when they are needed. When it returns, this holds for all that begins on the node,
+// also if the node is down.
+func (o Orders) SetTroubles(ctx context.Context, list []Trouble, forget []string) error {
+	return o.order(ctx, troublesPath, change{Troubles: list, Forget: forget}, &struct{}{})
+}
+
+// Kill has the node kill containers; see [Runtime.Kill]. On a node that is down there are none.
+func (o Orders) Kill(ctx context.Context, m Match, reason string) (killed []string, err error) {
+	return killed, o.order(ctx, killPath, killing{Match: m, Reason: reason}, &killed)
+}
+
+// order sends an order and reads the answer. A node that is down, or goes down meanwhile, needs no answer.
+func (o Orders) order(ctx context.Context, path string, order, answer any) error {
+	body, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://node"+path, strings.NewReader(string(body)))
+	if err != nil {
+		return err
+	}
+	var dialer net.Dialer
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", o.Socket)
+		},
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("the node does not answer: %w", ctx.Err())
+		}
+		if isDown(err) {
+			return nil
+		}
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	switch {
+	case isDown(err):
+		return nil
+	case err != nil:
+		return err
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("the node says: %s", strings.TrimSpace(string(b)))
+	}
+	return json.Unmarshal(b, answer)
+}
+
+// isDown reports whether an error says that nobody is behind the socket, or no more.
+func isDown(err error) bool {
+	for _, down := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, down) {
+			return true
+		}
+	}
+	return false
+}

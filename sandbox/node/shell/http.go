@@ -1,0 +1,429 @@
+package shell
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// client reaches what the pod reaches.
+func (p *process) client(insecure bool) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: p.world.Dial, DisableKeepAlives: true, DisableCompression: true,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: insecure},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// transfer is what curl is asked for.
+type transfer struct {
+	url                                                            string
+	method, data, output, format, user                             string
+	header                                                         http.Header
+	silent, showErrors, include, headOnly, fails, follow, insecure bool
+	verbose, get, ownName                                          bool
+	limit, connectLimit                                            time.Duration
+}
+
+// curlOptions are those with a value, by their letter or name.
+var curlOptions = map[string]func(t *transfer, value string) error{
+	"X": func(t *transfer, v string) error { t.method = v; return nil },
+	"d": func(t *transfer, v string) error {
+		if t.data != "" {
+			t.data += "&"
+		}
+		t.data += v
+		return nil
+	},
+	"H": func(t *transfer, v string) error {
+		name, value, ok := strings.Cut(v, ":")
+		if ok {
+			t.header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+		}
+		return nil
+	},
+	"o": func(t *transfer, v string) error { t.output = v; return nil },
+	"w": func(t *transfer, v string) error { t.format = v; return nil },
+	"u": func(t *transfer, v string) error { t.user = v; return nil },
+	"A": func(t *transfer, v string) error { t.header.Set("User-Agent", v); return nil },
+	"m": func(t *transfer, v string) (err error) { t.limit, err = seconds(v); return err },
+
+	"connect-timeout": func(t *transfer, v string) (err error) { t.connectLimit, err = seconds(v); return err },
+	"url":             func(t *transfer, v string) error { t.url = v; return nil },
+}
+
+var curlNames = map[string]string{
+	"request": "X", "data": "d", "data-raw": "d", "header": "H", "output": "o", "write-out": "w", "user": "u",
+	"user-agent": "A", "max-time": "m", "silent": "s", "show-error": "S", "include": "i", "head": "I", "fail": "f",
+	"location": "L", "insecure": "k", "verbose": "v", "get": "G", "remote-name": "O",
+}
+
+func (t *transfer) flag(name string) bool {
+	flag := map[string]*bool{
+		"s": &t.silent, "S": &t.showErrors, "i": &t.include, "I": &t.headOnly, "f": &t.fails, "L": &t.follow,
+		"k": &t.insecure, "v": &t.verbose, "G": &t.get, "O": &t.ownName,
+		"4": new(bool), "N": new(bool), "no-progress-meter": new(bool), "no-buffer": new(bool), "http1.1": new(bool),
+	}[name]
+	if flag == nil {
+		return false
+	}
+	*flag = true
+	return true
+}
+
+func parseCurl(args []string) (*transfer, error) {
+	t := &transfer{header: http.Header{}}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case strings.HasPrefix(a, "--"):
+			name := a[2:]
+			if letter, ok := curlNames[name]; ok {
+				name = letter
+			}
+			set, ok := curlOptions[name]
+			if !ok {
+				if !t.flag(name) {
+					return nil, fmt.Errorf("option %s: is unknown", a)
+				}
+				continue
+			}
+			if i++; i == len(args) {
+				return nil, fmt.Errorf("option %s: requires parameter", a)
+			}
+			if err := set(t, args[i]); err != nil {
+				return nil, err
+			}
+		case len(a) > 1 && a[0] == '-':
+			for j := 1; j < len(a); j++ {
+				set, ok := curlOptions[a[j:j+1]]
+				if !ok {
+					if !t.flag(a[j : j+1]) {
+						return nil, fmt.Errorf("option %s: is unknown", a)
+					}
+					continue
+				}
+				value := a[j+1:]
+				if value == "" {
+					if i++; i == len(args) {
+						return nil, fmt.Errorf("option %s: requires parameter", a)
+					}
+					value = args[i]
+				}
+				if err := set(t, value); err != nil {
+					return nil, err
+				}
+				break
+			}
+		case t.url != "":
+			return nil, errors.New("only one URL at a time, here")
+		default:
+			t.url = a
+		}
+	}
+	if t.url == "" {
+		return nil, errors.New("no URL specified")
+	}
+	return t, nil
+}
+
+func curl(p *process, argv []string, s streams) int {
+	if len(argv) == 2 && (argv[1] == "--version" || argv[1] == "-V") {
+		fmt.Fprintln(s.out, "curl, as far as the lab has it\nProtocols: http https")
+		return 0
+	}
+	t, err := parseCurl(argv[1:])
+	if err != nil {
+		return problem(s, argv, "%v", err) + 1
+	}
+	at, err := address(t.url)
+	if err != nil {
+		return t.failed(s, 3, "URL rejected: "+err.Error())
+	}
+	if at.Scheme != "http" && at.Scheme != "https" {
+		return t.failed(s, 1, fmt.Sprintf("Protocol %q not supported", at.Scheme))
+	}
+	began := time.Now()
+	ctx := p.ctx
+	if t.limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, t.limit)
+		defer cancel()
+		ctx = limited
+	}
+	response, err := t.do(ctx, p, at)
+	if err != nil {
+		code, text := curlProblem(err, at, time.Since(began))
+		t.write(s, nil, time.Since(began))
+		return t.failed(s, code, text)
+	}
+	defer func() { _ = response.Body.Close() }()
+	return t.show(p, s, response, began)
+}
+
+// address adds what people leave out.
+func address(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("malformed input to a URL function")
+	}
+	if u.Host == "" {
+		return nil, errors.New("no host part in the URL")
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return u, nil
+}
+
+func (t *transfer) do(ctx context.Context, p *process, at *url.URL) (*http.Response, error) {
+	client := p.client(t.insecure)
+	if t.follow {
+		client.CheckRedirect = func(_ *http.Request, via []*http.Request) error {
+			if len(via) > 50 {
+				return errors.New("Maximum (50) redirects followed") //nolint:staticcheck // curl's own words
+			}
+			return nil
+		}
+	}
+	if t.connectLimit > 0 {
+		client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, t.connectLimit)
+			defer cancel()
+			return p.world.Dial(ctx, network, to)
+		}
+	}
+	data := t.data
+	if file, ok := strings.CutPrefix(data, "@"); ok {
+		content, err := p.world.Files.ReadFile(p.path(file), maxSorted)
+		if err != nil {
+			return nil, err
+		}
+		data = string(content)
+	}
+	method := http.MethodGet
+	switch {
+	case t.method != "":
+		method = t.method
+	case t.headOnly:
+		method = http.MethodHead
+	case t.data != "" && !t.get:
+		method = http.MethodPost
+	}
+	if t.get {
+		at.RawQuery, data = strings.Trim(at.RawQuery+"&"+data, "&"), ""
+	}
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), strings.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = t.header
+	if request.Header.Get("User-Agent") == "" {
+		request.Header.Set("User-Agent", "curl/8.0 (operator-lab)")
+	}
+	if request.Header.Get("Accept") == "" {
+		request.Header.Set("Accept", "*/*")
+	}
+	if data != "" && request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+	}
+	if name, password, ok := strings.Cut(t.user, ":"); ok {
+		request.SetBasicAuth(name, password)
+	}
+	return client.Do(request)
+}
+
+// curlProblem is curl's exit code and text.
+func curlProblem(err error, at *url.URL, took time.Duration) (int, string) {
+	host, port := at.Hostname(), at.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[at.Scheme]
+	}
+	milliseconds := took.Milliseconds()
+	var op *net.OpError
+	var record tls.RecordHeaderError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case cannotResolve(err):
+		return 6, "Could not resolve host: " + host
+	case errors.As(err, &op) && op.Op == "dial":
+		return 7, fmt.Sprintf("Failed to connect to %s port %s after %d ms: %s", host, port, milliseconds, connectText(err))
+	case isTimeout(err):
+		return 28, fmt.Sprintf("Operation timed out after %d milliseconds with 0 bytes received", milliseconds)
+	case errors.As(err, &certificate):
+		return 60, "SSL certificate problem: " + certificate.Err.Error()
+	case errors.As(err, &record):
+		return 35, "TLS connect error: " + record.Msg
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH):
+		return 7, fmt.Sprintf("Failed to connect to %s port %s after %d ms: %s", host, port, milliseconds, connectText(err))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return 52, "Empty reply from server"
+	case errors.Is(err, syscall.ECONNRESET):
+		return 56, "Recv failure: Connection reset by peer"
+	}
+	if wrapped, is := errors.AsType[*url.Error](err); is {
+		err = wrapped.Err
+	}
+	return 56, err.Error()
+}
+
+func connectText(err error) string {
+	if isTimeout(err) {
+		return "Timeout was reached"
+	}
+	return "Couldn't connect to server"
+}
+
+func (t *transfer) failed(s streams, code int, text string) int {
+	if !t.silent || t.showErrors {
+		fmt.Fprintf(s.err, "curl: (%d) %s\n", code, text)
+	}
+	return code
+}
+
+func (t *transfer) show(p *process, s streams, r *http.Response, began time.Time) int {
+	if t.verbose {
+		fmt.Fprintf(s.err, "> %s %s HTTP/1.1\n> Host: %s\n>\n", r.Request.Method, r.Request.URL.RequestURI(), r.Request.URL.Host)
+		heading(s.err, r, "< ")
+	}
+	if t.fails && r.StatusCode >= 400 {
+		t.write(s, r, time.Since(began))
+		return t.failed(s, 22, fmt.Sprintf("The requested URL returned error: %d", r.StatusCode))
+	}
+	out := s.out
+	if t.ownName {
+		t.output = path.Base(r.Request.URL.Path)
+	}
+	if t.output != "" && t.output != "-" {
+		f, err := p.create(t.output, false, s)
+		if err != nil {
+			return t.failed(s, 23, fmt.Sprintf("client returned ERROR on write: %s: %s", t.output, why(err)))
+		}
+		defer func() { _ = f.Close() }()
+		out = f
+	}
+	if t.include || t.headOnly {
+		heading(out, r, "")
+	}
+	if err := p.copy(out, r.Body); err != nil {
+		if p.ctx.Err() != nil {
+			return codeKilled
+		}
+		if isTimeout(err) {
+			return t.failed(s, 28, fmt.Sprintf("Operation timed out after %d milliseconds", time.Since(began).Milliseconds()))
+		}
+		return t.failed(s, 18, "transfer closed with outstanding read data remaining")
+	}
+	t.write(s, r, time.Since(began))
+	return 0
+}
+
+func heading(out io.Writer, r *http.Response, prefix string) {
+	fmt.Fprintf(out, "%s%s %s\r\n", prefix, r.Proto, r.Status)
+	var names []string
+	for name := range r.Header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, value := range r.Header[name] {
+			fmt.Fprintf(out, "%s%s: %s\r\n", prefix, name, value)
+		}
+	}
+	fmt.Fprintf(out, "%s\r\n", prefix)
+}
+
+// write is curl's -w.
+func (t *transfer) write(s streams, r *http.Response, took time.Duration) {
+	if t.format == "" {
+		return
+	}
+	code := "000"
+	if r != nil {
+		code = strconv.Itoa(r.StatusCode)
+	}
+	fmt.Fprint(s.out, strings.NewReplacer("%{http_code}", code, "%{response_code}", code,
+		"%{time_total}", fmt.Sprintf("%.6f", took.Seconds()), `\n`, "\n", `\t`, "\t").Replace(t.format))
+}
+
+// wget is busybox's.
+func wget(p *process, argv []string, s streams) int {
+	args := slices.DeleteFunc(slices.Clone(argv), func(a string) bool { return a == "--spider" })
+	set, rest, err := flags(args, "qSc", "OTt")
+	if err != nil || len(rest) != 1 {
+		return problem(s, argv, "usage: wget [-q] [-O FILE] [-T SEC] URL")
+	}
+	at, err := address(rest[0])
+	if err != nil {
+		return problem(s, argv, "bad address '%s'", rest[0])
+	}
+	t := transfer{header: http.Header{"User-Agent": {"Wget"}}, follow: true}
+	ctx := p.ctx
+	if text, ok := set['T']; ok {
+		d, err := seconds(text)
+		if err != nil {
+			return problem(s, argv, "invalid number '%s'", text)
+		}
+		limited, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		ctx = limited
+	}
+	if !has(set, 'q') {
+		fmt.Fprintf(s.err, "Connecting to %s (%s)\n", at.Host, at.Host)
+	}
+	response, err := t.do(ctx, p, at)
+	switch {
+	case cannotResolve(err):
+		return problem(s, argv, "bad address '%s'", at.Host)
+	case isTimeout(err):
+		return problem(s, argv, "download timed out")
+	case err != nil:
+		return problem(s, argv, "can't connect to remote host (%s): %s", at.Hostname(), errnoText(err))
+	}
+	defer func() { _ = response.Body.Close() }()
+	if has(set, 'S') {
+		heading(s.err, response, "  ")
+	}
+	if response.StatusCode != http.StatusOK {
+		return problem(s, argv, "server returned error: %s %s", response.Proto, response.Status)
+	}
+	if len(args) != len(argv) { // --spider
+		return 0
+	}
+	name, ok := set['O']
+	if !ok {
+		if name = path.Base(at.Path); name == "/" {
+			name = "index.html"
+		}
+	}
+	if name == "-" {
+		name = "/dev/stdout"
+	}
+	f, err := p.create(name, false, s)
+	if err != nil {
+		return problem(s, argv, "can't open '%s': %s", name, why(err))
+	}
+	defer func() { _ = f.Close() }()
+	if err := p.copy(f, response.Body); err != nil {
+		return problem(s, argv, "%s", errnoText(err))
+	}
+	return 0
+}

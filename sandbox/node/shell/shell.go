@@ -1,0 +1,101 @@
+// Package shell is what containers of a simulated node have instead of the files in an image's /bin: a small shell, and
+// commands that look at the container's files and at the cluster's network. They are not processes: they end with their
+// context.
+//
+// The shell knows sequences, && and ||, pipes, redirections, quotes, variables, command substitution, patterns, if, for,
+// while and until. What it does not know it refuses by name, instead of doing something else.
+package shell
+
+import (
+	"context"
+	"io"
+	"net"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/operator-lab/operator-lab/sandbox/node/rootfs"
+)
+
+// World is where commands run: a container.
+type World struct {
+	// Files of the container.
+	Files *rootfs.View
+	// Dial connects to pods, Services, nodes and the world outside.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Lookup finds the addresses of a name in the cluster; nil: names cannot be looked up.
+	Lookup func(ctx context.Context, name string) ([]string, error)
+	// Env is the environment, KEY=value.
+	Env []string
+	// Dir is the working directory; empty: /.
+	Dir string
+	// Hostname of the pod, and its address.
+	Hostname, IP string
+	// UID and GID are those the container is said to run as.
+	UID, GID int64
+	// Signal sends a signal to the container's program, which is process 1.
+	Signal func(syscall.Signal)
+	// Foreground is there if somebody is at the terminal of a shell which is run: it prompts them, and says what Ctrl-C
+	// ends; nil: nothing.
+	Foreground func(interrupt context.CancelFunc)
+	// Program is what process 1 is called.
+	Program string
+	// Stdout and Stderr are those of process 1.
+	Stdout, Stderr io.Writer
+}
+
+// streams of a command.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Codes of commands that never were one.
+const (
+	CodeNotExecutable = 126
+	CodeNotFound      = 127
+)
+
+// Has reports whether there is a command of the name: sh, or /bin/sh.
+func (w *World) Has(name string) bool {
+	_, ok := find(name)
+	return ok
+}
+
+// directories that commands are said to be in.
+var directories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"}
+
+func find(name string) (tool, bool) {
+	if strings.Contains(name, "/") {
+		if !slices.Contains(directories, path.Dir(name)) {
+			return nil, false
+		}
+		name = path.Base(name)
+	}
+	t, ok := tools()[name]
+	return t, ok
+}
+
+// Run runs a command and returns its exit code. Stdin may be nil.
+func (w *World) Run(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if stdin == nil {
+		stdin = strings.NewReader("")
+	}
+	stdin = interruptible(ctx, stdin)
+	return w.process(ctx).execute(argv, streams{stdin, stdout, stderr})
+}
+
+func (w *World) process(ctx context.Context) *process {
+	p := &process{
+		world: w, ctx: ctx, variables: map[string]string{}, exported: map[string]bool{}, dir: "/", name: "sh",
+	}
+	for _, e := range w.Env {
+		key, value, _ := strings.Cut(e, "=")
+		p.variables[key], p.exported[key] = value, true
+	}
+	if w.Dir != "" {
+		p.dir = rootfs.Clean(w.Dir)
+	}
+	return p
+}

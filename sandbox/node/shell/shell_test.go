@@ -1,0 +1,306 @@
+package shell_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/node/rootfs"
+	"github.com/operator-lab/operator-lab/sandbox/node/shell"
+)
+
+// newWorld has a volume with a file, an image with a file, and a scratch directory.
+func newWorld(tb testing.TB) *shell.World {
+	tb.Helper()
+	volume := tb.TempDir()
+	if err := os.WriteFile(filepath.Join(volume, "key"), []byte("value\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return &shell.World{
+		Files: rootfs.New(rootfs.Options{
+			Scratch: tb.TempDir(),
+			Mounts:  []rootfs.Mount{{Path: "/etc/config", Host: volume, ReadOnly: true}},
+			File: func(path string) (string, bool) {
+				return "one\ntwo\nthree\n", path == "/srv/lines"
+			},
+		}),
+		Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		},
+		Env:      []string{"GREETING=hello world", "EMPTY=", "HOME=/root"},
+		Hostname: "web-0", IP: "10.244.1.2", Program: "serve --fast",
+	}
+}
+
+// run runs a script and returns what it wrote, and its exit code.
+func run(tb testing.TB, w *shell.World, script string) (stdout, stderr string, code int) {
+	tb.Helper()
+	var out, errs bytes.Buffer
+	code = w.Run(tb.Context(), []string{"sh", "-c", script}, nil, &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+func TestScripts(t *testing.T) {
+	for _, c := range []struct {
+		script, out string
+		code        int
+	}{
+		{`echo hello`, "hello\n", 0},
+		{`echo -n hello; echo " world"`, "hello world\n", 0},
+		{`echo one # two`, "one\n", 0},
+		{"echo one\necho two", "one\ntwo\n", 0},
+		{"echo one \\\n two", "one two\n", 0},
+		{`exit 3`, "", 3},
+		{`false; echo $?`, "1\n", 0},
+		{`false`, "", 1},
+		{`true && echo yes || echo no`, "yes\n", 0},
+		{`false && echo yes || echo no`, "no\n", 0},
+		{`! false && echo yes`, "yes\n", 0},
+		{`(exit 4); echo $?`, "4\n", 0},
+		{`(cd /tmp; pwd); pwd`, "/tmp\n/\n", 0},
+		{`{ echo a; echo b; } | wc -l`, "2\n", 0},
+		{`echo "$GREETING"`, "hello world\n", 0},
+		{`echo '$GREETING'`, "$GREETING\n", 0},
+		{`for w in $GREETING; do echo "<$w>"; done`, "<hello>\n<world>\n", 0},
+		{`for w in "$GREETING"; do echo "<$w>"; done`, "<hello world>\n", 0},
+		{`echo ${MISSING:-nothing} ${GREETING:+something} ${#GREETING}`, "nothing something 11\n", 0},
+		{`echo "${MISSING:-a b}" ${EMPTY-set}x`, "a b x\n", 0},
+		{`: ${NEW:=made}; echo $NEW`, "made\n", 0},
+		{`echo ${MISSING:?is needed}; echo never`, "", 1},
+		{`A=1 B=2; echo $A$B`, "12\n", 0},
+		{`A=1 printenv A; echo "<$A>"`, "1\n<>\n", 0},
+		{`A=1; printenv A || echo not exported`, "not exported\n", 0},
+		{`export A=1; sh -c 'echo $A'`, "1\n", 0},
+		{`echo $(echo inner; echo more) end`, "inner more end\n", 0},
+		{"echo `echo old`", "old\n", 0},
+		{`A=$(exit 5); echo $?`, "5\n", 0},
+		{`if [ -f /etc/config/key ]; then echo there; else echo missing; fi`, "there\n", 0},
+		{`if test 1 -gt 2; then echo a; elif [ a = b ]; then echo b; else echo c; fi`, "c\n", 0},
+		{`while true; do echo once; break; done`, "once\n", 0},
+		{`until false; do echo once; break; done`, "once\n", 0},
+		{`for i in 1 2 3; do [ $i = 2 ] && continue; echo $i; done`, "1\n3\n", 0},
+		{`for i in 1 2; do for j in 1 2; do break 2; done; echo never; done; echo end`, "end\n", 0},
+		{`echo out >/dev/null; echo err >&2; echo both 2>&1`, "both\n", 0},
+		{`ls /missing 2>&1 | cat`, "ls: /missing: No such file or directory\n", 0},
+		{`echo text > /tmp/f; echo more >> /tmp/f; cat < /tmp/f`, "text\nmore\n", 0},
+		{`echo x > /etc/config/new 2>&1 || echo refused`, "refused\n", 0},
+		{`cat /etc/config/key`, "value\n", 0},
+		{`cat /srv/lines | head -2 | tail -1`, "two\n", 0},
+		{`head -n1 /srv/lines; tail -n +3 /srv/lines`, "one\nthree\n", 0},
+		{`grep -c t /srv/lines; grep -v one /srv/lines; grep -q four /srv/lines`, "2\ntwo\nthree\n", 1},
+		{`grep two /srv/lines && echo found`, "two\nfound\n", 0},
+		{`wc -l /srv/lines; wc < /srv/lines`, "3 /srv/lines\n3 3 14\n", 0},
+		{`sort -r /srv/lines | tr a-z A-Z | cut -d W -f 1`, "T\nTHREE\nONE\n", 0},
+		{`cd /etc/config && ls`, "key\n", 0},
+		{`ls /etc/config/*`, "/etc/config/key\n", 0},
+		{`echo /etc/config/k* "/etc/config/k*" /none/*`, "/etc/config/key /etc/config/k* /none/*\n", 0},
+		{`rm /srv/lines; cat /srv/lines 2>/dev/null || echo gone`, "gone\n", 0},
+		{`echo more >> /srv/lines; tail -2 /srv/lines`, "three\nmore\n", 0},
+		{`mkdir -p /a/b/c; touch /a/b/c/f; ls /a/b; mv /a/b/c/f /tmp/g; ls /tmp; rm -r /a; ls /a 2>/dev/null || echo no`, "c\ng\nno\n", 0},
+		{`cp /etc/config/key /tmp; cat /tmp/key`, "value\n", 0},
+		{`hostname; hostname -i; whoami; id -u; pwd`, "web-0\n10.244.1.2\nroot\n0\n/\n", 0},
+		{`sh -c 'echo $0 $1 $# "$@"' name a "b c"`, "name a 2 a b c\n", 0},
+		{`set -- a b; shift; echo $1`, "b\n", 0},
+		{`set -e; false; echo never`, "", 1},
+		{`set -e; false || true; if false; then :; fi; echo end`, "end\n", 0},
+		{`yes | head -n 2`, "y\ny\n", 0},
+		{`yes | true; echo end`, "end\n", 0},
+		{`seq 3 | while read n; do echo "<$n>"; done`, "<1>\n<2>\n<3>\n", 0},
+		{`printf '%s-%d\n' a 1 b 2`, "a-1\nb-2\n", 0},
+		{`exec echo replaced; echo never`, "replaced\n", 0},
+		{`eval 'echo a; echo b'`, "a\nb\n", 0},
+		{`command -v curl; command -v gcc`, "/bin/curl\n", 1},
+		{`missing; echo $?`, "127\n", 0},
+		{`/bin/echo hi; /opt/echo hi`, "hi\n", 127},
+		{`kill -0 1 && kill 2`, "", 1},
+		{`timeout 0.01 sleep infinity; echo $?`, "143\n", 0},
+		{`basename /a/b.txt .txt; dirname /a/b.txt`, "b\n/a\n", 0},
+		{`env | grep GREETING`, "GREETING=hello world\n", 0},
+		{`[ "$GREETING" = "hello world" -a -n x ] && echo yes`, "yes\n", 0},
+		{`[ -z "" ] && [ ! -e /nope ] && [ 3 -ge 3 ] && echo yes`, "yes\n", 0},
+		{`echo "a\"b\$c"; echo a\ b`, "a\"b$c\na b\n", 0},
+		{`true &&
+		  echo next`, "next\n", 0},
+	} {
+		out, errs, code := run(t, newWorld(t), c.script)
+		if out != c.out || code != c.code {
+			t.Errorf("%s\n got %q, code %d (stderr %q)\nwant %q, code %d", c.script, out, code, errs, c.out, c.code)
+		}
+	}
+}
+
+func TestWhatTheShellDoesNotKnowItRefuses(t *testing.T) {
+	for _, c := range []struct{ script, says string }{
+		{`sleep 1 &`, "background job"},
+		{`f() { echo; }`, "function"},
+		{`case a in a) echo;; esac`, "case"},
+		{`echo $((1+1))`, "arithmetic"},
+		{`cat <<EOF`, "<<"},
+		{`trap : TERM`, "trap"},
+		{`[[ a = b ]]`, "[["},
+		{`echo ${A%%b}`, "${A"},
+		{`exec 3>/tmp/f`, "file descriptor 3"},
+		{`echo "open`, "unterminated quoted string"},
+		{`if true; then echo`, `unexpected end of file (expecting "fi")`},
+		{`echo a | | b`, "syntax error"},
+		{`)`, "syntax error"},
+		{strings.Repeat("(", 1000) + "echo" + strings.Repeat(")", 1000), "too deep"},
+	} {
+		out, errs, code := run(t, newWorld(t), c.script)
+		if code != 2 || !strings.Contains(errs, c.says) || out != "" {
+			t.Errorf("%.40s: code %d, stdout %q, stderr %q, want 2 and %q", c.script, code, out, errs, c.says)
+		}
+	}
+}
+
+func TestEndsWithItsContext(t *testing.T) {
+	reader, writer := io.Pipe()
+	defer func() { _ = writer.Close() }()
+	for _, script := range []string{
+		"sleep infinity", "tail -f /dev/null", "while true; do :; done", "yes >/dev/null", "cat", "sleep 100 | cat",
+		"tail -f /srv/lines", "for i in 1; do while :; do true; done; done", "seq 1 1000000000000 >/dev/null",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		var errs bytes.Buffer
+		if code := newWorld(t).Run(ctx, []string{"sh", "-c", script}, reader, io.Discard, &errs); code == 2 || code == 127 {
+			t.Errorf("%s: code %d: %s", script, code, &errs)
+		}
+		cancel()
+	}
+}
+
+func TestReadsAScriptFromStdin(t *testing.T) {
+	var out bytes.Buffer
+	stdin := strings.NewReader("if true\nthen echo one\nfi\ncat\nrest of it\n")
+	if code := newWorld(t).Run(t.Context(), []string{"sh"}, stdin, &out, &out); code != 0 || out.String() != "one\nrest of it\n" {
+		t.Errorf("got %q, code %d", &out, code)
+	}
+}
+
+func TestTexts(t *testing.T) {
+	var text [2 << 20]byte
+	w := newWorld(t)
+	big, err := w.Files.Create("/big", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = big.Write(text[:])
+	_ = big.Close()
+	if out, errs, code := run(t, w, `A=$(cat /big); echo end`); code == 0 && out == "end\n" && errs == "" {
+		t.Errorf("2 MiB went into a variable: %q", errs)
+	}
+	if out, _, _ := run(t, w, `A=xxxxxxxx; while A=$A$A; do :; done; echo bounded`); out != "bounded\n" {
+		t.Errorf("got %q", out)
+	}
+}
+
+// web is a world in which http://web:8080 is served.
+func web(t *testing.T) *shell.World {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "%s %s %s\n", r.Method, r.URL, r.Header.Get("X-Test"))
+	})
+	mux.HandleFunc("/post", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprintf(w, "%s %s\n", r.Method, body)
+	})
+	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", http.StatusServiceUnavailable) })
+	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/there", http.StatusFound) })
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	w := newWorld(t)
+	w.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		switch host, _, _ := net.SplitHostPort(address); {
+		case host == "unknown":
+			return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+		case address != "web:8080":
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		}
+		var d net.Dialer
+		return d.DialContext(ctx, network, server.Listener.Addr().String())
+	}
+	w.Lookup = func(_ context.Context, name string) ([]string, error) {
+		if name == "web" {
+			return []string{"10.96.0.5"}, nil
+		}
+		return nil, errors.New("no such host")
+	}
+	return w
+}
+
+func TestTheNetwork(t *testing.T) {
+	for _, c := range []struct {
+		script, out, errs string
+		code              int
+	}{
+		{`curl -s http://web:8080/x?y=1 -H 'X-Test: yes'`, "GET /x?y=1 yes\n", "", 0},
+		{`curl web:8080`, "GET / \n", "", 0},
+		{`curl -sSf http://web:8080/broken`, "", "curl: (22) The requested URL returned error: 503\n", 22},
+		{`curl -s -o /dev/null -w '%{http_code}\n' http://web:8080/broken`, "503\n", "", 0},
+		{`curl -X PUT -d a=1 -d b=2 http://web:8080/post`, "PUT a=1&b=2\n", "", 0},
+		{`curl -sL web:8080/moved`, "GET /there \n", "", 0},
+		{`curl -sI web:8080/moved | head -1`, "HTTP/1.1 302 Found\r\n", "", 0},
+		{`curl http://unknown/`, "", "curl: (6) Could not resolve host: unknown\n", 6},
+		{`curl -s http://web:1/ || echo $?`, "7\n", "", 0},
+		{`curl -s -m 0.02 http://web:8080/slow`, "", "", 28},
+		{`curl -o /tmp/page web:8080/page; cat /tmp/page`, "GET /page \n", "", 0},
+		{`curl ftp://web`, "", "curl: (1) Protocol \"ftp\" not supported\n", 1},
+		{`curl --frobnicate x`, "", "curl: option --frobnicate: is unknown\n", 2},
+		{`wget -qO- http://web:8080/y`, "GET /y \n", "", 0},
+		{`wget -q -O /tmp/f web:8080/z && cat /tmp/f`, "GET /z \n", "", 0},
+		{`wget -qO- http://unknown/`, "", "wget: bad address 'unknown'\n", 1},
+		{`wget -qO- http://web:1/`, "", "wget: can't connect to remote host (web): Connection refused\n", 1},
+		{`wget -q --spider http://web:8080/broken`, "", "wget: server returned error: HTTP/1.1 503 Service Unavailable\n", 1},
+		{`nc -z web 8080 && echo open; nc -z web 1`, "open\n", "nc: web (web:1): Connection refused\n", 1},
+		{`nslookup web`, "Name:\tweb\nAddress: 10.96.0.5\n", "", 0},
+		{`nslookup nope`, "** server can't find nope: NXDOMAIN\n\n", "", 1},
+		{`getent hosts web; getent hosts nope`, "10.96.0.5       web\n", "", 2},
+	} {
+		out, errs, code := run(t, web(t), c.script)
+		if out != c.out || errs != c.errs || code != c.code {
+			t.Errorf("%s\n got %q, stderr %q, code %d\nwant %q, stderr %q, code %d", c.script, out, errs, code, c.out, c.errs, c.code)
+		}
+	}
+}
+
+func TestSignals(t *testing.T) {
+	w := newWorld(t)
+	var got []syscall.Signal
+	w.Signal = func(s syscall.Signal) { got = append(got, s) }
+	if _, errs, code := run(t, w, "kill 1; kill -HUP 1; kill -s USR1 1; kill -2 1; kill -9 1"); code != 0 {
+		t.Fatal(code, errs)
+	}
+	want := []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGINT} // SIGKILL has no effect within
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func FuzzScript(f *testing.F) {
+	for _, s := range []string{
+		`echo "a $B ${C:-d}" | cat > /tmp/f && (cd /; ls) || { true; }`, `if a; then b; elif c; then d; else e; fi`,
+		"for i in 1 2; do echo $i; done; while false; do :; done", "a=`b`; c=$(d 'e' \"f\")", `\`, `$`, `${`, `"`, `echo *[`,
+		`! ! x`, `>`, `2>&1`, `a&>b`, `$@ "$@" $#`, "yes | head", `cd ..; pwd`, `[ a = b -o ! c ]`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, script string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		w := newWorld(t)
+		w.Run(ctx, []string{"sh", "-c", script}, strings.NewReader("input\n"), io.Discard, io.Discard)
+	})
+}

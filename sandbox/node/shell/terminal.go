@@ -1,0 +1,307 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// Interrupt is what [Terminal.ReadLine] returns when somebody presses Ctrl-C instead of ending the line.
+const Interrupt = "\x03"
+
+const (
+	keyCtrlC    = 3
+	endLine     = "\x05\x15\r" // to the end of the line, remove it, enter
+	typedAhead  = 64 << 10
+	interrupted = 130
+)
+
+// Size of a terminal in characters.
+type Size struct{ Width, Height int }
+
+// Terminal is the container's side of a terminal that somebody sits at: it echoes and edits lines, and ends lines as
+// terminals need it.
+type Terminal struct {
+	term *term.Terminal
+
+	mu    sync.Mutex
+	typed []byte
+	// some has something when typed has, or when there will be no more.
+	some, room chan struct{}
+	ended      bool
+	// interruptible ends what runs in the foreground.
+	interruptible context.CancelFunc
+	// reading: somebody waits for a line; pressed: its end is that of an interrupt.
+	reading, pressed bool
+	// turn counts whose turn it is to read: that of the prompt, or of a command in the foreground. What a command that has
+	// ended still wants to read is not for it any more.
+	turn int
+
+	line sync.Mutex // one reads at a time
+}
+
+// NewTerminal starts to read what is typed; it ends with the stream.
+func NewTerminal(stream io.ReadWriter) *Terminal {
+	t := &Terminal{some: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	t.term = term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{keys{t}, stream}, "")
+	go t.listen(stream)
+	return t
+}
+
+// listen takes all keys, so that Ctrl-C is seen when nobody reads.
+func (t *Terminal) listen(in io.Reader) {
+	defer t.Close()
+	buffer := make([]byte, 1024)
+	for {
+		n, err := in.Read(buffer)
+		for _, key := range buffer[:n] {
+			if !t.press(key) {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (t *Terminal) press(key byte) (goOn bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case key == keyCtrlC && t.interruptible != nil:
+		t.typed = nil
+		t.interruptible()
+		t.nextTurn()
+	case key == keyCtrlC:
+		t.pressed = true
+		t.typed = append(t.typed, endLine...)
+	default:
+		t.typed = append(t.typed, key)
+	}
+	tell(t.some)
+	for len(t.typed) > typedAhead && !t.ended {
+		t.mu.Unlock()
+		<-t.room
+		t.mu.Lock()
+	}
+	return !t.ended
+}
+
+// nextTurn ends the line of whoever waits for one.
+func (t *Terminal) nextTurn() {
+	t.turn++
+	if t.reading && !t.pressed {
+		t.pressed = true
+		t.typed = append([]byte(endLine), t.typed...)
+		tell(t.some)
+	}
+}
+
+func tell(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Close is the end of what is typed.
+func (t *Terminal) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	tell(t.some)
+	tell(t.room)
+}
+
+// keys are what was typed.
+type keys struct{ t *Terminal }
+
+func (k keys) Read(p []byte) (int, error) {
+	for {
+		k.t.mu.Lock()
+		n := copy(p, k.t.typed)
+		k.t.typed = k.t.typed[n:]
+		ended := k.t.ended
+		tell(k.t.room)
+		k.t.mu.Unlock()
+		if n > 0 {
+			return n, nil
+		}
+		if ended {
+			tell(k.t.some) // for whoever reads next
+			return 0, io.EOF
+		}
+		<-k.t.some
+	}
+}
+
+// Write writes to the screen.
+func (t *Terminal) Write(p []byte) (int, error) { return t.term.Write(p) }
+
+// ReadLine reads a line, or [Interrupt]. The error is io.EOF after Ctrl-D.
+func (t *Terminal) ReadLine(prompt string) (string, error) {
+	return t.readLine(prompt, func() bool { return true })
+}
+
+// readLine reads a line if it is still whoever's turn it is. It asks when nobody else can take or end a turn.
+func (t *Terminal) readLine(prompt string, still func() bool) (string, error) {
+	t.line.Lock()
+	defer t.line.Unlock()
+	t.mu.Lock()
+	t.reading = still()
+	mine := t.reading
+	t.mu.Unlock()
+	if !mine {
+		return "", io.EOF
+	}
+	t.term.SetPrompt(prompt)
+	line, err := t.term.ReadLine()
+	t.term.SetPrompt("")
+	if errors.Is(err, term.ErrPasteIndicator) {
+		err = nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reading = false
+	if t.pressed {
+		t.pressed = false
+		return Interrupt, nil
+	}
+	return line, err
+}
+
+// Resize keeps the width of the screen, until there are no more sizes. One of 1x1 is no screen: clients that attach say
+// first that theirs is larger by one than it is, so that programs draw it anew, and 0x0 is that of one without a size.
+func (t *Terminal) Resize(sizes <-chan Size) {
+	for s := range sizes {
+		if s.Width > 1 && s.Height > 1 {
+			_ = t.term.SetSize(s.Width, s.Height) // writes to the screen; who is gone needs no size
+		}
+	}
+}
+
+// foreground runs something that reads what is typed, and that Ctrl-C ends.
+func (t *Terminal) foreground(ctx context.Context, run func(ctx context.Context, in io.Reader) int) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t.mu.Lock()
+	pressed := false
+	t.turn++
+	in := &typedLines{t: t, turn: t.turn}
+	t.interruptible = func() {
+		pressed = true
+		cancel()
+		tell(t.some)
+	}
+	t.mu.Unlock()
+	code := run(ctx, in)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.interruptible = nil
+	t.nextTurn() // also for what the command has left waiting
+	if pressed {
+		return interrupted
+	}
+	return code
+}
+
+// typedLines are the lines that are typed for a command.
+type typedLines struct {
+	t    *Terminal
+	turn int
+	rest []byte
+}
+
+func (l *typedLines) Read(p []byte) (int, error) {
+	if len(l.rest) == 0 {
+		line, err := l.t.readLine("", func() bool { return l.t.turn == l.turn })
+		if err != nil {
+			return 0, err
+		}
+		if line == Interrupt {
+			return 0, io.EOF
+		}
+		l.rest = []byte(line + "\n")
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// RunOnTerminal runs a command for somebody at a terminal, and returns its exit code: sh asks for commands.
+func (w *World) RunOnTerminal(ctx context.Context, argv []string, stream io.ReadWriter, sizes <-chan Size) int {
+	t := NewTerminal(stream)
+	defer t.Close()
+	stop := context.AfterFunc(ctx, t.Close)
+	defer stop()
+	go t.Resize(sizes)
+	if len(argv) == 1 && isShell(argv[0]) {
+		return w.interact(ctx, t)
+	}
+	return t.foreground(ctx, func(ctx context.Context, in io.Reader) int { return w.Run(ctx, argv, in, t, t) })
+}
+
+// interact asks for commands until exit, or Ctrl-D.
+func (w *World) interact(ctx context.Context, t *Terminal) int {
+	p := w.process(ctx)
+	for !p.ended && ctx.Err() == nil {
+		c, err := p.ask(t)
+		switch {
+		case errors.Is(err, errInterrupted):
+			p.status = interrupted
+			continue
+		case errors.Is(err, io.EOF):
+			return p.status
+		case err != nil:
+			fmt.Fprintf(t, "sh: %v\n", err)
+			p.status = 2
+			continue
+		}
+		p.status = t.foreground(ctx, func(ctx context.Context, in io.Reader) int {
+			p.ctx = ctx
+			p.leave, p.next = 0, 0
+			return c.run(p, streams{interruptible(ctx, in), t, t})
+		})
+		p.ctx = ctx
+	}
+	return p.status
+}
+
+func (p *process) prompt() string {
+	if p.world.UID != 0 {
+		return p.dir + " $ "
+	}
+	return p.dir + " # "
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// ask reads a command, which may have several lines.
+func (p *process) ask(t *Terminal) (command, error) {
+	prompt := p.prompt()
+	var script strings.Builder
+	for {
+		line, err := t.ReadLine(prompt)
+		if err != nil {
+			return nil, io.EOF
+		}
+		if line == Interrupt {
+			return nil, errInterrupted
+		}
+		script.WriteString(line + "\n")
+		c, err := parse(script.String())
+		if !isIncomplete(err) || script.Len() > maxText {
+			return c, err
+		}
+		prompt = "> "
+	}
+}

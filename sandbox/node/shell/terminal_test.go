@@ -1,0 +1,140 @@
+package shell_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/node/shell"
+)
+
+// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+const patience = 60 * time.Second
+
+// screen is what somebody at a terminal sees.
+type screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newScreen() *screen { return &screen{changed: make(chan struct{}, 1)} }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(p)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func (s *screen) await(t *testing.T, what string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for !strings.Contains(s.String(), what) {
+		select {
+		case <-s.changed:
+		case <-deadline:
+			t.Fatalf("the screen never showed %q, but %q", what, s)
+		}
+	}
+}
+
+// sit sits down at a terminal.
+func sit(t *testing.T, w *shell.World, argv ...string) (keys io.Writer, s *screen, code <-chan int) {
+	t.Helper()
+	in, keyboard := io.Pipe()
+	s = newScreen()
+	ended := make(chan int, 1)
+	sizes := make(chan shell.Size, 3)
+	sizes <- shell.Size{Width: 120, Height: 40}
+	sizes <- shell.Size{}
+	sizes <- shell.Size{Width: 1, Height: 1} // what kubectl says when it attaches without a terminal of its own
+	close(sizes)
+	go func() {
+		ended <- w.RunOnTerminal(t.Context(), argv, struct {
+			io.Reader
+			io.Writer
+		}{in, s}, sizes)
+	}()
+	t.Cleanup(func() { _ = keyboard.Close() })
+	return keyboard, s, ended
+}
+
+func press(t *testing.T, keys io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(keys, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAShellOnATerminal(t *testing.T) {
+	keys, s, code := sit(t, newWorld(t), "sh")
+	s.await(t, "/ # ")
+	press(t, keys, "echo 1 2 | wc -w\r")
+	s.await(t, "2\r\n")
+	press(t, keys, "cd /tmp\r")
+	s.await(t, "/tmp # ")
+	press(t, keys, "if true\r")
+	s.await(t, "> ")
+	press(t, keys, "then echo yes''terday; fi\r")
+	s.await(t, "yesterday\r\n")
+	press(t, keys, "case\r")
+	s.await(t, "sh: case is not supported")
+	press(t, keys, "exit 5\r")
+	if got := <-code; got != 5 {
+		t.Errorf("exit code %d", got)
+	}
+}
+
+func TestCtrlC(t *testing.T) {
+	keys, s, code := sit(t, newWorld(t), "sh")
+	s.await(t, "# ")
+	press(t, keys, "echo be''gun; sleep infinity\r")
+	s.await(t, "begun\r\n")
+	press(t, keys, "\x03")
+	press(t, keys, "echo code $?\r")
+	s.await(t, "code 130")
+	press(t, keys, "echo rea''ding; cat\r")
+	s.await(t, "reading\r\n")
+	press(t, keys, "tex''t\r")
+	s.await(t, "tex''t\r\ntex''t\r\n")
+	press(t, keys, "\x03")
+	press(t, keys, "echo code again $?\r")
+	s.await(t, "code again 130")
+	press(t, keys, "not to be run\x03echo af''ter\r")
+	s.await(t, "after\r\n")
+	press(t, keys, "\x04")
+	if got := <-code; got != 0 {
+		t.Errorf("exit code %d", got)
+	}
+	if strings.Contains(s.String(), "not: not found") {
+		t.Error("an interrupted line was run")
+	}
+}
+
+func TestACommandOnATerminal(t *testing.T) {
+	keys, s, code := sit(t, newWorld(t), "cat")
+	press(t, keys, "line\r")
+	s.await(t, "line\r\nline\r\n")
+	press(t, keys, "\x04")
+	if got := <-code; got != 0 {
+		t.Errorf("exit code %d", got)
+	}
+	_, s, code = sit(t, newWorld(t), "echo", "hi")
+	if got := <-code; got != 0 || s.String() != "hi\r\n" {
+		t.Errorf("exit code %d, %q", got, s)
+	}
+}

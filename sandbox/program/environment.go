@@ -1,0 +1,131 @@
+package program
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// variables are an environment: each once, in the order in which they came.
+type variables struct {
+	names  []string
+	values map[string]string
+}
+
+func (v *variables) set(name, value string) {
+	if v.values == nil {
+		v.values = map[string]string{}
+	}
+	if _, known := v.values[name]; !known {
+		v.names = append(v.names, name)
+	}
+	v.values[name] = value
+}
+
+func (v *variables) get(name string) string { return v.values[name] }
+
+// list is the environment as a process gets it.
+func (v *variables) list() []string {
+	out := make([]string, len(v.names))
+	for i, name := range v.names {
+		out[i] = name + "=" + v.values[name]
+	}
+	return out
+}
+
+// environment is that of the pod, and of an images file, which knows better what the program needs on this machine.
+func environment(c *Container, own []variable) *variables {
+	v := &variables{}
+	for _, pair := range c.Env {
+		if name, value, ok := strings.Cut(pair, "="); ok && name != "" {
+			v.set(name, value)
+		}
+	}
+	v.add(c, own)
+	return v
+}
+
+// add adds the variables of an images file, which may refer to those before them.
+func (v *variables) add(c *Container, own []variable) {
+	for _, o := range own {
+		v.set(o.name, expand(o.value, v.known(c)))
+	}
+}
+
+// known are the values by which $(NAME) is replaced: variables, and what is known of a pod even if it has not asked for it.
+func (v *variables) known(c *Container) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if value, ok := v.values[name]; ok {
+			return value, true
+		}
+		value, ok := map[string]string{
+			"POD_NAME": c.Pod, "POD_NAMESPACE": c.Namespace, "POD_IP": c.IP, "NODE_NAME": c.Node,
+		}[name]
+		return value, ok
+	}
+}
+
+// noProxy is what a process on this machine reaches by itself.
+const noProxy = "localhost,127.0.0.1,127.0.0.0/8,::1"
+
+// processEnvironment is what a process on this machine needs to stand for a container.
+//
+// What the pod says of paths and addresses is true inside of a container only, so what the lab says comes after it.
+func processEnvironment(c *Container) (*variables, error) {
+	v := environment(c, nil)
+	for i, port := range c.Ports {
+		host, hostPort, err := c.Network.HostAddress(port)
+		if err != nil {
+			return nil, fmt.Errorf("port %d: %w", port, err)
+		}
+		v.set("LAB_HOST", host)
+		v.set("LAB_PORT_"+strconv.Itoa(port), strconv.Itoa(hostPort))
+		if i == 0 {
+			v.set("PORT", strconv.Itoa(hostPort))
+		}
+	}
+	for _, s := range []variable{
+		{"LAB_POD", c.Pod},
+		{"LAB_NAMESPACE", c.Namespace},
+		{"LAB_POD_IP", c.IP},
+		{"LAB_NODE", c.Node},
+		{"LAB_CONTAINER", c.Name},
+		{"LAB_IMAGE", c.Image},
+		{"HOME", c.Dir},
+		{"PATH", os.Getenv("PATH")},
+	} {
+		v.set(s.name, s.value)
+	}
+	if proxy := c.Network.Proxy(); proxy != "" {
+		for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
+			v.set(name, proxy)
+		}
+		v.set("NO_PROXY", noProxy)
+		v.set("no_proxy", noProxy)
+	}
+	// Without a token the process is nobody. It must not be the person at this machine instead: that one's kubeconfig is
+	// not in this HOME.
+	v.set("KUBECONFIG", filepath.Join(c.Dir, kubeconfigFile))
+	return v, nil
+}
+
+// expandAll replaces $(NAME) in all of a command.
+func expandAll(argv []string, value func(string) (string, bool)) []string {
+	out := make([]string, len(argv))
+	for i := range argv {
+		out[i] = expand(argv[i], value)
+	}
+	return out
+}
+
+// here is where on this machine a program has to listen that is to listen on an address of its pod.
+func here(c *Container, port int) (string, error) {
+	host, hostPort, err := c.Network.HostAddress(port)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(host, strconv.Itoa(hostPort)), nil
+}

@@ -1,0 +1,135 @@
+package program
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/guard"
+)
+
+// operator is a bundled operator: a process of the binary, as the service account of its pod.
+type operator struct {
+	guard  *guard.Guard
+	binary string
+	// name of the operator, and its variant unless the pod's arguments name another.
+	name, variant string
+}
+
+// operatorFlags are those of 'operator-lab operator <name>' that a pod may set, and whether they are an address to listen on.
+var operatorFlags = map[string]bool{
+	"namespace": false, "leader-elect": false, "variant": false, "seed": false, "song": false,
+	"metrics-bind-address": true, "health-probe-bind-address": true,
+}
+
+// switches are those of them that need no value.
+var switches = []string{"leader-elect"}
+
+// File is of Program.
+func (operator) File(string) (string, bool) { return "", false }
+
+// Start is of Program.
+func (o operator) Start(c *Container) (Running, error) {
+	if r := shell(c, c.Command); len(c.Command) > 0 && r != nil {
+		return r, nil
+	}
+	file, err := writeKubeconfig(c)
+	if err != nil {
+		return begin(func(*task) int { //nolint:nilerr // as the operator itself, which would start and then say it
+			fmt.Fprintf(c.Stderr, "operator-lab: the operator cannot run: %v\n", err)
+			return 1
+		}), nil
+	}
+	env, err := processEnvironment(c)
+	if err != nil {
+		return nil, err
+	}
+	if env.get("POD_NAMESPACE") == "" { // which it would find beside the token
+		env.set("POD_NAMESPACE", c.Namespace)
+	}
+	fmt.Fprintf(c.Stderr, "operator-lab: %s is the bundled operator %s, a process of this machine, as the pod's service account\n", c.Image, o.name)
+	if len(c.Command) > 0 {
+		fmt.Fprintf(c.Stderr, "operator-lab: not used, since it is a file of the real image: command %q\n", strings.Join(c.Command, " "))
+	}
+	args, ignored, err := o.args(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(ignored) > 0 {
+		fmt.Fprintf(c.Stderr, "operator-lab: not used, since the bundled operator does not know it: %s\n", strings.Join(ignored, " "))
+	}
+	return spawn(o.guard, c, &exec.Cmd{
+		Path: o.binary, Args: slices.Concat([]string{"operator-lab", "operator", o.name, "--kubeconfig", file}, args),
+		Dir: c.Dir, Env: env.list(),
+	})
+}
+
+// args are those of the operator, and what it does not know.
+func (o operator) args(c *Container) (args, ignored []string, err error) {
+	args = []string{"--variant=" + o.variant}
+	given := c.Args
+	if len(c.Command) > 1 {
+		given = append(slices.Clone(c.Command[1:]), given...)
+	}
+	for i := 0; i < len(given); i++ {
+		whole := given[i]
+		key, value, hasValue := strings.Cut(strings.TrimLeft(whole, "-"), "=")
+		address, known := operatorFlags[key]
+		takes := !hasValue && !slices.Contains(switches, key) && i+1 < len(given) && !strings.HasPrefix(given[i+1], "-")
+		if !strings.HasPrefix(whole, "-") || !known {
+			ignored = append(ignored, whole)
+			if takes && strings.HasPrefix(whole, "-") {
+				i++
+				ignored = append(ignored, given[i])
+			}
+			continue
+		}
+		if takes {
+			i++
+			value, hasValue = given[i], true
+		}
+		if address {
+			if value, err = listenAddress(c, value); err != nil {
+				return nil, nil, err
+			}
+		}
+		if hasValue {
+			key += "=" + value
+		}
+		args = append(args, "--"+key)
+	}
+	more, err := o.endpoints(c, args)
+	return append(args, more...), ignored, err
+}
+
+// endpoints are the ports that the pod declares and that its operator would serve by itself.
+func (operator) endpoints(c *Container, args []string) (more []string, err error) {
+	for _, e := range []struct {
+		flag string
+		port int
+	}{{"--metrics-bind-address=", 8080}, {"--health-probe-bind-address=", 8081}} {
+		set := slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, e.flag) })
+		if set || !slices.Contains(c.Ports, e.port) {
+			continue
+		}
+		address, err := here(c, e.port)
+		if err != nil {
+			return nil, err
+		}
+		more = append(more, e.flag+address)
+	}
+	return more, nil
+}
+
+// listenAddress is where on this machine an address of the pod is. Its loopback is the pod's only one, too.
+func listenAddress(c *Container, address string) (string, error) {
+	if _, text, err := net.SplitHostPort(address); err == nil {
+		if port, err := strconv.ParseUint(text, 10, 16); err == nil && port > 0 {
+			return here(c, int(port))
+		}
+	}
+	return address, nil // 0, which means none, or something that the operator complains about
+}

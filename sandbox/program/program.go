@@ -1,0 +1,163 @@
+// Package program says what the containers of a simulated node run: programs of the operator-lab binary, and commands
+// of the person who uses it.
+//
+// A container here is no Linux container: it has no file system, no process tree and no cgroup of its own. It has what
+// an operator can see of one: an address in the pod network, arguments, an environment, mounted volumes, a log, signals
+// and an exit code.
+//
+// # Images
+//
+// A [Catalogue] says what the name of an image stands for:
+//
+//   - the pages of the maintpage article, and nginx and httpd: a server of static files in this process;
+//   - the bundled operators: a process of the binary, with a kubeconfig that makes it the pod's service account, so that
+//     RBAC is really enforced. The published images are the variant classic, the tag hardened is the other; arguments of
+//     the pod that the operator knows count, such as --variant=hardened;
+//   - busybox, alpine, debian, ubuntu, curlimages/curl: the commands that are built in, see [Shell];
+//   - registry.k8s.io/pause, and everything that is not known: a container that waits. Of an unknown image it says so in
+//     its log, unless the pod has a command that is built in;
+//   - the tag notfound, of any image: one that cannot be pulled.
+//
+// # The images file
+//
+// A person maps further images, or these to something else, in a YAML file (testdata/images.yaml shows all of it):
+//
+//	images:
+//	- name: quay.io/you/app        # all tags
+//	  command: [./app]             # a program of this machine
+//	  args: [--listen, $(LAB_HOST):$(LAB_PORT_8080)]
+//	- name: quay.io/you/page:v*
+//	  page: Hello                  # a page on port 8080, or on $PORT
+//	- name: registry.example.com/**
+//	  wait: true                   # a container that only waits
+//	- name: quay.io/you/private
+//	  pullError: unauthorized      # an image that cannot be pulled
+//
+// The keys of an image are
+//
+//	name        pattern of names: * is any characters but a slash, ** those too; without a tag it is that of all tags
+//	command     a program on the PATH, or a file (relative to the images file), and its first arguments
+//	args        further arguments; those of the pod take their place
+//	env         variables of command and page; they count more than the pod's
+//	workingDir  of the command, relative to the images file; the default is the folder of that
+//	files       of the image, by their absolute paths: for exec, for a page what is below /var/www/html, for a command
+//	            below $LAB_ROOT, where the volumes are too
+//	page        what is served as /var/www/html/index.html
+//	wait        true
+//	pullDelay   how long pulling takes
+//	pullError   why it fails
+//	startDelay  how long a container runs before its program begins
+//
+// and exactly one of command, page, wait and pullError is wanted. The most specific pattern counts: the one that names more
+// of the repository, then more of the tag; among equals the first. Everything in the file comes before what is bundled. In
+// command, args and env $(NAME) is a variable, as in a pod; $$ is a $.
+//
+// A command gets the environment of its pod, and
+//
+//	LAB_HOST, LAB_PORT_<n>  where it has to listen for the containerPort n that the pod declares; PORT: for the first
+//	LAB_POD, LAB_NAMESPACE, LAB_POD_IP, LAB_NODE, LAB_CONTAINER, LAB_IMAGE
+//	LAB_ROOT                a folder with files and volumes at the paths that they have in the container
+//	KUBECONFIG              a kubeconfig of the pod's service account; there is no such file if the pod mounts no token
+//	HTTP_PROXY and others   a proxy that knows the cluster's names
+//	HOME                    a folder of the container's own
+//	PATH                    as the lab has it
+//
+// A pod's command, in contrast to its args, is a file of the real image, so it is not used.
+//
+// # What a process is not
+//
+// It is no more isolated than any program that the person starts. But it ends with its container, and with the lab, and
+// so does everything that it has started: see the package guard.
+package program
+
+import (
+	"context"
+	"io"
+	"net"
+	"syscall"
+)
+
+// Container is what a program is given to run in.
+type Container struct {
+	// ID is the runtime's.
+	ID string
+	// Pod it belongs to, and its own name there.
+	Pod, Namespace, UID, Name string
+	// ServiceAccount of the pod; empty when unknown.
+	ServiceAccount string
+	// Node it is on.
+	Node string
+	// Image as the pod names it.
+	Image string
+	// IP is the pod's address in the cluster.
+	IP string
+	// Command and Args of the pod; empty: the image's own.
+	Command, Args []string
+	// Env in the order of the pod, KEY=value.
+	Env []string
+	// WorkingDir of the pod; empty: the image's own.
+	WorkingDir string
+	// Mounts of volumes.
+	Mounts []Mount
+	// Ports that the container declares.
+	Ports []int
+	// Dir is a directory of the container's own, mode 0700, removed with it.
+	Dir string
+	// Stdin is nil unless the pod asks for it.
+	Stdin io.Reader
+	// Stdout and Stderr are its log.
+	Stdout, Stderr io.Writer
+	// Network is the pod's.
+	Network Network
+	// Shell has the commands that exec has; nil: none.
+	Shell Shell
+	// APIServer is the URL by which a process on this machine reaches the API server; empty: none is to be reached.
+	APIServer string
+}
+
+// Shell is the small set of commands that are built in: what there is instead of the files in an image's /bin.
+type Shell interface {
+	// Has reports whether there is a command of the name, which is as in the pod: sh, or /bin/sh.
+	Has(name string) bool
+	// Run runs a command and returns its exit code. It ends early with ctx, which is what SIGKILL is here. Stdin may be
+	// nil: there is nothing to read.
+	Run(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) int
+}
+
+// Mount is a volume as a container sees it.
+type Mount struct {
+	ContainerPath, HostPath string
+	ReadOnly                bool
+}
+
+// Network is the pod network as one pod sees it.
+type Network interface {
+	// Listen on a port of the pod's address.
+	Listen(port int) (net.Listener, error)
+	// DialContext connects to pods, Services (by name or ClusterIP), nodes and the world outside.
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	// HostAddress is where on this machine a process has to listen so that the pod serves the port: the address of the
+	// loopback device that stands for the pod's, and the same port, or another one where the system has only one such
+	// address. It is the same for every call with that port.
+	HostAddress(port int) (host string, hostPort int, err error)
+	// Proxy is the URL of an HTTP proxy, with credentials, through which a process reaches the cluster's names.
+	Proxy() string
+}
+
+// Program is what an image stands for.
+type Program interface {
+	// Start starts it in a container. An error means that nothing was started: the image has no such command.
+	Start(c *Container) (Running, error)
+	// File is the content of one of the image's own files; false if there is none of the name.
+	File(path string) (string, bool)
+}
+
+// Running is a program at work. All methods may be called from any goroutine, and any number of times.
+type Running interface {
+	// Signal sends a signal such as SIGTERM, which the program may ignore, or SIGKILL, which it may not.
+	Signal(syscall.Signal)
+	// Done is closed when the program and all it started has ended and its log is complete.
+	Done() <-chan struct{}
+	// Code is its exit code, once Done is closed: 128 plus the signal's number when a signal ended it.
+	Code() int
+}
