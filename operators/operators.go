@@ -75,8 +75,20 @@ type Demo interface {
 	Summary(context.Context, client.Reader) ([][2]string, error)
 }
 
+// Traffic is what the demo of an operator may be too, when people meet its work by asking a URL.
+type Traffic interface {
+	// Traffic is the URL that 'run' asks once a second while it plays, through the sandbox's proxy.
+	Traffic() string
+}
+
+// Nodes is what the demo of an operator may be too, when it makes pods that are to run.
+type Nodes interface {
+	// Nodes is how many simulated nodes the sandbox has.
+	Nodes() int
+}
+
 // All returns the bundled operators, sorted by name.
-func All() []Operator { return []Operator{zundokoOperator()} }
+func All() []Operator { return []Operator{maintpageOperator(), zundokoOperator()} }
 
 // Find returns the operator of a name.
 func Find(name string) (Operator, bool) {

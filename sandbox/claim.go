@@ -37,16 +37,18 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := link(s.options.Binary, s.layout.bin(), append(Programs(), "kubectl")...); err != nil {
+	if err := link(s.options.Binary, s.layout.bin(), append(Programs(), "kubectl", "kubelet")...); err != nil {
 		return err
 	}
 	keys, err := openPKI(s.layout.pki())
 	if err != nil {
 		return &Problem{err, damagedHint}
 	}
-	s.plane = &plane{layout: s.layout, pki: keys, ports: s.ports.ports, onAudit: s.options.OnAudit}
-	s.admin, err = s.plane.config("admin")
-	return err
+	s.plane = &plane{layout: s.layout, pki: keys, ports: s.ports.ports, binary: s.options.Binary, onAudit: s.options.OnAudit}
+	if s.admin, err = s.plane.config("admin"); err != nil {
+		return err
+	}
+	return s.openNetwork()
 }
 
 // takeName makes the directory and locks it, and clears what killed labs left of theirs.
@@ -153,6 +155,6 @@ func (s *Sandbox) openRecord() error {
 	return s.save(func(r *Record) {
 		r.Name, r.Dir, r.Version = s.options.Name, s.layout.dir, s.options.Version
 		r.PID, r.Started, r.Ready, r.Ports = os.Getpid(), s.began, false, s.ports.ports
-		r.Children, r.Restarts, r.Operators = nil, nil, s.options.Operators
+		r.Children, r.Restarts, r.Operators, r.Nodes = nil, nil, s.options.Operators, s.options.Nodes
 	})
 }

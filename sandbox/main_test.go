@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +25,12 @@ import (
 var stateDir string
 
 func TestMain(m *testing.M) {
+	if program, ok := podPrograms[os.Getenv(asProgram)]; ok {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // a process of its own
+		code := program(ctx)
+		stop()
+		os.Exit(code)
+	}
 	log.SetLogger(logr.Discard()) // or controller-runtime complains in the middle of a benchmark's line
 	if _, err := sandbox.FindBinary(); err != nil {
 		fmt.Printf("skipping the tests of sandbox: %v; 'make test' builds it\n", err)

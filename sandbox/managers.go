@@ -33,6 +33,8 @@ func (p *plane) managerPrograms() ([]*program, error) {
 		"--service-account-private-key-file="+p.pki.path("sa-signer.key"),
 		"--root-ca-file="+p.pki.path(clusterCA+".crt"),
 		"--endpointslice-updates-batch-period=0s",
+		// A node renews its lease every second; one that did not for five is taken for lost.
+		"--node-monitor-period=500ms", "--node-monitor-grace-period=5s",
 	))
 	if err != nil {
 		return nil, err

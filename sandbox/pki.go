@@ -204,6 +204,20 @@ func (p *pki) issueFile(s subject) error {
 	return p.writePEM(s.file, certPEM, keyPEM)
 }
 
+// ensure issues what is not there yet.
+func (p *pki) ensure(subjects ...subject) error {
+	for _, s := range subjects {
+		// The certificate is written first: a key tells that both are there.
+		if _, err := os.Stat(p.path(s.file + ".key")); err == nil {
+			continue
+		}
+		if err := p.issueFile(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // newServiceAccountKey makes the key that signs service account tokens, under the names envtest looks for.
 func (p *pki) newServiceAccountKey() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

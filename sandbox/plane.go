@@ -16,8 +16,11 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 )
 
 // startTimeout is how long etcd and the API server may take each. They need about a second; when twenty sandboxes
@@ -29,6 +32,10 @@ type plane struct {
 	layout
 	pki   *pki
 	ports ports
+	// binary is what the links in bin point to.
+	binary string
+	// hub is the path of the socket through which the API server reaches nodes, pods and Services; empty: it dials.
+	hub string
 	// onAudit is told of every write, as a line of the API server's audit log; nil when nobody listens.
 	onAudit func(line []byte)
 }
@@ -173,6 +180,11 @@ func (p *plane) apiServerOptions(out *output) (*envtest.APIServer, error) {
 		Set("service-account-issuer", "https://kubernetes.default.svc.cluster.local").
 		Set("kubelet-client-certificate", p.pki.path("apiserver-kubelet-client.crt")).
 		Set("kubelet-client-key", p.pki.path("apiserver-kubelet-client.key")).
+		Set("kubelet-certificate-authority", p.pki.path(clusterCA+".crt")).
+		Set("kubelet-preferred-address-types", "InternalIP").
+		// A node that is lost is missed soon: upstream waits five minutes for it.
+		Set("default-not-ready-toleration-seconds", strconv.Itoa(lostNodeSeconds)).
+		Set("default-unreachable-toleration-seconds", strconv.Itoa(lostNodeSeconds)).
 		Set("requestheader-client-ca-file", p.pki.path(frontProxyCA+".crt")).
 		Set("requestheader-allowed-names", "front-proxy-client").
 		Set("requestheader-username-headers", "X-Remote-User").
@@ -184,7 +196,42 @@ func (p *plane) apiServerOptions(out *output) (*envtest.APIServer, error) {
 		Set("profiling", "false").
 		// envtest switches this plugin off because it has no service account controller; we have it.
 		Disable("disable-admission-plugins")
+	if err := p.egressThroughHub(api); err != nil {
+		return nil, err
+	}
 	return api, p.audit(api, out)
+}
+
+// lostNodeSeconds is how long pods stay bound to a node that does not answer, unless they say otherwise.
+const lostNodeSeconds = 5
+
+// egressThroughHub has the API server connect to nodes, pods and Services through the pod network.
+func (p *plane) egressThroughHub(api *envtest.APIServer) error {
+	if p.hub == "" {
+		return nil
+	}
+	config, err := yaml.Marshal(egressConfig(p.hub))
+	if err != nil {
+		return err
+	}
+	if err := writeFile(p.layout.egress(), config); err != nil {
+		return err
+	}
+	api.Configure().Set("egress-selector-config-file", p.layout.egress())
+	return nil
+}
+
+func egressConfig(socket string) *apiserverv1beta1.EgressSelectorConfiguration {
+	return &apiserverv1beta1.EgressSelectorConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1beta1.SchemeGroupVersion.String(), Kind: "EgressSelectorConfiguration"},
+		EgressSelections: []apiserverv1beta1.EgressSelection{{
+			Name: "cluster",
+			Connection: apiserverv1beta1.Connection{
+				ProxyProtocol: apiserverv1beta1.ProtocolHTTPConnect,
+				Transport:     &apiserverv1beta1.Transport{UDS: &apiserverv1beta1.UDSTransport{UDSName: socket}},
+			},
+		}},
+	}
 }
 
 // audit makes the API server tell of every write on its standard output, when somebody listens.

@@ -28,6 +28,7 @@ type program struct {
 	serving  bool
 	stopping bool
 	asked    bool // somebody asked for its death: not its own fault
+	lost     bool // it is not started again before somebody says so
 	restarts int
 }
 
@@ -129,12 +130,17 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 			deaths++
 		}
 		exit := Exit{Program: p.name, LogEnd: out.end(), LogFile: p.logFile, Restarted: deaths <= maxRestarts}
-		report(exit)
+		if !p.isLost() {
+			report(exit)
+		}
 		if !exit.Restarted {
 			return fmt.Errorf("%s died %d times; the end of its log:\n%s", p.name, deaths, indent(exit.LogEnd))
 		}
-		began = time.Now()
 		_ = p.halt() // reaps
+		if !p.awaitPower() {
+			return nil
+		}
+		began = time.Now()
 		p.mu.Lock()
 		p.restarts++
 		p.mu.Unlock()
@@ -162,17 +168,20 @@ func (p *program) stop() error {
 
 // kill ends the process with SIGKILL and returns when it is dead; [program.watch] starts it again. One that is being
 // started again is waited for: killed before it serves, it would look as if it could not be started.
-func (p *program) kill() {
+func (p *program) kill() { p.end(false) }
+
+// end is kill, or also keeps the program from being started again. One that is kept from it is dead already.
+func (p *program) end(lost bool) {
 	p.mu.Lock()
 	p.turned.L = &p.mu
-	for !p.serving && !p.stopping {
+	for !p.serving && !p.stopping && !p.lost {
 		p.turned.Wait()
 	}
-	if p.stopping {
+	if p.stopping || p.lost {
 		p.mu.Unlock()
 		return
 	}
-	p.asked, p.serving = true, false
+	p.asked, p.serving, p.lost = true, false, lost
 	out := p.out
 	p.mu.Unlock()
 	out.kill()
@@ -219,6 +228,8 @@ type command struct {
 	path string
 	args []string
 	env  []string
+	// patience is how long the process may take to end after SIGTERM. Default: it is killed at once.
+	patience time.Duration
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -248,7 +259,7 @@ func (c *command) launch(ctx context.Context, out *output) error {
 	}
 }
 
-// halt kills: what these programs know is in the API server.
+// halt kills: what these programs know is in the API server. Only one that has something to tidy is asked first.
 func (c *command) halt() error {
 	c.mu.Lock()
 	cmd := c.cmd
@@ -257,7 +268,12 @@ func (c *command) halt() error {
 	if cmd == nil {
 		return nil
 	}
-	_ = cmd.Process.Kill()
+	kill := func() { _ = cmd.Process.Kill() }
+	if c.patience > 0 && cmd.Process.Signal(syscall.SIGTERM) == nil {
+		defer time.AfterFunc(c.patience, kill).Stop()
+	} else {
+		kill()
+	}
 	_ = cmd.Wait() // the exit code of a killed process says nothing
 	return nil
 }

@@ -9,7 +9,7 @@
 //
 // In contrast to a bare envtest, what people expect of a cluster happens: children of deleted owners are collected,
 // namespaces go away, Deployments make ReplicaSets make Pods, service accounts appear. Kubernetes' own controllers
-// do that. (Nodes are not simulated yet: Pods stay Pending.)
+// do that. Nodes are simulated ([Options].Nodes): Kubernetes' own kubelet over a runtime whose containers are programs.
 //
 // Whatever happens to the process that called [Start], SIGKILL included, its programs end with it.
 package sandbox
@@ -19,19 +19,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/network"
 )
 
 // DefaultName is the sandbox that commands mean when no name is given.
@@ -56,6 +60,11 @@ type Options struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Operators are names for the record, of operators that run in this process. Default: none.
 	Operators []string
+	// Nodes is how many simulated nodes there are; at most [MaxNodes]. Default: none, and Pods stay Pending.
+	Nodes int
+	// Images is the path of a file that says what images are, see the package program. Default: only those that come
+	// with the lab are known.
+	Images string
 	// Progress is told of each step when it is done. Default: nobody is.
 	Progress func(Step)
 	// OnExit is told when a program died that nobody stopped. It is started again. Default: nobody is.
@@ -86,12 +95,20 @@ type Sandbox struct {
 	ports    *reservations
 	began    time.Time
 	admin    *rest.Config
+	plan     network.Plan
+	hub      *network.Hub
+
+	releaseLoopback func()
+	tendNodesOnce   func() error
 
 	stopOnce sync.Once
 	stopErr  error
+	watching context.Context // of what runs as long as the sandbox
 	cancel   context.CancelFunc
 	watchers sync.WaitGroup
 	done     chan struct{}
+
+	telling sync.Mutex // of troubles
 
 	mu     sync.Mutex
 	record *Record
@@ -132,8 +149,16 @@ func (o *Options) complete() (err error) {
 			o.Name = fmt.Sprintf("tmp-%d-%s", os.Getpid(), strconv.FormatInt(time.Now().UnixNano()%(36*36*36*36), 36))
 		}
 	}
-	if err := CheckName(o.Name); err != nil {
+	if err := errors.Join(CheckName(o.Name), checkNodes(o.Nodes)); err != nil {
 		return err
+	}
+	if o.Images != "" {
+		if o.Images, err = filepath.Abs(o.Images); err != nil {
+			return err
+		}
+		if err := checkImages(o.Binary, o.Images); err != nil {
+			return err
+		}
 	}
 	if o.StateDir == "" {
 		if o.StateDir, err = StateDir(); err != nil {
@@ -191,7 +216,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 		}
 		s.step("crds", "")
 	}
-	if err := s.awaitUsable(ctx); err != nil {
+	if err := errors.Join(s.awaitUsable(ctx), s.watchServices(s.watching)); err != nil {
 		return err
 	}
 	if err := writeKubeconfig(s.layout.kubeconfig(), Context(s.options.Name), s.admin); err != nil {
@@ -224,14 +249,24 @@ func (s *Sandbox) startPrograms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.programs = append([]*program{s.plane.etcdProgram(), s.plane.apiServerProgram()}, managers...)
+	nodes, err := s.plane.nodePrograms(s.options.Nodes, s.options.Images, s.plan)
+	if err != nil {
+		return err
+	}
+	if err := s.orders(0).Write(nil); err != nil { // those of an earlier run are over
+		return err
+	}
+	s.programs = append([]*program{s.plane.etcdProgram(), s.plane.apiServerProgram()}, append(managers, nodes...)...)
+	// What the libraries say while the API server is away concerns nobody.
+	s.watching, s.cancel = context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.Discard()))
+	s.tendNodesOnce = sync.OnceValue(func() error { return s.tendNodes(s.watching) })
 	starts := make([]*program, 0, len(s.programs))
 	for _, p := range s.programs {
 		launch := p.launch
 		p.launch = func(ctx context.Context, out *output) error {
 			err := launch(ctx, out)
 			if err == nil {
-				s.step(p.name, "")
+				err = s.launched(p.name)
 			}
 			return err
 		}
@@ -240,12 +275,20 @@ func (s *Sandbox) startPrograms(ctx context.Context) error {
 	if err := startTogether(ctx, starts...); err != nil {
 		return err
 	}
-	var watching context.Context
-	watching, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, p := range s.programs {
-		s.watchers.Go(func() { s.watch(watching, p) })
+		s.watchers.Go(func() { s.watch(s.watching, p) })
 	}
 	return s.save(func(*Record) {})
+}
+
+// launched is told of every program that serves.
+func (s *Sandbox) launched(name string) error {
+	s.step(name, "")
+	if name != "kube-apiserver" || s.options.Nodes == 0 {
+		return nil
+	}
+	// Nodes that are starting wait for it.
+	return s.tendNodesOnce()
 }
 
 // startTogether starts programs side by side. When one fails the others are killed.
@@ -403,6 +446,7 @@ func (s *Sandbox) stop() error {
 	if s.cancel != nil {
 		s.cancel()
 	}
+	errs = append(errs, s.closeNetwork())
 	s.watchers.Wait()
 	if s.record != nil {
 		errs = append(errs, s.save(func(r *Record) { r.PID, r.Ready = 0, false }))

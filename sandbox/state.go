@@ -33,7 +33,7 @@ func StateDir() (string, error) {
 
 // layout names the files of one sandbox.
 //
-//	<state>/sandboxes/<name>/   sandbox.json  lock  kubeconfig  pki/  etcd/  logs/  bin/
+//	<state>/sandboxes/<name>/   sandbox.json  lock  kubeconfig  pki/  etcd/  logs/  bin/  nodes/  egress.yaml  troubles.json  sockets/
 //	<state>/prepared/<key>/     etcd data directories to start from, one per version and set of CRDs
 //	<state>/assets/<key>/       links for envtest, see [Assets]
 type layout struct{ dir string }
@@ -46,6 +46,8 @@ func (l layout) pki() string        { return filepath.Join(l.dir, "pki") }
 func (l layout) etcd() string       { return filepath.Join(l.dir, "etcd") }
 func (l layout) logs() string       { return filepath.Join(l.dir, "logs") }
 func (l layout) bin() string        { return filepath.Join(l.dir, "bin") }
+func (l layout) nodes() string      { return filepath.Join(l.dir, "nodes") }
+func (l layout) egress() string     { return filepath.Join(l.dir, "egress.yaml") }
 func (l layout) program(name string) string {
 	return filepath.Join(l.bin(), name)
 }
@@ -85,6 +87,12 @@ type Record struct {
 	Children map[string]int `json:"children,omitempty"`
 	// Restarts counts how often a program died and was started again.
 	Restarts map[string]int `json:"restarts,omitempty"`
+	// Nodes is how many simulated nodes it has.
+	Nodes int `json:"nodes,omitempty"`
+	// Loopback is the second byte of the addresses of this machine that stand for the cluster's; see [network.Plan].
+	Loopback int `json:"loopback,omitempty"`
+	// Proxy is the URL of an HTTP proxy that knows the cluster's names, with its credentials.
+	Proxy string `json:"proxy,omitempty"`
 	// Operators are the bundled operators that run in the holding process.
 	Operators []string `json:"operators,omitempty"`
 
@@ -275,7 +283,8 @@ func portsOfOthers(state, name string) map[int]bool {
 	records, _ := List(state) // what cannot be read reserves nothing
 	others := map[int]bool{}
 	for _, r := range slices.DeleteFunc(records, func(r *Record) bool { return r.Name == name }) {
-		for _, p := range []int{r.Ports.API, r.Ports.Etcd, r.Ports.Peer} {
+		proxy, _ := proxyOf(r.Proxy)
+		for _, p := range []int{r.Ports.API, r.Ports.Etcd, r.Ports.Peer, proxy} {
 			others[p] = true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,8 +22,26 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// findings are the findings of the classic zundoko, and the step of their scenario that it fails at.
+// findings are the findings of the classic operators, and the step of their scenario that they fail at.
 var findings = map[string]string{
+	"m-01-service-deleted":          "delete",
+	"m-01-service-turned":           "back",
+	"m-02-page-not-ready":           "still-served",
+	"m-03-named-as-the-application": "one-page",
+	"m-04-two-of-one-application":   "left-alone",
+	"m-05-application-renamed":      "nothing-left",
+	"m-06-another-page":             "another-image",
+	"m-07-page-has-ended":           "end",
+	"m-08-scaled-to-nothing":        "back",
+	"m-09-no-selector":              "published",
+	"m-10-a-word-for-a-truth":       "published",
+	"m-11-moved-crd":                "made",
+	"m-12-a-faster-writer":          "back",
+	"m-13-writes-without-a-change":  "annotate",
+	"m-14-no-name":                  "refused",
+	"m-15-nothing-said":             "said",
+	"m-16-secrets":                  "secrets",
+
 	"z-01-one-sleeps-all-wait":   "fast",
 	"z-02-owner-by-name":         "first-word",
 	"z-03-missing-word":          "back",
@@ -104,12 +123,12 @@ func TestBundledScenariosAreInOrder(t *testing.T) {
 	}
 }
 
+// findingNumber begins the name of a scenario that is about a finding.
+var findingNumber = regexp.MustCompile(`^[mz]-[0-9]{2}\b`)
+
 // findingOf is the finding that a scenario's name tells, such as Z-01; empty if none.
 func findingOf(name string) string {
-	if len(name) < 5 || !strings.HasPrefix(name, "z-") {
-		return ""
-	}
-	return strings.ToUpper(name[:4])
+	return strings.ToUpper(findingNumber.FindString(name))
 }
 
 func here(t *testing.T) string {
@@ -219,17 +238,19 @@ func TestHardenedPasses(t *testing.T) {
 }
 
 // TestClassicFails: each finding is shown by the step that is about it, and by nothing before it. That takes time, because
-// what fails is waited for; so two sandboxes share the work.
+// what fails is waited for; so a few sandboxes share the work.
 func TestClassicFails(t *testing.T) {
 	t.Parallel()
 	needsBinary(t)
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	t.Run("halves", func(t *testing.T) {
-		for _, names := range []string{"^z-0[1-6]", "^z-(0[7-9]|1)"} {
-			t.Run(names, func(t *testing.T) {
+	t.Run("parts", func(t *testing.T) {
+		for _, part := range []struct{ operator, names string }{
+			{"maintpage", "^m-0[1-7]"}, {"maintpage", "^m-(0[89]|1)"}, {"zundoko", "^z-0[1-6]"}, {"zundoko", "^z-(0[7-9]|1)"},
+		} {
+			t.Run(part.names, func(t *testing.T) {
 				t.Parallel()
-				tests, code := play(t, "--variant", "classic", "--include-test-regex", names, "zundoko")
+				tests, code := play(t, "--variant", "classic", "--include-test-regex", part.names, part.operator)
 				if code != 1 {
 					t.Errorf("the exit code is %d", code)
 				}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -15,8 +16,11 @@ import (
 // held is how long the break menu holds or delays something, so that nobody has to let it go.
 var held = &metav1.Duration{Duration: 5 * time.Second}
 
+// away is how long the break menu takes the power of a node away: long enough for Kubernetes to miss it and its pods.
+var away = &metav1.Duration{Duration: 20 * time.Second}
+
 // breaks are the faults of the break menu. Each is made as a Fault object, as 'kubectl apply' would make it.
-func breaks(c client.Client, operator string, lang trace.Language) []tui.Fault {
+func breaks(c client.Client, operator string, lang trace.Language, nodes bool) []tui.Fault {
 	spec := func(change func(*v1alpha1.FaultSpec)) v1alpha1.FaultSpec {
 		s := v1alpha1.FaultSpec{Operator: operator}
 		change(&s)
@@ -38,7 +42,7 @@ func breaks(c client.Client, operator string, lang trace.Language) []tui.Fault {
 		}
 		return tui.Fault{Text: text, Do: func(ctx context.Context, ref trace.Ref) error { return arm(ctx, c, about, ref, s) }}
 	}
-	return []tui.Fault{
+	menu := []tui.Fault{
 		of(write, "crash the operator before its next write", "次の書き込みの直前にオペレーターを落とす", crash(v1alpha1.Before)),
 		of(write, "crash the operator after its next write", "次の書き込みの直後にオペレーターを落とす", crash(v1alpha1.After)),
 		of(write, "fail the operator's next write", "オペレーターの次の書き込みを失敗させる", reply(v1alpha1.ReplyInternalError)),
@@ -54,16 +58,25 @@ func breaks(c client.Client, operator string, lang trace.Language) []tui.Fault {
 		of(nothing, "kill the API server", "API サーバーを強制終了する", kill("kube-apiserver")),
 		of(nothing, "kill the controllers", "コントローラーを強制終了する", kill("kube-controller-manager")),
 	}
+	if !nodes {
+		return menu
+	}
+	return append(menu,
+		of(containers, "kill its containers, or those of its namespace", "そのコンテナか、名前空間のコンテナを強制終了する", v1alpha1.FaultSpec{}),
+		of(nothing, "take the power of node-1 away for 20 s", "node-1 の電源を 20 秒間切る",
+			v1alpha1.FaultSpec{Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeLost, Name: sandbox.NodeName(1), For: away}}),
+	)
 }
 
 // aim is what of the chosen object a fault is aimed at.
 type aim int
 
 const (
-	nothing aim = iota // it happens at once
-	write              // the operator's next write of anything
-	object             // its next write of the object
-	kind               // everything of its kind
+	nothing    aim = iota // it happens at once
+	write                 // the operator's next write of anything
+	object                // its next write of the object
+	kind                  // everything of its kind
+	containers            // the containers of the pod that it is, else of all in its namespace
 )
 
 // arm makes a Fault. A crash without a match would happen at once.
@@ -75,6 +88,11 @@ func arm(ctx context.Context, c client.Client, about aim, ref trace.Ref, spec v1
 		spec.Match = &v1alpha1.FaultMatch{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 	case kind:
 		spec.Match = &v1alpha1.FaultMatch{Kind: ref.Kind}
+	case containers:
+		spec.Pod = &v1alpha1.PodFault{Action: v1alpha1.PodKill, Namespace: ref.Namespace}
+		if ref.Kind == "Pod" {
+			spec.Pod.Name = ref.Name
+		}
 	}
 	return c.Create(ctx, &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{GenerateName: "break-"}, Spec: spec})
 }

@@ -95,7 +95,7 @@ func startDaemon(f upFlags, report *os.File) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"up", "--name", f.name, "--report-fd", "3", "--crds-of", f.crdsOf}
+	args := append([]string{"up", "--name", f.name, "--report-fd", "3", "--crds-of", f.crdsOf}, f.nodes.args()...)
 	for flag, set := range map[string]bool{"--fresh": f.fresh, "--merge-kubeconfig": f.mergeKubeconfig} {
 		if set {
 			args = append(args, flag)

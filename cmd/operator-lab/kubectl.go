@@ -12,6 +12,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/applets"
+	"github.com/operator-lab/operator-lab/sandbox/network"
 )
 
 func kubectlCommand() *cobra.Command {
@@ -28,26 +29,31 @@ and comes first; everything else is kubectl's.`,
 			if err != nil {
 				return err
 			}
-			if needsCluster(args) {
-				r, err := running(name)
-				if err != nil {
-					return err
-				}
-				// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
-				if err := errors.Join(
-					os.Setenv("KUBECONFIG", r.Kubeconfig()),
-					os.Setenv("KUBECACHEDIR", filepath.Join(r.Dir, "kubectl")),
-				); err != nil {
-					return err
-				}
-			}
-			os.Args = append([]string{"kubectl"}, args...)
-			if code := applets.Kubectl(); code != exitOK {
-				return &exitError{code: code}
-			}
-			return nil
+			return runKubectl(name, args)
 		},
 	}
+}
+
+// runKubectl is kubectl in this process, against a sandbox.
+func runKubectl(name string, args []string) error {
+	if needsCluster(args) {
+		r, err := running(name)
+		if err != nil {
+			return err
+		}
+		// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
+		if err := errors.Join(
+			os.Setenv("KUBECONFIG", r.Kubeconfig()),
+			os.Setenv("KUBECACHEDIR", filepath.Join(r.Dir, "kubectl")),
+		); err != nil {
+			return err
+		}
+	}
+	os.Args = append([]string{"kubectl"}, args...)
+	if code := applets.Kubectl(); code != exitOK {
+		return &exitError{code: code}
+	}
+	return nil
 }
 
 // leadingName takes --name off the front.
@@ -91,6 +97,7 @@ func needsCluster(args []string) bool {
 
 func envCommand(io streams) *cobra.Command {
 	var name string
+	var proxy bool
 	cmd := &cobra.Command{
 		Use:   "env",
 		Short: "Print the shell variables that point other tools at a sandbox",
@@ -103,10 +110,17 @@ func envCommand(io streams) *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(io.out, "export KUBECONFIG=%s\n", shellQuote(r.Kubeconfig()))
+			if proxy {
+				for _, variable := range network.ProxyEnvironment(r.Proxy) {
+					key, value, _ := strings.Cut(variable, "=")
+					fmt.Fprintf(io.out, "export %s=%s\n", key, shellQuote(value))
+				}
+			}
 			return nil
 		},
 	}
 	nameFlag(cmd, &name)
+	cmd.Flags().BoolVar(&proxy, "proxy", false, "also http_proxy and its kin, so that the cluster's names can be asked")
 	return cmd
 }
 

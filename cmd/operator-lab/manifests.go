@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"sigs.k8s.io/yaml"
 
@@ -32,6 +33,14 @@ func printManifests(io streams, op operators.Operator, instance operators.Instan
 			return err
 		}
 		fmt.Fprintf(io.out, "---\n%s", b)
+	}
+	return nil
+}
+
+// writeManifests writes all files of an operator below a folder. What is there already stays as it is, and is an error.
+func writeManifests(op operators.Operator, folder string) error {
+	if err := os.CopyFS(folder, op.Manifests); err != nil {
+		return usageError("name a new folder with --files", "write the files of %s: %w", op.Name, err)
 	}
 	return nil
 }

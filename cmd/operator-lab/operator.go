@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -27,6 +28,7 @@ type operatorFlags struct {
 	health     string
 	elect      bool
 	manifests  bool
+	files      string
 }
 
 func operatorCommand(io streams) *cobra.Command {
@@ -36,6 +38,7 @@ func operatorCommand(io streams) *cobra.Command {
 		Long: "Run one bundled operator alone, as its pod would, against any cluster. Nothing of the lab is involved.\n\nOperators:\n" +
 			operatorList(),
 		Example: `  operator-lab operator zundoko --manifests | kubectl apply -f -
+  operator-lab operator maintpage --files maintpage-operator
   operator-lab operator zundoko --kubeconfig ~/.kube/config`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -58,8 +61,11 @@ func oneOperatorCommand(io streams, op operators.Operator) *cobra.Command {
 		Short: op.Summary,
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.manifests {
+			switch {
+			case f.manifests:
 				return printManifests(io, op, instance)
+			case f.files != "":
+				return writeManifests(op, f.files)
 			}
 			return runOperator(cmd, io, op, instance, f)
 		},
@@ -71,6 +77,7 @@ func oneOperatorCommand(io streams, op operators.Operator) *cobra.Command {
 	flags.StringVar(&f.health, "health-probe-bind-address", "0", "address of /healthz and /readyz; 0: none")
 	flags.BoolVar(&f.elect, "leader-elect", false, "wait until this process leads among several")
 	flags.BoolVar(&f.manifests, "manifests", false, "print the CRDs and RBAC of the chosen variant instead of running")
+	flags.StringVar(&f.files, "files", "", "write all its YAML files below this folder instead of running: CRDs, permissions, deployments, a sample")
 	instance.Flags(flags)
 	return cmd
 }
@@ -103,8 +110,8 @@ func runOperator(cmd *cobra.Command, io streams, op operators.Operator, instance
 		LeaderElectionID:              op.LeaderElectionID,
 		LeaderElectionReleaseOnCancel: true,
 	}
-	if f.elect && os.Getenv("POD_NAMESPACE") == "" {
-		options.LeaderElectionNamespace = op.Namespace // outside of a pod controller-runtime cannot guess it
+	if f.elect { // outside of a pod, and in one of the lab, controller-runtime cannot guess where
+		options.LeaderElectionNamespace = cmp.Or(os.Getenv("POD_NAMESPACE"), op.Namespace)
 	}
 	if f.namespace != "" {
 		options.Cache.DefaultNamespaces = map[string]cache.Config{f.namespace: {}}

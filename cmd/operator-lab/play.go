@@ -41,6 +41,8 @@ type show struct {
 	lab   *lab.Lab
 	loop  *taps.Taps
 	demo  *demo
+	// asking asks the demo's URL; nil if it has none.
+	asking *asking
 	// you is the person at the keyboard, whose writes are in the journal too.
 	you client.Client
 }
@@ -49,8 +51,12 @@ type show struct {
 type stage struct {
 	host.Cluster
 	kubeconfig string
+	// proxy is the URL of the proxy that knows the cluster's names.
+	proxy string
 	// kill ends a program of the control plane; nil where that cannot be done.
 	kill func(program string) error
+	// machines are its nodes; nil where nobody can reach them.
+	machines lab.Machines
 	// done is closed when the sandbox is over; err then says why.
 	done <-chan struct{}
 	err  func() error
@@ -88,7 +94,7 @@ func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show,
 		return nil, err
 	}
 	s.lab, err = lab.Open(ctx, lab.Options{
-		Cluster: s.stage, Kill: s.stage.kill, Journal: p.journal, Version: version(),
+		Cluster: s.stage, Kill: s.stage.kill, Machines: s.stage.machines, Journal: p.journal, Version: version(),
 		Installed: map[string]string{p.op.Name: p.instance.Variant()},
 	})
 	if err != nil {
@@ -96,6 +102,9 @@ func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show,
 	}
 	p.lab.Store(s.lab)
 	if s.loop, err = s.lab.Load(ctx, p.op.Name, p.spec); err != nil {
+		return nil, err
+	}
+	if err := s.beginTraffic(ctx); err != nil {
 		return nil, err
 	}
 	s.demo, err = s.beginDemo(ctx)
@@ -108,6 +117,9 @@ func (s *show) end(ctx context.Context) error {
 	var errs []error
 	if s.demo != nil {
 		s.demo.stop()
+	}
+	if s.asking != nil {
+		s.asking.stop()
 	}
 	if s.lab != nil {
 		errs = append(errs, s.lab.Close(ctx))
@@ -133,6 +145,7 @@ func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, e
 	}
 	o.Name, o.Fresh, o.Ephemeral, o.CRDs, o.Operators = p.flags.name, true, true, crds, []string{p.op.Name}
 	o.Progress = progress
+	p.flags.nodes.use(&o)
 	// What happens before the operator is there concerns nobody.
 	o.OnExit = func(e sandbox.Exit) {
 		if l := p.lab.Load(); l != nil {
@@ -149,7 +162,8 @@ func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, e
 		return nil, sandboxError(err)
 	}
 	return &stage{
-		Cluster: box, kubeconfig: box.Kubeconfig(), kill: box.Kill, done: box.Done(), err: box.Err, leave: box.Stop,
+		Cluster: box, kubeconfig: box.Kubeconfig(), proxy: box.Proxy(), kill: box.Kill, machines: box,
+		done: box.Done(), err: box.Err, leave: box.Stop,
 	}, nil
 }
 
@@ -159,7 +173,7 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 	if name == "" {
 		name = p.op.Name
 	}
-	record, err := startDetached(ctx, upFlags{name: name, fresh: true, crdsOf: p.op.Name + "/" + p.instance.Variant()}, progress)
+	record, err := startDetached(ctx, upFlags{name: name, fresh: true, nodes: p.flags.nodes, crdsOf: p.op.Name + "/" + p.instance.Variant()}, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +182,7 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 		return nil, sandboxError(err)
 	}
 	return &stage{
-		Cluster: box, kubeconfig: box.Kubeconfig(), err: func() error { return nil },
+		Cluster: box, kubeconfig: box.Kubeconfig(), proxy: record.Proxy, err: func() error { return nil },
 		leave: func() error {
 			p.say("sandbox %s stays; use it with 'operator-lab kubectl --name %s …', stop it with 'operator-lab down --name %s'", name, name, name)
 			return nil

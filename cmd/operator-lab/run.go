@@ -25,6 +25,7 @@ type runFlags struct {
 	quiet   bool
 	timeout time.Duration
 	record  string
+	nodes   nodeFlags
 	look    lookFlags
 }
 
@@ -79,9 +80,18 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 	flags.DurationVar(&f.timeout, "timeout", 0, "give up after this long, with exit code 1; 0: never (plain)")
 	flags.StringVar(&f.record, "record", "", "save the journal to this file (default: among the last "+fmt.Sprint(journalsKept)+" in the state directory)")
 	f.look.bind(flags)
+	f.nodes.bind(flags, nodesOf(instance.Demo()))
 	instance.Flags(flags)
 	instance.Demo().Flags(flags)
 	return cmd
+}
+
+// nodesOf is how many nodes a demo plays with.
+func nodesOf(demo operators.Demo) int {
+	if d, ok := demo.(operators.Nodes); ok {
+		return d.Nodes()
+	}
+	return 0
 }
 
 // specOf is how an operator runs, as the flags that were set say.

@@ -83,8 +83,9 @@ func (p *play) onScreen(ctx context.Context) (err error) {
 		}
 		show = began
 		return tui.Controls{
-			Loop: show.loop, Cluster: hands{show.you}, Faults: breaks(show.you, p.op.Name, p.flags.look.language()),
-			Facts: "k8s " + dependency("k8s.io/kubernetes"),
+			Loop: show.loop, Cluster: hands{show.you},
+			Faults: breaks(show.you, p.op.Name, p.flags.look.language(), p.flags.nodes.nodes > 0),
+			Facts:  "k8s " + dependency("k8s.io/kubernetes"),
 		}, nil
 	}
 	err = tui.Run(ctx, o)

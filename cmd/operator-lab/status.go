@@ -19,6 +19,8 @@ type view struct {
 	Name       string         `json:"name"`
 	Status     string         `json:"status"`
 	URL        string         `json:"url,omitempty"`
+	Proxy      string         `json:"proxy,omitempty"`
+	Nodes      int            `json:"nodes"`
 	Kubeconfig string         `json:"kubeconfig,omitempty"`
 	Directory  string         `json:"directory"`
 	Started    *time.Time     `json:"started,omitempty"`
@@ -37,6 +39,7 @@ func viewOf(r *sandbox.Record) view {
 	if r.Ready {
 		v.Status = "running"
 	}
+	v.Proxy, v.Nodes = r.Proxy, r.Nodes
 	v.URL, v.Kubeconfig, v.Started, v.PID = r.URL(), r.Kubeconfig(), &r.Started, r.PID
 	v.Programs, v.Restarts, v.Operators = r.Children, r.Restarts, r.Operators
 	return v
@@ -74,7 +77,7 @@ func statusCommand(io streams) *cobra.Command {
 func printStatus(w *tabwriter.Writer, v view) {
 	fmt.Fprintf(w, "name\t%s\nstatus\t%s\n", v.Name, v.Status)
 	if v.Started != nil {
-		fmt.Fprintf(w, "up\t%s\nurl\t%s\nkubeconfig\t%s\n", time.Since(*v.Started).Round(time.Second), v.URL, v.Kubeconfig)
+		fmt.Fprintf(w, "up\t%s\nurl\t%s\nproxy\t%s\nkubeconfig\t%s\n", time.Since(*v.Started).Round(time.Second), v.URL, v.Proxy, v.Kubeconfig)
 	}
 	fmt.Fprintf(w, "directory\t%s\n", v.Directory)
 	if v.PID != 0 {

@@ -72,6 +72,7 @@ type testFlags struct {
 	dryRun     bool
 	journals   string
 	keep       bool
+	nodes      nodeFlags
 	verbose    bool
 	output     string
 	github     bool
@@ -156,6 +157,7 @@ func (f *testFlags) bindLab(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.list, "list", false, "list the tests instead of running them")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what each test would do instead of running it")
 	flags.StringVar(&f.journals, "journal", "", "folder for the journals of tests that failed (default: in the state directory)")
+	f.nodes.bind(flags, 1)
 	flags.BoolVar(&f.keep, "keep", false, "leave the sandbox running when a test failed")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print every operation with its output")
 	flags.StringVarP(&f.output, "output", "o", "", "jsonl: print JSON lines as it goes on; with --list and --dry-run: json")

@@ -18,6 +18,8 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/network"
 )
 
 // ground is where tests are run.
@@ -36,6 +38,8 @@ type ground struct {
 	environment []string
 	// kill ends a program of the control plane; nil where that cannot be done.
 	kill func(program string) error
+	// machines are its nodes; nil where nobody can reach them.
+	machines lab.Machines
 	// done is closed when the sandbox is over; err then says why. It is nil when nobody tells.
 	done <-chan struct{}
 	err  func() error
@@ -101,6 +105,7 @@ func (t *testRun) boot(ctx context.Context) (*ground, error) {
 		return nil, err
 	}
 	o.Ephemeral = true
+	t.nodes.use(&o)
 	prepareTestLab(t, &o)
 	t.sayf("booting a control plane")
 	lab, err := sandbox.Start(ctx, o)
@@ -109,10 +114,10 @@ func (t *testRun) boot(ctx context.Context) (*ground, error) {
 	}
 	t.sayf("it is ready after %.2fs", time.Since(lab.Began()).Seconds())
 	g := &ground{
-		Cluster: lab, name: lab.Name(), kill: lab.Kill, done: lab.Done(), err: lab.Err,
+		Cluster: lab, name: lab.Name(), kill: lab.Kill, machines: lab, done: lab.Done(), err: lab.Err,
 		leave: func(context.Context, bool) error { return lab.Stop() },
 	}
-	if err := t.use(g, lab.Kubeconfig(), lab.Dir()); err != nil {
+	if err := t.use(g, lab.Kubeconfig(), lab.Dir(), lab.Proxy()); err != nil {
 		return nil, errors.Join(err, g.leave(ctx, true))
 	}
 	return g, nil
@@ -122,7 +127,7 @@ func (t *testRun) boot(ctx context.Context) (*ground, error) {
 func (t *testRun) bootKept(ctx context.Context) (*ground, error) {
 	name := fmt.Sprintf("test-%d", os.Getpid())
 	t.sayf("booting a control plane")
-	record, err := startDetached(ctx, upFlags{name: name, fresh: true}, func(s sandbox.Step) {
+	record, err := startDetached(ctx, upFlags{name: name, fresh: true, nodes: t.nodes}, func(s sandbox.Step) {
 		if t.verbose {
 			fmt.Fprintln(t.io.err, progressLine(s))
 		}
@@ -163,17 +168,20 @@ func (t *testRun) openRecord(record *sandbox.Record) (*ground, error) {
 		return nil, sandboxError(err)
 	}
 	g := &ground{Cluster: lab, name: lab.Name(), leave: stays}
-	return g, t.use(g, lab.Kubeconfig(), record.Dir)
+	return g, t.use(g, lab.Kubeconfig(), record.Dir, record.Proxy)
 }
 
 // use reads the kubeconfig of a sandbox as flags would have it.
-func (t *testRun) use(g *ground, kubeconfig, dir string) error {
+func (t *testRun) use(g *ground, kubeconfig, dir, proxy string) error {
 	if err := t.read(g, kubeconfig); err != nil {
 		return err
 	}
 	g.config.QPS = g.Config().QPS
 	// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
 	g.environment = []string{"KUBECACHEDIR=" + filepath.Join(dir, "kubectl")}
+	if proxy != "" { // so that curl knows the cluster's names
+		g.environment = append(g.environment, network.ProxyEnvironment(proxy)...)
+	}
 	return nil
 }
 

@@ -98,7 +98,7 @@ func openTestLab(ctx context.Context, t *testRun, ground *ground) (testLab, erro
 		return foreignLab{scenarios.Foreign{None: t.noCluster}}, nil
 	}
 	l, err := lab.Open(ctx, lab.Options{
-		Cluster: ground.Cluster, Kill: ground.kill, Installed: t.installed, Seed: t.seed, Version: version(),
+		Cluster: ground.Cluster, Kill: ground.kill, Machines: ground.machines, Installed: t.installed, Seed: t.seed, Version: version(),
 	})
 	if err != nil {
 		return nil, sandboxError(err)

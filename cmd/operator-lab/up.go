@@ -24,6 +24,7 @@ type upFlags struct {
 	mergeKubeconfig bool
 	quiet           bool
 	reportFD        int
+	nodes           nodeFlags
 	crdsOf          string // a bundled operator and its variant, such as zundoko/classic
 }
 
@@ -32,8 +33,9 @@ func upCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a sandbox",
-		Long: `Start a sandbox: etcd, kube-apiserver, Kubernetes' controllers and the scheduler. It holds
-what it held when it was last stopped, unless --fresh.
+		Long: `Start a sandbox: etcd, kube-apiserver, Kubernetes' controllers, the scheduler and simulated
+nodes, whose pods are programs on this machine. It holds what it held when it was last
+stopped, unless --fresh.
 
 Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start.`,
 		Example: `  operator-lab up                       run here until Ctrl-C
@@ -54,6 +56,7 @@ Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start
 	cmd.Flags().BoolVar(&f.fresh, "fresh", false, "start empty: delete what the sandbox held before")
 	cmd.Flags().BoolVar(&f.mergeKubeconfig, "merge-kubeconfig", false, "add a context for it to your kubeconfig ($KUBECONFIG or ~/.kube/config) while it runs")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print no progress")
+	f.nodes.bind(cmd.Flags(), 1)
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor the background process reports to")
 	cmd.Flags().StringVar(&f.crdsOf, "crds-of", "", "bundled operator and variant whose CRDs to install")
 	_ = cmd.Flags().MarkHidden("report-fd")
@@ -65,6 +68,7 @@ Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start
 func (f upFlags) options(progress io.Writer) (sandbox.Options, error) {
 	o, err := sandboxOptions(progress, f.quiet)
 	o.Name, o.Fresh = f.name, f.fresh
+	f.nodes.use(&o)
 	if f.crdsOf != "" {
 		o.CRDs, err = crdsOf(f.crdsOf)
 	}

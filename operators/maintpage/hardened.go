@@ -150,13 +150,20 @@ func (r *hardened) read(ctx context.Context, p *pass, name string, into client.O
 	return nil
 }
 
-// keepPod ensures that there is a Pod with the maintenance page that has not ended. One that classic made
-// has no probe, and none can be added: it makes way for a new one, which the event of its end lets us make.
-// One that we made and cannot change was changed by somebody's webhook on its way in; the next would be too.
+// keepPod ensures that there is a Pod with the maintenance page that has not ended. Another image takes another Pod:
+// changed in place, the old page would go on being Ready for a moment, with nothing about it to say that it is the old
+// one. A Pod that classic made has no probe, and none can be added: it makes way for a new one, which the event of its
+// end lets us make. One that we made and cannot change was changed by somebody's webhook on its way in; the next would be
+// too.
 func (r *hardened) keepPod(ctx context.Context, p *pass) error {
 	over := p.pod.Status.Phase == corev1.PodFailed || p.pod.Status.Phase == corev1.PodSucceeded
-	if over && p.mine(&p.pod) {
+	image := p.pod.Annotations[ImageAnnotation]
+	switch {
+	case !p.mine(&p.pod):
+	case over:
 		return r.replacePod(ctx, p, "it is "+string(p.pod.Status.Phase))
+	case image != "" && image != p.page.Spec.MaintPageConfig.MaintPageImage:
+		return r.replacePod(ctx, p, "another image is asked for")
 	}
 	classics := p.mine(&p.pod) && p.pod.Labels[PageLabel] == ""
 	err := r.keep(ctx, p, &p.pod, wantedPod(p.page))

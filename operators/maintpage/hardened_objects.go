@@ -12,9 +12,12 @@ import (
 
 // wantedPod is the Pod of the maintenance page.
 func wantedPod(page *v1alpha1.MaintPage) *unstructured.Unstructured {
-	return wanted(page, "v1", "Pod", podName(page), selectorOf(page, maintenance), map[string]any{
-		"containers": []any{container(containerName, page.Spec.MaintPageConfig.MaintPageImage)},
+	image := page.Spec.MaintPageConfig.MaintPageImage
+	pod := wanted(page, "v1", "Pod", podName(page), selectorOf(page, maintenance), map[string]any{
+		"containers": []any{container(containerName, image)},
 	})
+	pod.SetAnnotations(map[string]string{ImageAnnotation: image})
+	return pod
 }
 
 // wantedDeployment is the application. Its pods are labelled with their page as well, its own selector

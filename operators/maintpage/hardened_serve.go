@@ -18,6 +18,10 @@ import (
 // page, whatever the names of the two are.
 const PageLabel = "maintpage.example.com/page"
 
+// ImageAnnotation is on the Pod of a maintenance page that hardened made: the image that was asked for. What the Pod itself
+// says may be another one, where a webhook has its own ideas about images.
+const ImageAnnotation = "maintpage.example.com/image"
+
 // site is one of the two pages, and the value of PageLabel.
 type site string
 

@@ -133,6 +133,33 @@ func TestPodOfAWebhook(t *testing.T) {
 	}
 }
 
+// TestAnotherImageWhileReady asks for the maintenance page, of another image, while the old one is Ready: requests stay
+// where they are until the new one is.
+func TestAnotherImageWhileReady(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(maintpage.Options{})
+	page := s.page()
+	s.settle(page, maintpage.Hardened)
+	old := s.pod("example")
+	s.read(old)
+	s.change(page, func() {
+		page.Spec.MaintPageConfig.MaintPageToggle = true
+		page.Spec.MaintPageConfig.MaintPageImage = "example.com/maintpage:2"
+	})
+	s.becomes(page, v1alpha1.ReasonWaitingForPage)
+	if !s.production() || page.Status.MaintPublishStatus == v1alpha1.Published {
+		t.Errorf("the status is %q, and the Service has the application: %v", page.Status.MaintPublishStatus, s.production())
+	}
+	pod := s.pod("example")
+	s.eventually("there is another Pod", func() bool { return s.exists(pod) && pod.UID != old.UID })
+	if pod.Spec.Containers[0].Image != "example.com/maintpage:2" {
+		t.Errorf("it is of %s", pod.Spec.Containers[0].Image)
+	}
+	s.setPod("example", true)
+	s.becomes(page, v1alpha1.ReasonMaintenanceServed)
+}
+
 // TestForeignObjects finds each of the names taken, leaves what has it alone, and goes on when it is gone.
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()

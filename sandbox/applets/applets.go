@@ -1,5 +1,5 @@
 // Package applets holds the programs the one binary can be: upstream's own etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler and kubectl, linked in.
+// kube-controller-manager, kube-scheduler, kubelet and kubectl, linked in.
 //
 // Which one a process is, is decided by the base name it was called by (see [Main]), as busybox does it. A directory
 // of links to the binary is therefore all that envtest's BinaryAssetsDirectory needs.
@@ -30,6 +30,7 @@ var applets = map[string]func() int{
 	"kube-controller-manager": server(controllerManager),
 	"kube-scheduler":          server(scheduler),
 	"kubectl":                 Kubectl,
+	"kubelet":                 server(nodeProgram),
 }
 
 // Main runs the program this process was called as, and reports whether that was one of the applets. When it returns

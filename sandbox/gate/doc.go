@@ -35,4 +35,11 @@
 // left out stays unknown until the next event of its object or the next list: a DELETED that is left out leaves the object in
 // the informer's cache, and the ADDED of an object of the same name then looks like a change of the old one, which is also
 // what an operator sees that was away at the time. A cut comes after the matching event: no event is lost by it.
+//
+// # Nodes
+//
+// Faults of pods, nodes and images happen to machines that the gate knows nothing of: [Effects.Break] does it. With a match
+// it is done before the call is sent, so that whatever the call brings about meets it. What lasts does not happen again while
+// it lasts, and is set right when the fault is released, deleted or expires, or its time is over: [Faults.Release],
+// [Faults.Disarm] and [Faults.Close] return after that.
 package gate

@@ -20,7 +20,8 @@ type fault struct {
 	matched  int32
 	promised int32 // times it happens or is about to
 	times    int32
-	holding  int32 // calls and streams that it holds or delays
+	holding  int32   // calls and streams that it holds or delays
+	damage   *damage // what it keeps wrong; nil if nothing is
 	at       time.Time
 	message  string
 	armedAt  time.Time
@@ -46,6 +47,12 @@ func kindOf(spec v1alpha1.FaultSpec) string {
 		return trace.FaultConflict
 	case spec.ControlPlane != nil:
 		return trace.FaultControlPlane
+	case spec.Pod != nil:
+		return trace.FaultPod
+	case spec.Node != nil:
+		return trace.FaultNode
+	case spec.Image != nil:
+		return trace.FaultImage
 	}
 	return ""
 }
@@ -83,6 +90,14 @@ func (x *fault) detail() string {
 		return x.spec.ControlPlane.Program
 	case x.spec.Conflict != nil:
 		return ""
+	case x.spec.Pod != nil:
+		return string(x.spec.Pod.Action)
+	case x.spec.Node != nil:
+		return string(x.spec.Node.Action)
+	case x.spec.Image != nil && onlySlow(x.spec.Image):
+		return "Delay"
+	case x.spec.Image != nil:
+		return "Error"
 	}
 	return string(x.when())
 }
@@ -90,7 +105,7 @@ func (x *fault) detail() string {
 // atOnce reports whether it happens without anything to match.
 func (x *fault) atOnce() bool {
 	cut := x.spec.Watch != nil && x.spec.Watch.Action == v1alpha1.WatchCut
-	return x.spec.Match == nil && (x.spec.Crash != nil || x.spec.ControlPlane != nil || cut)
+	return x.spec.Match == nil && (x.spec.Crash != nil || x.spec.ControlPlane != nil || cut || breaks(x.spec))
 }
 
 // applies reports whether the fault is about an operator.
@@ -106,9 +121,9 @@ func (x *fault) ended() bool {
 // spent reports whether it has happened, or is about to, as often as it may.
 func (x *fault) spent() bool { return x.matcher.times > 0 && x.promised >= x.matcher.times }
 
-// done reports whether it can happen no more and holds nothing.
+// done reports whether it can happen no more, holds nothing and keeps nothing wrong.
 func (x *fault) done() bool {
-	return x.ended() || x.spent() && x.times == x.promised && x.holding == 0
+	return x.damage == nil && (x.ended() || x.spent() && x.times == x.promised && x.holding == 0)
 }
 
 // match counts one match and reports whether the fault happens at it; then its times are promised, and kept by took or
@@ -147,6 +162,9 @@ func (x *fault) doneReason() string {
 }
 
 func (x *fault) waitReason() string {
+	if x.damage != nil {
+		return "Lasting"
+	}
 	if x.holding > 0 {
 		return "Holding"
 	}

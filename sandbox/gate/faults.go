@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,10 @@ type Effects interface {
 	Kill(program string) error
 	// Touch sends a JSON merge patch as somebody else. It must not go by the gate that it is called from.
 	Touch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) error
+	// Break has happen to nodes and containers what a fault of pods, nodes or images says, once. When it returns, it
+	// has happened to those that it returns, or is so for all that begins from then on, until repair is called; that is
+	// nil where nothing lasts. The error is [ErrNobody] while no container runs that it is to kill.
+	Break(spec v1alpha1.FaultSpec) (of []string, repair func() error, err error)
 }
 
 // Visit is the reconcile that a request belongs to, as the journal has it.
@@ -61,7 +66,7 @@ type Faults struct {
 	options FaultsOptions
 	kinds   sync.Map // schema.GroupResource -> kind
 	armed   atomic.Pointer[armed]
-	kills   sync.WaitGroup
+	kills   sync.WaitGroup // also what waits for somebody to whom it can happen
 
 	mu        sync.Mutex
 	faults    map[string]*fault
@@ -97,7 +102,8 @@ var (
 )
 
 // Arm arms a fault. What is to happen at once has happened when it returns, but for the end of a program of the control
-// plane, which may be the one that the fault came by: that happens right after. A fault that is not valid is refused with all
+// plane, which may be the one that the fault came by: that happens right after; and but for what waits for somebody to
+// whom it can happen. A fault that is not valid is refused with all
 // that is wrong with it.
 func (f *Faults) Arm(name string, spec v1alpha1.FaultSpec) error {
 	if err := Validate(spec).ToAggregate(); err != nil {
@@ -157,7 +163,8 @@ func (f *Faults) publishLocked() {
 	f.armed.Store(set)
 }
 
-// Release lets go what a fault holds, and disarms it; its status stays. An unknown fault is left alone.
+// Release lets go what a fault holds, sets right what it keeps wrong, and disarms it; its status stays. An unknown fault is
+// left alone.
 func (f *Faults) Release(name string) {
 	f.mu.Lock()
 	x := f.faults[name]
@@ -167,11 +174,12 @@ func (f *Faults) Release(name string) {
 	}
 	f.mu.Unlock()
 	if x != nil {
+		f.repair(x)
 		f.tell(name)
 	}
 }
 
-// Disarm lets go what a fault holds, and forgets it.
+// Disarm does the same, and forgets the fault.
 func (f *Faults) Disarm(name string) {
 	f.mu.Lock()
 	x := f.faults[name]
@@ -182,6 +190,7 @@ func (f *Faults) Disarm(name string) {
 	}
 	f.mu.Unlock()
 	if x != nil {
+		f.repair(x)
 		f.tell(name)
 	}
 }
@@ -196,6 +205,7 @@ func (f *Faults) expire(x *fault) {
 	f.endLocked(x, v1alpha1.FaultExpired)
 	f.publishLocked()
 	f.mu.Unlock()
+	f.repair(x)
 	f.tell(x.name)
 }
 
@@ -257,12 +267,16 @@ func (f *Faults) tell(name string) {
 func (f *Faults) Close() {
 	f.mu.Lock()
 	f.closed = true
-	for _, x := range f.faults {
+	all := slices.Collect(maps.Values(f.faults))
+	for _, x := range all {
 		f.endLocked(x, v1alpha1.FaultReleased)
 	}
 	f.publishLocked()
 	f.mu.Unlock()
 	f.kills.Wait()
+	for _, x := range all {
+		f.repair(x)
+	}
 }
 
 // match counts a match of a fault and returns its number, and whether the fault happens at it.
@@ -342,7 +356,7 @@ func (f *Faults) complain(x *fault, err error) {
 
 func (f *Faults) record(x *fault, e trace.Event) {
 	e.Kind, e.Actor, e.Reason = trace.KindFault, Actor, x.name
-	e.Values = trace.FaultValues(kindOf(x.spec), x.detail())
+	e.Values = trace.FaultValues(kindOf(x.spec), x.detail(), e.Values...)
 	f.options.Journal.Append(e)
 }
 

@@ -74,6 +74,9 @@ type effects struct {
 	kills   []string
 	touches []string
 	err     error
+	// broken are the breaks and repairs, in turn; running are the containers that can be killed.
+	broken  []string
+	running []string
 	onTouch func(context.Context, schema.GroupVersionResource, string, string, []byte) error
 	onCrash func()
 }
@@ -100,6 +103,59 @@ func (e *effects) Kill(program string) error {
 		e.kills = append(e.kills, program)
 	}
 	return e.err
+}
+
+func (e *effects) Break(spec v1alpha1.FaultSpec) ([]string, func() error, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return nil, nil, e.err
+	}
+	p, n := spec.Pod, spec.Node
+	switch {
+	case p != nil && (p.Action == v1alpha1.PodKill || p.Action == v1alpha1.PodOOMKill):
+		killed := e.running
+		e.running = nil
+		if len(killed) == 0 {
+			return nil, nil, gate.ErrNobody
+		}
+		return killed, nil, nil
+	case n != nil && n.Action == v1alpha1.NodeRestart:
+		e.broken = append(e.broken, "restart")
+		return []string{"node-1"}, nil, nil
+	}
+	e.broken = append(e.broken, "break")
+	var of []string
+	if n != nil {
+		of = []string{"node-1", "node-2"}
+	}
+	return of, func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.broken = append(e.broken, "repair")
+		return e.err
+	}, nil
+}
+
+// breaks returns the breaks and repairs so far.
+func (e *effects) breaks() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return strings.Join(e.broken, " ")
+}
+
+// run has containers be there.
+func (e *effects) run(containers ...string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running = containers
+}
+
+// fail lets everything fail from now on; nil: nothing.
+func (e *effects) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
 }
 
 func (e *effects) Touch(ctx context.Context, r schema.GroupVersionResource, namespace, name string, patch []byte) error {

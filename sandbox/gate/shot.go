@@ -81,6 +81,8 @@ func (t *transport) before(c *call, shots []*shot) (*http.Response, error) {
 			t.touch(c, s)
 		case s.spec.ControlPlane != nil:
 			t.kill(c, s)
+		case breaks(s.spec):
+			t.strike(c, s)
 		case s.spec.Hold != nil:
 			err = t.hold(c, s, t.gate.callEvent(c, &s.matcher))
 		case s.spec.Crash != nil:
@@ -221,6 +223,8 @@ func (f *Faults) atOnce(x *fault) {
 		f.crashNow(x, f.gatesOf(x))
 	case x.spec.Watch != nil:
 		f.cutNow(x)
+	case breaks(x.spec):
+		f.strikeNow(x)
 	}
 }
 

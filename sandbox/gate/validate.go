@@ -61,6 +61,15 @@ func Validate(spec v1alpha1.FaultSpec) field.ErrorList {
 			errs = append(errs, known(p, x.Program, programs)...)
 		}
 	}
+	if x := spec.Pod; x != nil {
+		errs = append(errs, validatePod(root.Child("pod"), x)...)
+	}
+	if x := spec.Node; x != nil {
+		errs = append(errs, validateNode(root.Child("node"), x)...)
+	}
+	if x := spec.Image; x != nil {
+		errs = append(errs, validateImage(root.Child("image"), x)...)
+	}
 	return errs
 }
 
@@ -77,13 +86,16 @@ func validateKind(root *field.Path, spec v1alpha1.FaultSpec) field.ErrorList {
 		{"watch", spec.Watch != nil},
 		{"conflict", spec.Conflict != nil},
 		{"controlPlane", spec.ControlPlane != nil},
+		{"pod", spec.Pod != nil},
+		{"node", spec.Node != nil},
+		{"image", spec.Image != nil},
 	} {
 		if one.is {
 			set = append(set, one.name)
 		}
 	}
 	if len(set) == 0 {
-		return field.ErrorList{field.Required(root, "one of crash, hold, api, watch, conflict and controlPlane: what is to go wrong")}
+		return field.ErrorList{field.Required(root, "one of crash, hold, api, watch, conflict, controlPlane, pod, node and image: what is to go wrong")}
 	}
 	var errs field.ErrorList
 	for _, more := range set[1:] {
@@ -101,9 +113,7 @@ func validateMatch(p *field.Path, spec v1alpha1.FaultSpec) field.ErrorList {
 	if m.Subresource != "" && spec.Watch != nil {
 		errs = append(errs, field.Forbidden(p.Child("subresource"), "watch events have none"))
 	}
-	if strings.ContainsAny(m.Namespace, "*/") {
-		errs = append(errs, field.Invalid(p.Child("namespace"), m.Namespace, "is to be one namespace; leave it out for all"))
-	}
+	errs = append(errs, oneNamespace(p.Child("namespace"), m.Namespace)...)
 	if strings.ContainsAny(m.Name, "/?[]") {
 		errs = append(errs, field.Invalid(p.Child("name"), m.Name, "is to be a name, in which only * stands for others; the namespace has a field of its own"))
 	}
@@ -194,6 +204,13 @@ func validatePatch(p *field.Path, raw []byte) field.ErrorList {
 		return field.ErrorList{field.Required(p, "an empty patch changes nothing, so that nothing can conflict")}
 	}
 	return nil
+}
+
+func oneNamespace(p *field.Path, namespace string) field.ErrorList {
+	if !strings.ContainsAny(namespace, "*/") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(p, namespace, "is to be one namespace; leave it out for all")}
 }
 
 // known checks that a value is one of an enum's, or left out.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -19,8 +20,14 @@ func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
 	defer cancel()
 	timeline := trace.NewTimeline(journal)
 	echoes := newEchoes()
+	patience := time.NewTimer(quietPatience)
+	defer patience.Stop()
 	for {
-		echoes.note(timeline.Update())
+		events := timeline.Update()
+		if slices.ContainsFunc(events, concernsLoops) {
+			patience.Reset(quietPatience)
+		}
+		echoes.note(events)
 		if settled(timeline.Tip()) && echoes.complete() {
 			return nil
 		}
@@ -28,13 +35,17 @@ func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
-		case <-time.After(quietPatience):
+		case <-patience.C:
 			if settled(timeline.Tip()) {
 				return nil
 			}
+			patience.Reset(quietPatience)
 		}
 	}
 }
+
+// concernsLoops tells what has to do with the operators from the traffic that passes them by once a second.
+func concernsLoops(e *trace.Event) bool { return e.Kind != trace.KindTraffic }
 
 func settled(s *trace.State) bool {
 	if len(s.Running()) > 0 {

@@ -138,7 +138,7 @@ func (b *backend) ValidateFault(spec v1alpha1.FaultSpec) field.ErrorList {
 	if p := spec.ControlPlane; p != nil && b.options.Kill == nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "controlPlane"), "the lab did not start this control plane"))
 	}
-	return errs
+	return append(errs, b.validateMachines(spec)...)
 }
 
 // ArmFault arms a fault.

@@ -14,6 +14,7 @@ import (
 type effects struct {
 	lab   *Lab
 	round *round
+	damages
 }
 
 // Crash ends a life of an operator.

@@ -26,6 +26,8 @@ type Options struct {
 	Cluster host.Cluster
 	// Kill ends a program of the control plane. Default: nobody can.
 	Kill func(program string) error
+	// Machines are the nodes, for the faults that happen there. Default: nobody can reach them.
+	Machines Machines
 	// Journal of the first round. Default: a new one.
 	Journal *trace.Journal
 	// Installed are the variants whose CRDs the cluster has, by operator.
@@ -85,6 +87,9 @@ func (l *Lab) NewJournal() *trace.Journal {
 // another journal.
 func (l *Lab) Begin(ctx context.Context, journal *trace.Journal) error {
 	err := l.end()
+	if l.options.Machines != nil { // a fault may just have given a node its power back
+		err = errors.Join(err, l.options.Machines.AwaitNodes(ctx))
+	}
 	l.begin(context.WithoutCancel(ctx), journal)
 	return err
 }
@@ -94,7 +99,8 @@ func (l *Lab) begin(ctx context.Context, journal *trace.Journal) {
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.others = host.NewOthers(journal, append(operatorNames(), quietClients...)...)
 	r.faults = gate.NewFaults(gate.FaultsOptions{
-		Journal: journal, Seed: l.options.Seed, Effects: &effects{lab: l, round: r}, Visit: l.visit,
+		Journal: journal, Seed: l.options.Seed, Visit: l.visit,
+		Effects: &effects{lab: l, round: r, damages: damages{machines: l.options.Machines, lost: map[string]int{}}},
 	})
 	r.faults.Subscribe(func(string) { l.notify() })
 	r.follows.Go(func() { l.follow(r) })

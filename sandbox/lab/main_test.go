@@ -49,7 +49,7 @@ func withSandbox(m *testing.M) int {
 	all, err := zundoko.CRDs(zundoko.Hardened)
 	if err == nil {
 		box, err = sandbox.Start(context.Background(), sandbox.Options{ //nolint:forbidigo // there is no test yet
-			Ephemeral: true, CRDs: all, Operators: []string{"zundoko"},
+			Ephemeral: true, CRDs: all, Operators: []string{"zundoko"}, Nodes: 2,
 			OnAudit: func(line []byte) {
 				if l := listener.Load(); l != nil {
 					l.Audit(line)
@@ -85,7 +85,12 @@ type world struct {
 // open opens a lab that closes with the test.
 func open(t *testing.T) *world {
 	t.Helper()
-	l, err := lab.Open(t.Context(), lab.Options{Cluster: box, Kill: box.Kill, Installed: crds, Seed: 7, Version: "v1"})
+	return openWith(t, lab.Options{Cluster: box, Kill: box.Kill, Machines: box, Installed: crds, Seed: 7, Version: "v1"})
+}
+
+func openWith(t *testing.T, o lab.Options) *world {
+	t.Helper()
+	l, err := lab.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -158,20 +159,59 @@ func faultKind(s v1alpha1.FaultSpec) string {
 		return "conflict"
 	case s.ControlPlane != nil:
 		return "controlPlane"
+	case s.Pod != nil:
+		return "pod/" + string(s.Pod.Action)
+	case s.Node != nil:
+		return "node/" + string(s.Node.Action)
+	case s.Image != nil:
+		return "image"
 	default:
 		return ""
 	}
 }
 
-// faultTarget says in words what the fault waits for, such as "create,update Zundoko default/hikawa-* #3".
+// faultTarget says in words whom the fault happens to, else what it waits for.
 func faultTarget(s v1alpha1.FaultSpec) string {
-	if s.ControlPlane != nil {
+	switch {
+	case s.ControlPlane != nil:
 		return s.ControlPlane.Program
-	}
-	m := s.Match
-	if m == nil {
+	case s.Pod != nil:
+		return podsTarget(s.Pod)
+	case s.Node != nil:
+		return orStar(s.Node.Name)
+	case s.Image != nil:
+		return s.Image.Name
+	case s.Match != nil:
+		return matchTarget(s.Match)
+	default:
 		return ""
 	}
+}
+
+// podsTarget is such as "default/web-*/page app=web".
+func podsTarget(p *v1alpha1.PodFault) string {
+	target := orStar(p.Name)
+	if p.Namespace != "" {
+		target = p.Namespace + "/" + target
+	}
+	if p.Container != "" {
+		target += "/" + p.Container
+	}
+	if len(p.Selector) > 0 {
+		target += " " + labels.Set(p.Selector).String()
+	}
+	return target
+}
+
+func orStar(name string) string {
+	if name == "" {
+		return "*"
+	}
+	return name
+}
+
+// matchTarget is such as "create,update Zundoko default/hikawa-* #3".
+func matchTarget(m *v1alpha1.FaultMatch) string {
 	words := []string{strings.Join(m.Verbs, ","), m.Kind, m.Field}
 	if m.Subresource != "" && m.Subresource != "-" {
 		words[1] += "/" + m.Subresource

@@ -73,24 +73,10 @@ func (f faults) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 func (f faults) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	is := obj.(*v1alpha1.Fault)
 	problems := validateMeta(is)
-	if reserved := reservedFields(is.Spec); len(reserved) > 0 {
-		return append(problems, reserved...)
+	if is.Spec.Stale != nil { // it is to come
+		return append(problems, field.Forbidden(field.NewPath("spec", "stale"), "is not supported yet"))
 	}
 	return append(problems, f.backend.ValidateFault(is.Spec)...)
-}
-
-// reservedFields refuses the faults that are to come.
-func reservedFields(spec v1alpha1.FaultSpec) field.ErrorList {
-	var problems field.ErrorList
-	for _, reserved := range []struct {
-		name  string
-		value *runtime.RawExtension
-	}{{"stale", spec.Stale}, {"pod", spec.Pod}, {"node", spec.Node}, {"image", spec.Image}} {
-		if reserved.value != nil {
-			problems = append(problems, field.Forbidden(field.NewPath("spec", reserved.name), "is not supported yet"))
-		}
-	}
-	return problems
 }
 
 // ValidateUpdate implements [rest.RESTUpdateStrategy].

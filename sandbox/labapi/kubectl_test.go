@@ -78,6 +78,11 @@ func TestFaultColumns(t *testing.T) {
 		{"cut", "match: {kind: Hikawa, subresource: status, field: status.said}, watch: {action: Cut}", "watch/Cut Hikawa/status status.said Armed 0"},
 		{"plane", "controlPlane: {program: etcd}", "controlPlane etcd Armed 0"},
 		{"hold", "hold: {}", "hold Armed 0"},
+		{"pod", "pod: {action: OOMKill, namespace: default, name: web-*, container: page, selector: {tier: front, app: web}}", "pod/OOMKill default/web-*/page app=web,tier=front Armed 0"},
+		{"pods", "pod: {action: Unready}, match: {kind: Zundoko}", "pod/Unready * Armed 0"},
+		{"node", "node: {action: Lost, for: 5s}", "node/Lost * Armed 0"},
+		{"node-1", "node: {action: Restart, name: node-1}", "node/Restart node-1 Armed 0"},
+		{"image", "image: {name: 'nginx:1.*', delay: 2s}", "image nginx:1.* Armed 0"},
 		{"conflict", "conflict: {patch: {metadata: {labels: {a: b}}}}", "conflict Armed 0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -108,9 +113,9 @@ func TestRefusals(t *testing.T) {
 	apply(t, fault("refused", "match: {kind: Zundoko}, crash: {}"))
 	for _, test := range []struct{ name, input, args, want string }{
 		{"stale", fault("new", "stale: {kind: Zundoko}"), "apply -f -", "spec.stale: Forbidden: is not supported yet"},
-		{"pod", fault("new", "crash: {}, pod: {}"), "apply -f -", "spec.pod: Forbidden: is not supported yet"},
-		{"node, not strictly", fault("new", "node: {}"), "apply --validate=ignore -f -", "spec.node: Forbidden: is not supported yet"},
-		{"image, server-side", fault("new", "image: {}"), "apply --server-side -f -", "spec.image: Forbidden: is not supported yet"},
+		{"stale, not strictly", fault("new", "crash: {}, stale: {}"), "apply --validate=ignore -f -", "spec.stale: Forbidden: is not supported yet"},
+		{"stale, server-side", fault("new", "stale: {}"), "apply --server-side -f -", "spec.stale: Forbidden: is not supported yet"},
+		{"wrong duration", fault("new", "node: {action: Lost, for: long}"), "apply --validate=ignore -f -", "invalid duration"},
 		{"nothing", fault("new", ""), "apply -f -", "spec: Required value: one of crash, hold"},
 		// The server says "spec.crsh"; kubectl, until it has learned that the server looks, "crsh".
 		{"unknown field", fault("new", "crsh: {}"), "apply -f -", `crsh"`},
@@ -232,6 +237,9 @@ func TestExplain(t *testing.T) {
 		return nil
 	})
 	if said := kubectl(t, "explain", "fault.spec"); !strings.Contains(said, "Crash ends the operator in the middle.") {
+		t.Error(said)
+	}
+	if said := kubectl(t, "explain", "fault.spec.pod.after"); !strings.Contains(said, "After is how long a container runs") {
 		t.Error(said)
 	}
 	if said := kubectl(t, "explain", "operators.operator-lab.dev"); !strings.Contains(said, "Operator is an operator that the lab runs.") {

@@ -254,8 +254,9 @@ func (l *lab) Loops() []v1alpha1.Loop {
 }
 
 func (l *lab) ValidateFault(spec v1alpha1.FaultSpec) field.ErrorList {
-	if spec.Crash == nil && spec.Hold == nil && spec.API == nil && spec.Watch == nil && spec.Conflict == nil && spec.ControlPlane == nil {
-		return field.ErrorList{field.Required(field.NewPath("spec"), "one of crash, hold, api, watch, conflict and controlPlane")}
+	if spec.Crash == nil && spec.Hold == nil && spec.API == nil && spec.Watch == nil && spec.Conflict == nil && spec.ControlPlane == nil &&
+		spec.Pod == nil && spec.Node == nil && spec.Image == nil {
+		return field.ErrorList{field.Required(field.NewPath("spec"), "one of crash, hold, api, watch, conflict, controlPlane, pod, node and image")}
 	}
 	return nil
 }

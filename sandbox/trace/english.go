@@ -137,6 +137,8 @@ func (n news) english() string {
 		return fmt.Sprintf("The operator %s was %s.", n.Operator, operatorText(n.Verb, English))
 	case KindFault:
 		return "The fault " + faultText(n.Event, English) + "."
+	case KindTraffic:
+		return englishTraffic(n.Event)
 	case KindNote:
 		return oneLine(n.Message) + "."
 	}

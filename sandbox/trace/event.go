@@ -43,6 +43,9 @@ const (
 	// KindFault: the lab carried out a fault (Reason is its name, Values are what it did; see [FaultValues]). Verb and Object
 	// are of the call or the watch event that it happened at; both are empty if it happened at once.
 	KindFault Kind = "fault"
+	// KindTraffic: somebody asked a URL (Values has it) and got Status and the text Message, or Error, after Duration.
+	// Verb says whether that is another answer than the one before. It has nothing to do with any loop.
+	KindTraffic Kind = "traffic"
 	// KindNote: anything else worth telling (Message).
 	KindNote Kind = "note"
 )
@@ -89,7 +92,7 @@ const (
 	Deleted  = "DELETED"
 )
 
-// The verbs of calls and of KindControl events.
+// The verbs of calls, and of KindControl, KindOperator and KindTraffic events.
 const (
 	VerbGet    = "get"
 	VerbList   = "list"
@@ -111,6 +114,9 @@ const (
 
 	VerbStart = "start"
 	VerbStop  = "stop"
+
+	VerbAnswer = "answer" // of KindTraffic: the same answer as the one before
+	VerbSwitch = "switch" // of KindTraffic: another answer, or the first one
 )
 
 // The reasons of KindRequeue events.

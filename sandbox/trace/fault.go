@@ -1,6 +1,9 @@
 package trace
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The first of the Values of a KindFault event: what the lab did.
 const (
@@ -10,17 +13,56 @@ const (
 	FaultWatch        = "watch"        // detail: Cut, Delay or Coalesce
 	FaultConflict     = "conflict"     // no detail
 	FaultControlPlane = "controlPlane" // detail: the program
+	FaultPod          = "pod"          // detail: Kill or OOMKill, of containers; Unready, Crash or StartLate, of pods
+	FaultNode         = "node"         // detail: Lost or Restart; of nodes
+	FaultImage        = "image"        // detail: Error or Delay; of images
 )
 
-// FaultValues returns the Values of a KindFault event.
-func FaultValues(what, detail string) []string { return []string{what, detail} }
+// FaultValues returns the Values of a KindFault event. Some faults happen to something else than the object of the call.
+func FaultValues(what, detail string, of ...string) []string {
+	return append([]string{what, detail}, of...)
+}
 
 // faultOf returns what a fault did and its detail; empty if the event does not say.
 func faultOf(e *Event) (what, detail string) {
-	if len(e.Values) != 2 {
+	if len(e.Values) < 2 {
 		return "", ""
 	}
 	return e.Values[0], e.Values[1]
+}
+
+// machineFault says what a fault did that happens to nodes and containers, in forms by kind and detail; empty for others.
+func machineFault(e *Event, forms map[string]string) string {
+	what, detail := faultOf(e)
+	form, known := forms[what+"/"+detail]
+	if !known {
+		return ""
+	}
+	return strings.Replace(form, "%s", strings.Join(e.Values[2:], ", "), 1)
+}
+
+var englishForms = map[string]string{
+	"pod/Kill":      "killed %s",
+	"pod/OOMKill":   "killed %s for want of memory",
+	"pod/Unready":   "lets readiness probes of pods %s fail",
+	"pod/Crash":     "lets containers of pods %s end when they start",
+	"pod/StartLate": "lets containers of pods %s start late",
+	"node/Lost":     "took the power of %s away",
+	"node/Restart":  "restarted %s",
+	"image/Error":   "lets pulls of %s fail",
+	"image/Delay":   "lets pulls of %s take longer",
+}
+
+var japaneseForms = map[string]string{
+	"pod/Kill":      "%s を強制終了した",
+	"pod/OOMKill":   "%s をメモリ不足 (OOM) として強制終了した",
+	"pod/Unready":   "Pod %s の readiness プローブを失敗させている",
+	"pod/Crash":     "Pod %s のコンテナを起動のたびに終了させている",
+	"pod/StartLate": "Pod %s のコンテナの起動を遅らせている",
+	"node/Lost":     "ノード %s を停止させた",
+	"node/Restart":  "ノード %s を再起動した",
+	"image/Error":   "イメージ %s の取得を失敗させている",
+	"image/Delay":   "イメージ %s の取得を遅らせている",
 }
 
 // FaultText says in a sentence without a full stop what a fault did, as a KindFault event tells it.
@@ -74,6 +116,16 @@ func englishFault(e *Event) string {
 	case what == FaultControlPlane:
 		return fmt.Sprintf("%s killed %s just before %s", fault, detail, call)
 	}
+	if text := machineFault(e, englishForms); text != "" {
+		switch {
+		case e.Verb == "":
+		case strings.HasPrefix(text, "lets "):
+			text += " from " + call + " on"
+		default:
+			text += " just before " + call
+		}
+		return fault + " " + text
+	}
 	return fault + ": " + oneLine(e.Message)
 }
 
@@ -117,6 +169,12 @@ func japaneseFault(e *Event) string {
 		return fmt.Sprintf("%s%s を強制終了した", fault, detail)
 	case what == FaultControlPlane:
 		return fmt.Sprintf("%s%sする直前に、%s を強制終了した", fault, call, detail)
+	}
+	if text := machineFault(e, japaneseForms); text != "" {
+		if e.Verb != "" {
+			text = call + "する直前に、" + text
+		}
+		return fault + text
 	}
 	return fault + oneLine(e.Message)
 }

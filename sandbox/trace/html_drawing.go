@@ -167,6 +167,8 @@ func laneOf(e *Event) (string, bool) {
 		return orElse(e.Actor, "you"), true
 	case KindFault:
 		return orElse(e.Actor, "lab"), true
+	case KindTraffic:
+		return orElse(e.Actor, "traffic"), true
 	case KindOperator:
 		return "you", true // the lab starts and stops operators when you say so
 	}

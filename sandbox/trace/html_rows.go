@@ -275,7 +275,7 @@ func (m *htmlMaker) asideRow(e *Event) htmlRow {
 // sentAt is when a call was sent; its event is of when it returned. The watch
 // event that echoes a write often comes first.
 func sentAt(e *Event) time.Duration {
-	if e.Kind != KindCall {
+	if e.Kind != KindCall && e.Kind != KindTraffic {
 		return max(0, e.At)
 	}
 	return max(0, e.At-max(0, e.Duration))
@@ -297,6 +297,11 @@ func htmlMarkOf(e *Event) htmlLook {
 		return htmlLook{"control", "play"}
 	case KindFault:
 		return htmlLook{"fault", "fault"}
+	case KindTraffic:
+		if e.Error != "" {
+			return htmlLook{"fault", "error"}
+		}
+		return htmlLook{"control", "change"}
 	case KindCall, KindHold:
 		return htmlLook{"write", htmlWriteIcon(e)}
 	case KindLog:

@@ -135,6 +135,8 @@ func (n news) japanese() string {
 		return fmt.Sprintf("オペレーター %s が%sした。", n.Operator, operatorText(n.Verb, Japanese))
 	case KindFault:
 		return faultText(n.Event, Japanese) + "。"
+	case KindTraffic:
+		return japaneseTraffic(n.Event)
 	case KindNote:
 		return oneLine(n.Message)
 	}

@@ -103,7 +103,28 @@ func (p *Printer) event(e *Event) {
 		p.aside(p.o.Language.pick("fault", "障害"), strings.TrimPrefix(faultText(e, p.o.Language), "障害 "))
 	case KindNote:
 		p.paragraph("note", e.Message)
+	case KindTraffic:
+		p.traffic(e)
 	}
+}
+
+// traffic prints an answer that is another one than before.
+func (p *Printer) traffic(e *Event) {
+	if e.Verb != VerbSwitch {
+		return
+	}
+	line := AnswerText(e)
+	if !p.o.HideTimes {
+		line = p.timeline.tip.TrafficLine(e)
+	}
+	for _, t := range p.timeline.tip.Traffic() {
+		if t.Last == e {
+			if after := t.switchText(p.o.Language); after != "" {
+				line += "   " + after
+			}
+		}
+	}
+	p.aside("http", line)
 }
 
 // call prints a call outside of a reconcile: yours, or an event recorder's.
@@ -228,6 +249,12 @@ func (p *Printer) Summary() error {
 		if c := totals[operator]; c.Reconciles > 0 {
 			p.line("")
 			p.operator(operator, c)
+		}
+	}
+	for _, t := range p.timeline.tip.Traffic() {
+		p.line("")
+		for _, line := range t.summary(l) {
+			p.line(line)
 		}
 	}
 	if n := p.timeline.journal.Stats().Forgotten; n > 0 {

@@ -20,6 +20,8 @@ type State struct {
 	running  map[int64]*Span
 	finished []*Span
 	drops    []*Event
+	worked   time.Duration
+	traffic  []Traffic
 	total    Counters
 	byCtl    map[ControllerKey]*Counters
 	byKey    map[QueueKey]*Counters
@@ -55,6 +57,9 @@ func (s *State) Seq() int64 { return s.seq }
 // At returns the time of that event since the journal's start.
 func (s *State) At() time.Duration { return s.at }
 
+// Worked returns the time of the newest event that is not mere traffic.
+func (s *State) Worked() time.Duration { return s.worked }
+
 // Mode returns what holds the loop up.
 func (s *State) Mode() Mode { return s.mode }
 
@@ -67,6 +72,7 @@ func (s *State) clone() *State {
 	c.objects = maps.Clone(s.objects)
 	c.finished = slices.Clip(s.finished)
 	c.drops = slices.Clip(s.drops)
+	c.traffic = cloneTraffic(s.traffic)
 	c.total = s.total.clone()
 	c.queue = make(map[QueueKey]*Item, len(s.queue))
 	for k, item := range s.queue {
@@ -85,6 +91,9 @@ func (s *State) clone() *State {
 // what makes no sense leaves no trace.
 func (s *State) apply(e *Event) {
 	s.seq, s.at = e.Seq, e.At
+	if e.Kind != KindTraffic {
+		s.worked = e.At
+	}
 	s.count(e)
 	switch e.Kind {
 	case KindWatch:
@@ -115,6 +124,8 @@ func (s *State) apply(e *Event) {
 		if e.Verb == VerbStop {
 			s.stopped(e.Operator)
 		}
+	case KindTraffic:
+		s.answered(e)
 	}
 	if e.Seq%tombstoneAge == 0 {
 		s.bury()

@@ -44,6 +44,10 @@ func TestScript(t *testing.T) {
 	if err := os.Symlink(binary, filepath.Join(bin, "operator-lab")); err != nil {
 		t.Fatal(err)
 	}
+	repository, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "testdata", "script"),
 		UpdateScripts:       *update,
@@ -55,6 +59,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("OPERATOR_LAB_STATE_DIR", state)
 			e.Setenv("HOME", home)
 			e.Setenv("BINARY", binary)
+			e.Setenv("REPO", repository)
 			e.Setenv("PREPARED", prepared)
 			e.Defer(func() { clearUp(t, filepath.Join(bin, "operator-lab"), e.WorkDir, e.Vars) })
 			return errors.Join(

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -121,6 +122,12 @@ func TestGoldenScreens(t *testing.T) {
 		{"lesson", 80, 24, Options{Journal: story, Controls: live, Narrator: &demoLesson{}}, "5 h"},
 		{"refused", 80, 24, Options{Journal: duet, Replay: true}, "space"},
 		{"too-small", 50, 10, Options{Journal: story}, ""},
+		{"traffic", 80, 24, Options{Journal: asked(answer{8, "Production Page !", ""}), Controls: live}, ""},
+		{"traffic-ascii", 120, 40, Options{Journal: asked(answer{8, "Production Page !", ""}), Controls: live, ASCII: true}, ""},
+		{"traffic-switched", 120, 40, Options{Journal: asked(answer{8, "Production Page !", ""}, answer{2, "Maintenance Page !", ""}), Controls: live}, ""},
+		{"traffic-failing", 80, 24, Options{Journal: asked(answer{8, "Production Page !", ""}, answer{9, "", outage}), Controls: live, ASCII: true}, ""},
+		{"traffic-failing-large", 120, 40, Options{Journal: asked(answer{8, "Production Page !", ""}, answer{9, "", outage}), Controls: live, Language: trace.Japanese}, ""},
+		{"traffic-rewind", 80, 24, Options{Journal: asked(answer{8, "Production Page !", ""}, answer{9, "", outage}), Replay: true}, "[ [ ["},
 		{"tall", 80, 60, Options{Journal: duet, Replay: true}, ""},
 		{"empty", 120, 40, Options{Journal: trace.New(trace.Options{}), Controls: live}, ""},
 	} {
@@ -149,6 +156,57 @@ func merging() *clockwork {
 	}
 	c.run(800e6, h)
 	return c
+}
+
+// answer is what somebody who asks gets so many times.
+type answer struct {
+	times      int
+	text, fail string
+}
+
+const outage = "connection refused: dial tcp 10.244.1.5:8080: connect"
+
+// asked is a song during which somebody asks a URL twice a second.
+func asked(answers ...answer) *trace.Journal {
+	c := newClockwork()
+	c.at = 200 * time.Millisecond
+	h := c.zundoko(song...)
+	h.begin()
+	c.run(300*time.Millisecond, h)
+	for _, a := range answers {
+		verb := trace.VerbSwitch
+		for range a.times {
+			c.run(500*time.Millisecond, h)
+			c.journal.Append(trace.Event{
+				Kind: trace.KindTraffic, Actor: "traffic", Verb: verb, Message: a.text, Error: a.fail,
+				Duration: 3 * time.Millisecond, Values: []string{"http://httpd.maintpage-operator.svc.cluster.local:8080"},
+			})
+			verb = trace.VerbAnswer
+		}
+	}
+	return c.journal
+}
+
+// TestTrafficIsNoWork: a loop with nothing to do is quiet, whoever asks a URL; and the cursor does not stop at each answer.
+func TestTrafficIsNoWork(t *testing.T) {
+	j := asked(answer{30, "Production Page !", ""})
+	m := newModel(t.Context(), Options{Journal: j, Getenv: utf8Env, NoMotion: true, Controls: Controls{Loop: &fakeLoop{}, Cluster: &demoCluster{}}})
+	if !m.quiet() {
+		t.Error("the loop is not quiet")
+	}
+	if m.index.lastMark() >= m.index.last() {
+		t.Error("an answer that is the same as before has a mark")
+	}
+	m.w, m.h = 80, 24
+	m.press("{")
+	if m.live {
+		t.Fatal("it did not go back")
+	}
+	m.press("}")
+	m.press("}")
+	if !m.live {
+		t.Error("it does not come back to the live edge")
+	}
 }
 
 func TestGoldenBoot(t *testing.T) {

@@ -29,7 +29,7 @@ func (s *scene) modeWord() (string, style) {
 
 // quiet reports whether nothing runs, nothing waits, and nothing happened for a while.
 func (s *scene) quiet() bool {
-	return len(s.state.Running()) == 0 && len(s.state.Queue()) == 0 && s.now-s.state.At() > quietAfter && s.state.Seq() > 0
+	return len(s.state.Running()) == 0 && len(s.state.Queue()) == 0 && s.now-s.state.Worked() > quietAfter && s.state.Seq() > 0
 }
 
 // held returns a reconcile whose write is held, or nil.

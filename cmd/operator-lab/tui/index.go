@@ -81,7 +81,12 @@ func (ix *index) update() bool {
 	return len(events) > 0
 }
 
+// mark notes an event where the scrubber and the cursor find it. Answers that are the same as before are left out: there
+// is one a second.
 func (ix *index) mark(e *trace.Event) {
+	if e.Kind == trace.KindTraffic && e.Verb != trace.VerbSwitch {
+		return
+	}
 	m := mark{seq: e.Seq, at: e.At, kind: markOf(e)}
 	if n := len(ix.marks); n > 0 {
 		last := ix.marks[n-1]
@@ -99,7 +104,7 @@ func markOf(e *trace.Event) markKind {
 	switch {
 	case e.Kind == trace.KindStart:
 		return markReconcile
-	case e.Kind == trace.KindEnd && e.Error != "", e.Stack != "", e.Kind == trace.KindFault:
+	case (e.Kind == trace.KindEnd || e.Kind == trace.KindTraffic) && e.Error != "", e.Stack != "", e.Kind == trace.KindFault:
 		return markError
 	}
 	return markEvent
@@ -154,6 +159,14 @@ func (ix *index) forget() {
 
 // last returns the Seq of the newest event, 0 before the first.
 func (ix *index) last() int64 { return ix.timeline.Tip().Seq() }
+
+// lastMark returns the Seq of the newest event the cursor can stand at, 0 before the first.
+func (ix *index) lastMark() int64 {
+	if n := len(ix.marks); n > 0 {
+		return ix.marks[n-1].seq
+	}
+	return 0
+}
 
 // step returns the Seq of the event n places away from one.
 func (ix *index) step(seq int64, n int) int64 {

@@ -37,6 +37,7 @@ type Layout struct {
 	TooSmall  bool
 	Header    Rect
 	Strip     Rect
+	Traffic   Rect // below the strip, when somebody asks a URL
 	Pane      [panes]Rect
 	Scrubber  Rect
 	Legend    Rect // below the scrubber, on large screens
@@ -56,6 +57,7 @@ type layoutArgs struct {
 	focus  Pane
 	top    Pane // in a stack: which of Objects, Queue, Loop, Lesson and Cause is on top
 	lesson bool // there is a lesson
+	asked  bool // somebody asks a URL
 }
 
 // layout places everything:
@@ -105,6 +107,10 @@ func chrome(a layoutArgs) (Layout, Rect) {
 	}
 	l.Header = line(0, 1)
 	l.Strip = line(1, strip)
+	if a.asked {
+		l.Traffic = line(1+strip, 1)
+	}
+	top := 1 + strip + l.Traffic.H
 	y := a.h - 1
 	l.Footer = line(y, 1)
 	if rules > 0 {
@@ -123,7 +129,7 @@ func chrome(a layoutArgs) (Layout, Rect) {
 	}
 	y--
 	l.Scrubber = line(y, 1)
-	return l, Rect{0, 1 + strip, a.w, y - 1 - strip}
+	return l, Rect{0, top, a.w, y - top}
 }
 
 func wide(l *Layout, a layoutArgs, r Rect) {

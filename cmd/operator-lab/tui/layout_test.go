@@ -7,7 +7,7 @@ import (
 )
 
 // picture draws a layout: a character stands for four columns, and a line for
-// as many rows as it says. Digits are panes; H header, S strip, s scrubber,
+// as many rows as it says. Digits are panes; H header, S strip, t traffic, s scrubber,
 // g legend, n narration, - rule, F footer.
 func picture(l Layout, w, h int) string {
 	at := func(x, y int) byte {
@@ -21,7 +21,7 @@ func picture(l Layout, w, h int) string {
 		for _, c := range []struct {
 			sign byte
 			r    Rect
-		}{{'H', l.Header}, {'S', l.Strip}, {'s', l.Scrubber}, {'g', l.Legend}, {'-', l.Rule}, {'n', l.Narration}, {'-', l.Rule2}, {'F', l.Footer}} {
+		}{{'H', l.Header}, {'S', l.Strip}, {'t', l.Traffic}, {'s', l.Scrubber}, {'g', l.Legend}, {'-', l.Rule}, {'n', l.Narration}, {'-', l.Rule2}, {'F', l.Footer}} {
 			if in(c.r) {
 				found = c.sign
 			}
@@ -72,6 +72,17 @@ func TestLayout(t *testing.T) {
  1 SSSSSSSSSSSSSSSSSSSS
  9 33333333333333333333
  8 44444444444444444444
+ 1 ssssssssssssssssssss
+ 2 nnnnnnnnnnnnnnnnnnnn
+ 1 --------------------
+ 1 FFFFFFFFFFFFFFFFFFFF
+`},
+		{"stack, with traffic", layoutArgs{w: 80, h: 24, asked: true}, `
+ 1 HHHHHHHHHHHHHHHHHHHH
+ 1 SSSSSSSSSSSSSSSSSSSS
+ 1 tttttttttttttttttttt
+ 9 33333333333333333333
+ 7 44444444444444444444
  1 ssssssssssssssssssss
  2 nnnnnnnnnnnnnnnnnnnn
  1 --------------------
@@ -215,10 +226,10 @@ func TestLayoutCoversTheScreen(t *testing.T) {
 		for h := minHeight; h <= 110; h += 3 {
 			for _, zoom := range []Zoom{ZoomNormal, ZoomHalf, ZoomFull} {
 				for p := ObjectsPane; p <= CausePane; p++ {
-					a := layoutArgs{w: w, h: h, zoom: zoom, focus: p, top: p, lesson: h%2 == 0}
+					a := layoutArgs{w: w, h: h, zoom: zoom, focus: p, top: p, lesson: h%2 == 0, asked: w%2 == 0}
 					cells := 0
 					l := layout(a)
-					for _, r := range append(l.Pane[:], l.Header, l.Strip, l.Scrubber, l.Legend, l.Rule, l.Narration, l.Rule2, l.Footer) {
+					for _, r := range append(l.Pane[:], l.Header, l.Strip, l.Traffic, l.Scrubber, l.Legend, l.Rule, l.Narration, l.Rule2, l.Footer) {
 						if r.X < 0 || r.Y < 0 || r.X+r.W > w || r.Y+r.H > h {
 							t.Fatalf("%+v: %+v is off the screen", a, r)
 						}

@@ -127,7 +127,7 @@ func (m *Model) refresh(always bool) bool {
 // recall makes the state that of the cursor.
 func (m *Model) recall() {
 	tip := m.index.timeline.Tip()
-	m.live = m.cursorAt == 0 || m.cursorAt >= tip.Seq() && !m.replay
+	m.live = m.cursorAt == 0 || m.cursorAt >= m.index.lastMark() && !m.replay
 	if m.live {
 		m.cursorAt, m.state = 0, tip
 		return
@@ -142,7 +142,7 @@ func (m *Model) time() time.Duration {
 	case !m.live:
 		return m.state.At()
 	case m.replay || !m.motion:
-		return m.index.lastAt()
+		return m.index.timeline.Tip().At()
 	}
 	return m.opts.Journal.Elapsed()
 }

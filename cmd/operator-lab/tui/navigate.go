@@ -135,7 +135,7 @@ func (m *Model) goSpan(n int) {
 // goEvent moves the cursor by one event and selects the reconcile it belongs to.
 func (m *Model) goEvent(n int) {
 	to := m.index.step(m.cursor(), n)
-	if n > 0 && to >= m.index.last() {
+	if n > 0 && to >= m.index.lastMark() {
 		m.goLive()
 		return
 	}

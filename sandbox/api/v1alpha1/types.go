@@ -215,17 +215,18 @@ type FaultList struct {
 	Items []Fault `json:"items"`
 }
 
-// FaultSpec is a fault. Exactly one of crash, hold, api, watch, conflict and controlPlane is set.
+// FaultSpec is a fault. Exactly one of crash, hold, api, watch, conflict, controlPlane, pod, node and image is set.
 type FaultSpec struct {
 	// Operator whose calls and events are looked at. Default: each operator's.
 	Operator string `json:"operator,omitempty"`
-	// Match says at which calls or watch events the fault happens. Without it a crash, a watch that is cut and a
-	// controlPlane fault happen at once, and the others at the next write (a watch that is delayed or coalesced: at
-	// the next event).
+	// Match says at which calls or watch events the fault happens. Without it a crash, a watch that is cut and the faults
+	// of controlPlane, pod, node and image happen at once, and the others at the next write (a watch that is delayed or
+	// coalesced: at the next event).
 	Match *FaultMatch `json:"match,omitempty"`
-	// ExpireAfter disarms the fault after this long, and lets go what it holds. Default: never.
+	// ExpireAfter disarms the fault this long after it was created, and does what released does. Default: never.
 	ExpireAfter *metav1.Duration `json:"expireAfter,omitempty"`
-	// Released lets go what the fault holds or delays, and disarms it. It is all that can be changed later.
+	// Released lets go what the fault holds or delays, sets right what it keeps wrong, and disarms it. It is all that can
+	// be changed later.
 	Released bool `json:"released,omitempty"`
 
 	// Crash ends the operator in the middle.
@@ -241,14 +242,15 @@ type FaultSpec struct {
 	// ControlPlane kills a program of the control plane, which is then started again.
 	ControlPlane *ControlPlaneFault `json:"controlPlane,omitempty"`
 
+	// Pod lets containers die, not start, or not become ready. It needs a sandbox with nodes.
+	Pod *PodFault `json:"pod,omitempty"`
+	// Node takes a node away, or starts it again. It needs a sandbox with nodes.
+	Node *NodeFault `json:"node,omitempty"`
+	// Image makes images slow to pull, or impossible. It needs a sandbox with nodes.
+	Image *ImageFault `json:"image,omitempty"`
+
 	// Stale is reserved: it is not supported yet, and refused.
 	Stale *runtime.RawExtension `json:"stale,omitempty"`
-	// Pod is reserved: it is not supported yet, and refused.
-	Pod *runtime.RawExtension `json:"pod,omitempty"`
-	// Node is reserved: it is not supported yet, and refused.
-	Node *runtime.RawExtension `json:"node,omitempty"`
-	// Image is reserved: it is not supported yet, and refused.
-	Image *runtime.RawExtension `json:"image,omitempty"`
 }
 
 // FaultMatch chooses calls or watch events. What is empty matches everything, and all that is set must match. Leader
@@ -375,6 +377,85 @@ type ControlPlaneFault struct {
 	Program string `json:"program"`
 }
 
+// PodAction is what happens to containers.
+type PodAction string
+
+// The actions.
+const (
+	// PodKill kills the containers that run, as kill -9 would; the kubelet starts them again.
+	PodKill PodAction = "Kill"
+	// PodOOMKill does the same, as if they had used up their memory.
+	PodOOMKill PodAction = "OOMKill"
+	// PodUnready lets readiness probes fail.
+	PodUnready PodAction = "Unready"
+	// PodCrash ends containers that start.
+	PodCrash PodAction = "Crash"
+	// PodStartLate holds up the programs of containers that start.
+	PodStartLate PodAction = "StartLate"
+)
+
+// PodFault lets containers die, not start, or not become ready. Kill and OOMKill happen once, to all containers that are
+// chosen and run; while none does, the fault waits for one. The others last until the fault is released, deleted or
+// expires, and concern what begins meanwhile: a container that runs already runs on under Crash and StartLate.
+type PodFault struct {
+	// Action: Kill, OOMKill, Unready (of containers that have a readiness probe: it fails), Crash or StartLate.
+	Action PodAction `json:"action"`
+	// Namespace of the pods. Default: any.
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the pods; * stands for any characters. Default: any.
+	Name string `json:"name,omitempty"`
+	// Selector has labels that the pods have, all of them. Default: any.
+	Selector map[string]string `json:"selector,omitempty"`
+	// Container by its name in the pods. Default: all of a pod.
+	Container string `json:"container,omitempty"`
+	// ExitCode of a Crash, 0 to 255. Default: 1.
+	ExitCode *int32 `json:"exitCode,omitempty"`
+	// After is how long a container runs: before a Crash ends it (default: 0, it ends at once), or before a StartLate lets
+	// its program begin.
+	After *metav1.Duration `json:"after,omitempty"`
+	// For is how long Unready, Crash or StartLate last. Default: until the fault is released, deleted or expires.
+	For *metav1.Duration `json:"for,omitempty"`
+}
+
+// NodeAction is what happens to nodes.
+type NodeAction string
+
+// The actions.
+const (
+	// NodeLost takes the power away.
+	NodeLost NodeAction = "Lost"
+	// NodeRestart takes the power away and gives it back at once.
+	NodeRestart NodeAction = "Restart"
+)
+
+// NodeFault takes the power of nodes away: their kubelets and all containers on them end at once, and nobody is told.
+// Kubernetes finds a node that is lost NotReady some five seconds later, and some five seconds after that has its pods
+// replaced elsewhere.
+type NodeFault struct {
+	// Action: Lost, until the fault is released, deleted or expires, or Restart.
+	Action NodeAction `json:"action"`
+	// Name of the nodes; * stands for any characters. Default: all.
+	Name string `json:"name,omitempty"`
+	// For is how long they are lost. Default: until the fault is released, deleted or expires.
+	For *metav1.Duration `json:"for,omitempty"`
+}
+
+// ImageFault makes images slow to pull, or impossible, until it is released, deleted or expires. When it begins, all nodes
+// forget the images, so that the next container that needs one has it pulled again.
+type ImageFault struct {
+	// Name of the images: a pattern as in an images file, nginx for all its tags. * stands for any characters but /, and
+	// ** for those too.
+	Name string `json:"name"`
+	// Namespace of the pods whose images are pulled. Default: any.
+	Namespace string `json:"namespace,omitempty"`
+	// Error with which pulling fails, in the words of a registry. Default: not found; with a delay: pulling succeeds.
+	Error string `json:"error,omitempty"`
+	// Delay is how much longer pulling takes. Default: 0.
+	Delay metav1.Duration `json:"delay,omitempty"`
+	// For is how long it lasts. Default: until the fault is released, deleted or expires.
+	For *metav1.Duration `json:"for,omitempty"`
+}
+
 // FaultPhase is how far a fault is.
 type FaultPhase string
 
@@ -382,7 +463,8 @@ type FaultPhase string
 const (
 	// FaultArmed: it waits for what it matches.
 	FaultArmed FaultPhase = "Armed"
-	// FaultInjected: it happened at least once; what it holds is held, and it may happen again.
+	// FaultInjected: it happened at least once; what it holds is held, what it keeps wrong is wrong, and it may happen
+	// again.
 	FaultInjected FaultPhase = "Injected"
 	// FaultReleased: it is over, and all it held was let go.
 	FaultReleased FaultPhase = "Released"
@@ -400,9 +482,10 @@ type FaultStatus struct {
 	Times int32 `json:"times"`
 	// At is when it last happened.
 	At *metav1.MicroTime `json:"at,omitempty"`
-	// Message says at what it last happened, or why it cannot.
+	// Message says at what it last happened, and to whom, or why it cannot.
 	Message string `json:"message,omitempty"`
-	// Conditions: Injected is True once it happened, Done is True once it can happen no more and holds nothing.
+	// Conditions: Injected is True once it happened, Done is True once it can happen no more, holds nothing and keeps
+	// nothing wrong.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

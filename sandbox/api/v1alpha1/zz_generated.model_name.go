@@ -56,6 +56,11 @@ func (in HoldFault) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ImageFault) OpenAPIModelName() string {
+	return "dev.operator-lab.v1alpha1.ImageFault"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Loop) OpenAPIModelName() string {
 	return "dev.operator-lab.v1alpha1.Loop"
 }
@@ -101,6 +106,11 @@ func (in LoopWrites) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeFault) OpenAPIModelName() string {
+	return "dev.operator-lab.v1alpha1.NodeFault"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Operator) OpenAPIModelName() string {
 	return "dev.operator-lab.v1alpha1.Operator"
 }
@@ -118,6 +128,11 @@ func (in OperatorSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OperatorStatus) OpenAPIModelName() string {
 	return "dev.operator-lab.v1alpha1.OperatorStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PodFault) OpenAPIModelName() string {
+	return "dev.operator-lab.v1alpha1.PodFault"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -26,6 +26,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.FaultSpec{}.OpenAPIModelName():           schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref),
 		v1alpha1.FaultStatus{}.OpenAPIModelName():         schema_operator_lab_sandbox_api_v1alpha1_FaultStatus(ref),
 		v1alpha1.HoldFault{}.OpenAPIModelName():           schema_operator_lab_sandbox_api_v1alpha1_HoldFault(ref),
+		v1alpha1.ImageFault{}.OpenAPIModelName():          schema_operator_lab_sandbox_api_v1alpha1_ImageFault(ref),
 		v1alpha1.Loop{}.OpenAPIModelName():                schema_operator_lab_sandbox_api_v1alpha1_Loop(ref),
 		v1alpha1.LoopEvents{}.OpenAPIModelName():          schema_operator_lab_sandbox_api_v1alpha1_LoopEvents(ref),
 		v1alpha1.LoopLast{}.OpenAPIModelName():            schema_operator_lab_sandbox_api_v1alpha1_LoopLast(ref),
@@ -35,10 +36,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.LoopSpec{}.OpenAPIModelName():            schema_operator_lab_sandbox_api_v1alpha1_LoopSpec(ref),
 		v1alpha1.LoopStatus{}.OpenAPIModelName():          schema_operator_lab_sandbox_api_v1alpha1_LoopStatus(ref),
 		v1alpha1.LoopWrites{}.OpenAPIModelName():          schema_operator_lab_sandbox_api_v1alpha1_LoopWrites(ref),
+		v1alpha1.NodeFault{}.OpenAPIModelName():           schema_operator_lab_sandbox_api_v1alpha1_NodeFault(ref),
 		v1alpha1.Operator{}.OpenAPIModelName():            schema_operator_lab_sandbox_api_v1alpha1_Operator(ref),
 		v1alpha1.OperatorList{}.OpenAPIModelName():        schema_operator_lab_sandbox_api_v1alpha1_OperatorList(ref),
 		v1alpha1.OperatorSpec{}.OpenAPIModelName():        schema_operator_lab_sandbox_api_v1alpha1_OperatorSpec(ref),
 		v1alpha1.OperatorStatus{}.OpenAPIModelName():      schema_operator_lab_sandbox_api_v1alpha1_OperatorStatus(ref),
+		v1alpha1.PodFault{}.OpenAPIModelName():            schema_operator_lab_sandbox_api_v1alpha1_PodFault(ref),
 		v1alpha1.WatchFault{}.OpenAPIModelName():          schema_operator_lab_sandbox_api_v1alpha1_WatchFault(ref),
 		v1.APIGroup{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -398,7 +401,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FaultSpec is a fault. Exactly one of crash, hold, api, watch, conflict and controlPlane is set.",
+				Description: "FaultSpec is a fault. Exactly one of crash, hold, api, watch, conflict, controlPlane, pod, node and image is set.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"operator": {
@@ -410,19 +413,19 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 					},
 					"match": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Match says at which calls or watch events the fault happens. Without it a crash, a watch that is cut and a controlPlane fault happen at once, and the others at the next write (a watch that is delayed or coalesced: at the next event).",
+							Description: "Match says at which calls or watch events the fault happens. Without it a crash, a watch that is cut and the faults of controlPlane, pod, node and image happen at once, and the others at the next write (a watch that is delayed or coalesced: at the next event).",
 							Ref:         ref(v1alpha1.FaultMatch{}.OpenAPIModelName()),
 						},
 					},
 					"expireAfter": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpireAfter disarms the fault after this long, and lets go what it holds. Default: never.",
+							Description: "ExpireAfter disarms the fault this long after it was created, and does what released does. Default: never.",
 							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
 						},
 					},
 					"released": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Released lets go what the fault holds or delays, and disarms it. It is all that can be changed later.",
+							Description: "Released lets go what the fault holds or delays, sets right what it keeps wrong, and disarms it. It is all that can be changed later.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -463,27 +466,27 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.ControlPlaneFault{}.OpenAPIModelName()),
 						},
 					},
-					"stale": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Stale is reserved: it is not supported yet, and refused.",
-							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
-						},
-					},
 					"pod": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Pod is reserved: it is not supported yet, and refused.",
-							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+							Description: "Pod lets containers die, not start, or not become ready. It needs a sandbox with nodes.",
+							Ref:         ref(v1alpha1.PodFault{}.OpenAPIModelName()),
 						},
 					},
 					"node": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Node is reserved: it is not supported yet, and refused.",
-							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+							Description: "Node takes a node away, or starts it again. It needs a sandbox with nodes.",
+							Ref:         ref(v1alpha1.NodeFault{}.OpenAPIModelName()),
 						},
 					},
 					"image": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Image is reserved: it is not supported yet, and refused.",
+							Description: "Image makes images slow to pull, or impossible. It needs a sandbox with nodes.",
+							Ref:         ref(v1alpha1.ImageFault{}.OpenAPIModelName()),
+						},
+					},
+					"stale": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Stale is reserved: it is not supported yet, and refused.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -491,7 +494,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.APIFault{}.OpenAPIModelName(), v1alpha1.ConflictFault{}.OpenAPIModelName(), v1alpha1.ControlPlaneFault{}.OpenAPIModelName(), v1alpha1.CrashFault{}.OpenAPIModelName(), v1alpha1.FaultMatch{}.OpenAPIModelName(), v1alpha1.HoldFault{}.OpenAPIModelName(), v1alpha1.WatchFault{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.APIFault{}.OpenAPIModelName(), v1alpha1.ConflictFault{}.OpenAPIModelName(), v1alpha1.ControlPlaneFault{}.OpenAPIModelName(), v1alpha1.CrashFault{}.OpenAPIModelName(), v1alpha1.FaultMatch{}.OpenAPIModelName(), v1alpha1.HoldFault{}.OpenAPIModelName(), v1alpha1.ImageFault{}.OpenAPIModelName(), v1alpha1.NodeFault{}.OpenAPIModelName(), v1alpha1.PodFault{}.OpenAPIModelName(), v1alpha1.WatchFault{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -533,7 +536,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultStatus(ref common.ReferenceCa
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message says at what it last happened, or why it cannot.",
+							Description: "Message says at what it last happened, and to whom, or why it cannot.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -548,7 +551,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultStatus(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions: Injected is True once it happened, Done is True once it can happen no more and holds nothing.",
+							Description: "Conditions: Injected is True once it happened, Done is True once it can happen no more, holds nothing and keeps nothing wrong.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -590,6 +593,56 @@ func schema_operator_lab_sandbox_api_v1alpha1_HoldFault(ref common.ReferenceCall
 						},
 					},
 				},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
+func schema_operator_lab_sandbox_api_v1alpha1_ImageFault(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ImageFault makes images slow to pull, or impossible, until it is released, deleted or expires. When it begins, all nodes forget the images, so that the next container that needs one has it pulled again.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the images: a pattern as in an images file, nginx for all its tags. * stands for any characters but /, and ** for those too.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the pods whose images are pulled. Default: any.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Error with which pulling fails, in the words of a registry. Default: not found; with a delay: pulling succeeds.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"delay": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Delay is how much longer pulling takes. Default: 0.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"for": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For is how long it lasts. Default: until the fault is released, deleted or expires.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name"},
 			},
 		},
 		Dependencies: []string{
@@ -1076,6 +1129,43 @@ func schema_operator_lab_sandbox_api_v1alpha1_LoopWrites(ref common.ReferenceCal
 	}
 }
 
+func schema_operator_lab_sandbox_api_v1alpha1_NodeFault(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeFault takes the power of nodes away: their kubelets and all containers on them end at once, and nobody is told. Kubernetes finds a node that is lost NotReady some five seconds later, and some five seconds after that has its pods replaced elsewhere.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Action: Lost, until the fault is released, deleted or expires, or Restart.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the nodes; * stands for any characters. Default: all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"for": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For is how long they are lost. Default: until the fault is released, deleted or expires.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"action"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
 func schema_operator_lab_sandbox_api_v1alpha1_Operator(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1287,6 +1377,86 @@ func schema_operator_lab_sandbox_api_v1alpha1_OperatorStatus(ref common.Referenc
 				Required: []string{"restarts"},
 			},
 		},
+	}
+}
+
+func schema_operator_lab_sandbox_api_v1alpha1_PodFault(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PodFault lets containers die, not start, or not become ready. Kill and OOMKill happen once, to all containers that are chosen and run; while none does, the fault waits for one. The others last until the fault is released, deleted or expires, and concern what begins meanwhile: a container that runs already runs on under Crash and StartLate.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Action: Kill, OOMKill, Unready (of containers that have a readiness probe: it fails), Crash or StartLate.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace of the pods. Default: any.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the pods; * stands for any characters. Default: any.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"selector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Selector has labels that the pods have, all of them. Default: any.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"container": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Container by its name in the pods. Default: all of a pod.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"exitCode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExitCode of a Crash, 0 to 255. Default: 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"after": {
+						SchemaProps: spec.SchemaProps{
+							Description: "After is how long a container runs: before a Crash ends it (default: 0, it ends at once), or before a StartLate lets its program begin.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"for": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For is how long Unready, Crash or StartLate last. Default: until the fault is released, deleted or expires.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"action"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
 	}
 }
 

@@ -1,0 +1,161 @@
+package applets
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	cadvisorapi "github.com/google/cadvisor/info/v1"
+	cadvisorv2 "github.com/google/cadvisor/info/v2"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/kubelet"
+	"k8s.io/kubernetes/pkg/kubelet/cm"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	kubeletutil "k8s.io/kubernetes/pkg/kubelet/util"
+	"k8s.io/kubernetes/pkg/util/oom"
+	"k8s.io/kubernetes/pkg/volume"
+	"k8s.io/kubernetes/pkg/volume/configmap"
+	"k8s.io/kubernetes/pkg/volume/downwardapi"
+	"k8s.io/kubernetes/pkg/volume/emptydir"
+	"k8s.io/kubernetes/pkg/volume/hostpath"
+	"k8s.io/kubernetes/pkg/volume/projected"
+	"k8s.io/kubernetes/pkg/volume/secret"
+	"k8s.io/kubernetes/pkg/volume/util/hostutil"
+	"k8s.io/kubernetes/pkg/volume/util/subpath"
+	"k8s.io/mount-utils"
+)
+
+// machine is the computer a kubelet believes to run on: one without cgroups and mounts.
+func machine(name string) *kubelet.Dependencies {
+	return &kubelet.Dependencies{
+		CAdvisorInterface: computer{name}, OSInterface: noSystemDirs{},
+		ContainerManager: noCgroups{cm.NewStubContainerManager()}, OOMAdjuster: oom.NewFakeOOMAdjuster(),
+		VolumePlugins: volumePlugins(), Mounter: mount.NewFakeMounter(nil),
+		Subpather: &subpath.FakeSubpath{}, HostUtil: noMounts{hostutil.NewHostUtil()},
+		PodStartupLatencyTracker:  kubeletutil.NewPodStartupLatencyTracker(),
+		NodeStartupLatencyTracker: kubeletutil.NewNodeStartupLatencyTracker(),
+	}
+}
+
+func volumePlugins() (plugins []volume.VolumePlugin) {
+	for _, probed := range [][]volume.VolumePlugin{
+		emptydir.ProbeVolumePlugins(), hostpath.ProbeVolumePlugins(volume.VolumeConfig{}), secret.ProbeVolumePlugins(),
+		configmap.ProbeVolumePlugins(), downwardapi.ProbeVolumePlugins(), projected.ProbeVolumePlugins(),
+	} {
+		plugins = append(plugins, probed...)
+	}
+	return plugins
+}
+
+// swapRecorder gets the kubelet past its watch for the kernel's out-of-memory messages: it opens /dev/kmsg, which only
+// root may, unless the recorder of events is a fake one at that moment. The next thing it does is to ask for a tracer,
+// and there the real recorder takes the place of the fake.
+func swapRecorder(ctx context.Context, d *kubelet.Dependencies, client kubernetes.Interface, name string) {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	recorder := broadcaster.NewRecorder(legacyscheme.Scheme, corev1.EventSource{Component: "kubelet", Host: name})
+	d.Recorder = &record.FakeRecorder{}
+	d.TracerProvider = &swap{noop.NewTracerProvider(), func() { d.Recorder = recorder }}
+	d.EventClient = client.CoreV1()
+}
+
+type swap struct {
+	trace.TracerProvider
+	swap func()
+}
+
+// Tracer implements [trace.TracerProvider].
+func (s *swap) Tracer(name string, options ...trace.TracerOption) trace.Tracer {
+	s.swap()
+	return s.TracerProvider.Tracer(name, options...)
+}
+
+// noSystemDirs keeps the kubelet out of the directories below /var that only root can write; it wants links to its logs
+// in one of them, for collectors of logs.
+type noSystemDirs struct{ kubecontainer.RealOS }
+
+// MkdirAll implements [kubecontainer.OSInterface].
+func (noSystemDirs) MkdirAll(path string, mode os.FileMode) error {
+	if strings.HasPrefix(path, "/var/log/") {
+		return nil
+	}
+	return os.MkdirAll(path, mode)
+}
+
+// Symlink implements [kubecontainer.OSInterface].
+func (noSystemDirs) Symlink(string, string) error { return nil }
+
+// noCgroups is a container manager that says that there is nothing to limit, instead of that it failed.
+type noCgroups struct{ cm.ContainerManager }
+
+// NewPodContainerManager implements [cm.ContainerManager].
+func (n noCgroups) NewPodContainerManager() cm.PodContainerManager {
+	return noPodCgroups{n.ContainerManager.NewPodContainerManager()}
+}
+
+type noPodCgroups struct{ cm.PodContainerManager }
+
+// GetPodCgroupConfig implements [cm.PodContainerManager].
+func (noPodCgroups) GetPodCgroupConfig(*corev1.Pod, corev1.ResourceName) (*cm.ResourceConfig, error) {
+	return nil, nil
+}
+
+// noMounts does not ask the kernel to share mounts.
+type noMounts struct{ hostutil.HostUtils }
+
+// MakeRShared implements [hostutil.HostUtils].
+func (noMounts) MakeRShared(string) error { return nil }
+
+// computer tells the kubelet what its machine has: what is written in the node's status. It is made up: pods are programs
+// of one real machine, which nobody limits.
+type computer struct{ name string }
+
+const (
+	computerCores  = 8
+	computerMemory = 16 << 30
+)
+
+// Start implements cadvisor's interface.
+func (computer) Start() error { return nil }
+
+// ContainerInfoV2 implements cadvisor's interface.
+func (computer) ContainerInfoV2(string, cadvisorv2.RequestOptions) (map[string]cadvisorv2.ContainerInfo, error) {
+	return map[string]cadvisorv2.ContainerInfo{}, nil
+}
+
+// GetRequestedContainersInfo implements cadvisor's interface.
+func (computer) GetRequestedContainersInfo(string, cadvisorv2.RequestOptions) (map[string]*cadvisorapi.ContainerInfo, error) {
+	return map[string]*cadvisorapi.ContainerInfo{}, nil
+}
+
+// MachineInfo implements cadvisor's interface.
+func (c computer) MachineInfo() (*cadvisorapi.MachineInfo, error) {
+	return &cadvisorapi.MachineInfo{NumCores: computerCores, MemoryCapacity: computerMemory, InstanceID: cadvisorapi.InstanceID(c.name)}, nil
+}
+
+// VersionInfo implements cadvisor's interface.
+func (computer) VersionInfo() (*cadvisorapi.VersionInfo, error) {
+	return &cadvisorapi.VersionInfo{KernelVersion: "simulated", ContainerOsVersion: "operator-lab (simulated node)"}, nil
+}
+
+// ImagesFsInfo implements cadvisor's interface.
+func (computer) ImagesFsInfo(context.Context) (cadvisorv2.FsInfo, error) {
+	return cadvisorv2.FsInfo{}, nil
+}
+
+// RootFsInfo implements cadvisor's interface.
+func (computer) RootFsInfo() (cadvisorv2.FsInfo, error) { return cadvisorv2.FsInfo{}, nil }
+
+// ContainerFsInfo implements cadvisor's interface.
+func (computer) ContainerFsInfo(context.Context) (cadvisorv2.FsInfo, error) {
+	return cadvisorv2.FsInfo{}, nil
+}
+
+// GetDirFsInfo implements cadvisor's interface.
+func (computer) GetDirFsInfo(string) (cadvisorv2.FsInfo, error) { return cadvisorv2.FsInfo{}, nil }

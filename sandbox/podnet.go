@@ -1,0 +1,156 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/operator-lab/operator-lab/sandbox/network"
+)
+
+// openNetwork opens the cluster's part of the pod network. It must be there before the API server starts, which reaches
+// nodes and pods through it; it knows no Services until [Sandbox.watchServices].
+func (s *Sandbox) openNetwork() error {
+	dir, err := socketsOf(s.layout, s.options.Nodes)
+	if err != nil {
+		return err
+	}
+	loopback, release, err := network.ClaimLoopback(s.record.Loopback, loopbacksOfOthers(s.options.StateDir, s.options.Name))
+	if err != nil {
+		return err
+	}
+	s.releaseLoopback = release
+	s.plan = network.Plan{Dir: dir, Loopback: loopback}
+	if s.hub, err = s.openHub(); err != nil {
+		return err
+	}
+	s.plane.hub = s.plan.HubSocket()
+	return s.save(func(r *Record) { r.Loopback, r.Proxy = loopback, s.hub.ProxyURL() })
+}
+
+// openHub gives the proxy the port and password of the last time, so that what people have exported goes on working.
+func (s *Sandbox) openHub() (*network.Hub, error) {
+	o := network.HubOptions{APIServer: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports.API))}
+	o.ProxyPort, o.Password = proxyOf(s.record.Proxy)
+	hub, err := network.OpenHub(s.plan, o)
+	if errors.Is(err, network.ErrPortTaken) {
+		o.ProxyPort = 0
+		hub, err = network.OpenHub(s.plan, o)
+	}
+	return hub, err
+}
+
+// closeNetwork ends it.
+func (s *Sandbox) closeNetwork() error {
+	if s.releaseLoopback != nil {
+		defer s.releaseLoopback()
+	}
+	if s.hub == nil {
+		return nil
+	}
+	err := s.hub.Close()
+	if filepath.Dir(s.plan.Dir) != s.layout.dir {
+		err = os.RemoveAll(s.plan.Dir)
+	}
+	return err
+}
+
+// watchServices has the network follow Services and their endpoints; it knows those that there are when this returns.
+func (s *Sandbox) watchServices(ctx context.Context) error {
+	if err := s.hub.Watch(ctx, s.Config()); err != nil {
+		return fmt.Errorf("follow Services: %w", err)
+	}
+	return nil
+}
+
+// proxyOf reads a proxy's port and password from its URL.
+func proxyOf(proxy string) (port int, password string) {
+	u, err := url.Parse(proxy)
+	if err != nil || u.User == nil {
+		return 0, ""
+	}
+	port, _ = strconv.Atoi(u.Port())
+	password, _ = u.User.Password()
+	return port, password
+}
+
+// socketPath is how long the path of a unix socket may be where that is shortest (macOS).
+const socketPath = 103
+
+// Names in the directory of sockets: the longest, and the longest of what a kubelet makes below its shortcut.
+const (
+	longSocket  = "/orders-32.sock"
+	longKubelet = "/root-32/pod-resources/1234567890"
+)
+
+// socketsOf makes the directory of a sandbox's sockets: its own, or where that path is too long for a socket one of
+// temporary files, always the same.
+func socketsOf(l layout, nodes int) (string, error) {
+	own := filepath.Join(l.dir, "sockets")
+	longest := longSocket
+	if nodes > 0 {
+		longest = longKubelet
+	}
+	sum := sha256.Sum256([]byte(own))
+	short := fmt.Sprintf("operator-lab-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
+	for _, dir := range []string{own, filepath.Join(os.TempDir(), short), filepath.Join("/tmp", short)} {
+		if len(dir)+len(longest) > socketPath {
+			continue
+		}
+		// Somebody else could have made one of that name among the temporary files: then its mode cannot be changed.
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			err = os.Chmod(dir, 0o700)
+		}
+		if err == nil || dir == own {
+			return dir, err
+		}
+	}
+	return "", &Problem{
+		fmt.Errorf("the path %s is too long for sockets, and none can be made among temporary files", own),
+		"set OPERATOR_LAB_STATE_DIR to a directory with a shorter path",
+	}
+}
+
+// shortcut is a short path to a node's directory, by way of the directory of sockets.
+func shortcut(sockets string, l layout, index int) (string, error) {
+	dir := filepath.Join(l.nodes(), NodeName(index))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	link := filepath.Join(sockets, "root-"+strconv.Itoa(index))
+	if target, err := os.Readlink(link); err == nil && target == dir {
+		return link, nil
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return link, os.Symlink(dir, link)
+}
+
+// loopbacksOfOthers are the loopback ranges other sandboxes of this state directory use or will use again.
+func loopbacksOfOthers(state, name string) map[int]bool {
+	records, _ := List(state) // what cannot be read claims nothing
+	others := map[int]bool{}
+	for _, r := range records {
+		if r.Name != name {
+			others[r.Loopback] = true
+		}
+	}
+	return others
+}
+
+// Proxy is the URL of an HTTP proxy, with credentials, that knows the cluster's names: with it in $http_proxy
+// 'curl http://web.default.svc.cluster.local' works as it does in a pod.
+func (s *Sandbox) Proxy() string { return s.hub.ProxyURL() }
+
+// Hub is the sandbox's part of the pod network.
+func (s *Sandbox) Hub() *network.Hub { return s.hub }

@@ -1,0 +1,132 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Traffic is what those who asked a URL got, up to some event.
+type Traffic struct {
+	// URL that was asked.
+	URL string
+	// OK and Failed are how many requests got an answer, and how many an error.
+	OK, Failed int
+	// Switches are how often the answer was another one than before.
+	Switches int
+	// Last is the newest answer.
+	Last *Event
+	// Since is the first of the answers that are all the same as the last.
+	Since *Event
+	// Same is how many of those there are.
+	Same int
+	// Before is the last answer before those, nil if there was no other one, and Replaced how often it had come in a row.
+	Before   *Event
+	Replaced int
+	// Texts are how often each answer came, by what [AnswerText] says.
+	Texts map[string]int
+}
+
+// manyAnswers bounds the different answers that are counted one by one.
+const manyAnswers = 32
+
+// Traffic returns what is known of each URL that was asked, in the order in which they were first asked.
+func (s *State) Traffic() []Traffic { return s.traffic }
+
+// answered folds an answer in.
+func (s *State) answered(e *Event) {
+	url := trafficURL(e)
+	i := slices.IndexFunc(s.traffic, func(t Traffic) bool { return t.URL == url })
+	if i < 0 {
+		i = len(s.traffic)
+		s.traffic = append(s.traffic, Traffic{URL: url, Texts: map[string]int{}})
+	}
+	t := &s.traffic[i]
+	if e.Verb == VerbSwitch || t.Since == nil {
+		if t.Last != nil {
+			t.Switches++
+		}
+		t.Before, t.Replaced, t.Since, t.Same = t.Last, t.Same, e, 0
+	}
+	t.Last = e
+	t.Same++
+	if e.Error != "" {
+		t.Failed++
+	} else {
+		t.OK++
+	}
+	text := AnswerText(e)
+	if _, known := t.Texts[text]; known || len(t.Texts) < manyAnswers {
+		t.Texts[text]++
+	}
+}
+
+func cloneTraffic(traffic []Traffic) []Traffic {
+	clone := slices.Clone(traffic)
+	for i := range clone {
+		clone[i].Texts = maps.Clone(clone[i].Texts)
+	}
+	return clone
+}
+
+func trafficURL(e *Event) string {
+	if len(e.Values) == 0 {
+		return ""
+	}
+	return e.Values[0]
+}
+
+// AnswerText is what a request got: the text of the answer, or in brackets what is wrong.
+func AnswerText(e *Event) string {
+	if e.Error != "" {
+		return "(" + oneLine(e.Error) + ")"
+	}
+	return oneLine(e.Message)
+}
+
+// AskedAt is the time of day at which the request of an answer began, where it was recorded.
+func (s *State) AskedAt(e *Event) time.Time {
+	return s.timeline.journal.Header().Start.Add(e.At - e.Duration)
+}
+
+// TrafficLine is an answer with its time, as in 23:55:59: Maintenance Page !
+func (s *State) TrafficLine(e *Event) string {
+	return s.AskedAt(e).Format(time.TimeOnly) + ": " + AnswerText(e)
+}
+
+// switchText says what an answer replaced, and how often that had come; empty if it is the first one.
+func (t Traffic) switchText(l Language) string {
+	if t.Before == nil {
+		return ""
+	}
+	return fmt.Sprintf(l.pick("after %d times %s", "それまで %d 回は %s"), t.Replaced, AnswerText(t.Before))
+}
+
+// summary is the sum of all answers of a URL in lines, the most frequent first.
+func (t Traffic) summary(l Language) []string {
+	texts := slices.SortedFunc(maps.Keys(t.Texts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.Texts[b], t.Texts[a]), cmp.Compare(a, b))
+	})
+	lines := []string{fmt.Sprintf(l.pick("%s: %d requests, %d failed", "%s: 要求 %d 件 (失敗 %d 件)"), t.URL, t.OK+t.Failed, t.Failed)}
+	for _, text := range texts {
+		lines = append(lines, fmt.Sprintf("  %6d %s", t.Texts[text], text))
+	}
+	return lines
+}
+
+// englishTraffic says what a request got.
+func englishTraffic(e *Event) string {
+	if e.Verb != VerbSwitch {
+		return fmt.Sprintf("%s answered as before: %s.", trafficURL(e), AnswerText(e))
+	}
+	return fmt.Sprintf("From here on %s answered: %s.", trafficURL(e), AnswerText(e))
+}
+
+func japaneseTraffic(e *Event) string {
+	if e.Verb != VerbSwitch {
+		return fmt.Sprintf("%s の応答はそれまでと同じ: %s", trafficURL(e), AnswerText(e))
+	}
+	return fmt.Sprintf("ここから %s の応答が変わった: %s", trafficURL(e), AnswerText(e))
+}
