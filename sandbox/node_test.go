@@ -174,6 +174,10 @@ func TestNodes(t *testing.T) {
 			t.Errorf("%s has the taints %v, the addresses %v and the range %s", n.Name, n.Spec.Taints, n.Status.Addresses, n.Spec.PodCIDR)
 		}
 	}
+	log, err := os.ReadFile(lab.LogFile("node-1"))
+	if err != nil || !bytes.Contains(log, []byte("Started kubelet")) || bytes.Contains(log, []byte("Looking once a second")) {
+		t.Errorf("the kubelet could not be made to look at its containers more often (%v)", err)
+	}
 	if err := lab.Stop(); err != nil {
 		t.Fatal(err)
 	}

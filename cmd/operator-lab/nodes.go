@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // nodeFlags say what a sandbox has besides its control plane.
@@ -32,6 +33,24 @@ func (f *nodeFlags) args() []string {
 		args = append(args, "--images", f.images)
 	}
 	return args
+}
+
+// Said at the beginning of a run whose pods are to run.
+const (
+	simulatedNodes   = "The nodes are simulated. Kubernetes' own kubelet runs programs of this binary there, not containers, and their network is made in user space."
+	simulatedNodesJa = "ノードは模擬です。本物のkubeletが、コンテナの代わりにこのバイナリのプログラムを動かします。Podのネットワークもユーザー空間で実現しています。"
+)
+
+// sayWhatIsSimulated tells what of all that is shown is not as it is elsewhere.
+func (s *show) sayWhatIsSimulated() {
+	if s.flags.nodes.nodes == 0 {
+		return
+	}
+	text := simulatedNodes
+	if s.flags.look.language() == trace.Japanese {
+		text = simulatedNodesJa
+	}
+	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
 }
 
 // nodeCount is a flag that takes the number of nodes.

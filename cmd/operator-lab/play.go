@@ -104,6 +104,7 @@ func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show,
 	if s.loop, err = s.lab.Load(ctx, p.op.Name, p.spec); err != nil {
 		return nil, err
 	}
+	s.sayWhatIsSimulated()
 	if err := s.beginTraffic(ctx); err != nil {
 		return nil, err
 	}

@@ -14,12 +14,14 @@ func rootCommand(io streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "operator-lab",
 		Short: "A sandbox in one binary for people who learn, teach or write Kubernetes operators",
-		Long: `operator-lab boots a real Kubernetes control plane (etcd, kube-apiserver, controllers and
-scheduler, all linked into this one binary), runs operators in it and shows their
-reconcile loop. Nothing is downloaded; no Docker, no cluster, no root.
+		Long: `operator-lab boots a real Kubernetes control plane (etcd, kube-apiserver, controllers,
+scheduler and kubelet, all linked into this one binary), runs operators in it and shows their
+reconcile loop. Pods run on simulated nodes, and Services answer. Nothing is downloaded; no
+Docker, no cluster, no root.
 
 Start with:  operator-lab run zundoko`,
 		Example: `  operator-lab run zundoko                 watch an operator at work, from boot to end
+  operator-lab run maintpage               another one, whose pods serve real requests
   operator-lab up --detach                 start a sandbox and leave it running
   operator-lab kubectl get pods -A         use it
   eval "$(operator-lab env)"               let kubectl, helm, your operator… use it

@@ -306,10 +306,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	if err := m.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	select { // whether the client heard how, before the connection was cut, is another matter
-	case <-ended:
-	case <-t.Context().Done():
-	}
+	t.Log("the client heard:", <-ended) // how it ended, or that the connection was cut
 }
 
 // TestAShellThatIsTheContainer is kubectl run -it.
