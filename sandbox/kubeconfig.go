@@ -28,8 +28,13 @@ func kubeconfigOf(name string, config *rest.Config) *clientcmdapi.Config {
 	return k
 }
 
+// writeKubeconfig keeps the namespace that somebody chose for the context since it was last written.
 func writeKubeconfig(path, name string, config *rest.Config) error {
-	b, err := KubeconfigOf(name, config)
+	k := kubeconfigOf(name, config)
+	if before, err := clientcmd.LoadFromFile(path); err == nil && before.Contexts[name] != nil {
+		k.Contexts[name].Namespace = before.Contexts[name].Namespace
+	}
+	b, err := clientcmd.Write(*k)
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func (s *Sandbox) tendNode(ctx context.Context, client kubernetes.Interface, n *
 	if err := patchNode(ctx, client, n.Name, status, "status"); err != nil {
 		return err
 	}
-	podCIDR := fmt.Sprintf("10.244.%d.0/24", index) // as the network has it
+	podCIDR := s.plan.PodCIDR(index)
 	spec := map[string]any{"podCIDR": podCIDR, "podCIDRs": []string{podCIDR}}
 	if err := patchNode(ctx, client, n.Name, map[string]any{"spec": spec}); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/operator-lab/operator-lab/sandbox/network"
 )
@@ -56,11 +57,7 @@ func (s *Sandbox) closeNetwork() error {
 	if s.hub == nil {
 		return nil
 	}
-	err := s.hub.Close()
-	if filepath.Dir(s.plan.Dir) != s.layout.dir {
-		err = os.RemoveAll(s.plan.Dir)
-	}
-	return err
+	return errors.Join(s.hub.Close(), removeSockets(s.layout))
 }
 
 // watchServices has the network follow Services and their endpoints; it knows those that there are when this returns.
@@ -99,17 +96,11 @@ func socketsOf(l layout, nodes int) (string, error) {
 	if nodes > 0 {
 		longest = longKubelet
 	}
-	sum := sha256.Sum256([]byte(own))
-	short := fmt.Sprintf("operator-lab-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
-	for _, dir := range []string{own, filepath.Join(os.TempDir(), short), filepath.Join("/tmp", short)} {
+	for _, dir := range append([]string{own}, shortSockets(l)...) {
 		if len(dir)+len(longest) > socketPath {
 			continue
 		}
-		// Somebody else could have made one of that name among the temporary files: then its mode cannot be changed.
-		err := os.MkdirAll(dir, 0o700)
-		if err == nil {
-			err = os.Chmod(dir, 0o700)
-		}
+		err := ownDir(dir)
 		if err == nil || dir == own {
 			return dir, err
 		}
@@ -118,6 +109,44 @@ func socketsOf(l layout, nodes int) (string, error) {
 		fmt.Errorf("the path %s is too long for sockets, and none can be made among temporary files", own),
 		"set OPERATOR_LAB_STATE_DIR to a directory with a shorter path",
 	}
+}
+
+// shortSockets are where a sandbox's sockets may be among temporary files.
+func shortSockets(l layout) []string {
+	sum := sha256.Sum256([]byte(l.dir))
+	name := fmt.Sprintf("operator-lab-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
+	return []string{filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name)}
+}
+
+// removeSockets removes them, also after a lab was killed.
+func removeSockets(l layout) error {
+	var errs []error
+	for _, dir := range shortSockets(l) {
+		if info, err := os.Lstat(dir); err == nil && isOurs(info) {
+			errs = append(errs, os.RemoveAll(dir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ownDir makes a directory that nobody else can enter. One of that name that is there may be somebody else's, or a link.
+func ownDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !isOurs(info) {
+		return fmt.Errorf("%s is somebody else's: %w", dir, fs.ErrPermission)
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+func isOurs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && int(stat.Uid) == os.Getuid()
 }
 
 // shortcut is a short path to a node's directory, by way of the directory of sockets.

@@ -284,10 +284,10 @@ func (s *Sandbox) startPrograms(ctx context.Context) error {
 // launched is told of every program that serves.
 func (s *Sandbox) launched(name string) error {
 	s.step(name, "")
-	if name != "kube-apiserver" || s.options.Nodes == 0 {
+	if name != "kube-apiserver" {
 		return nil
 	}
-	// Nodes that are starting wait for it.
+	// Nodes that are starting wait for it; those of an earlier run that are no more are to go.
 	return s.tendNodesOnce()
 }
 

@@ -172,7 +172,7 @@ func Remove(state, name string) error {
 		return err
 	}
 	defer lock.unlock()
-	return explain(os.RemoveAll(l.dir))
+	return explain(errors.Join(os.RemoveAll(l.dir), removeSockets(l)))
 }
 
 // sweep removes what is left of ephemeral sandboxes whose lab was killed. The caller holds the claim lock.
@@ -188,7 +188,7 @@ func sweep(state string) {
 			continue // it lives
 		}
 		if lifeline.Gone(l.bin()) {
-			_ = os.RemoveAll(l.dir)
+			_ = errors.Join(os.RemoveAll(l.dir), removeSockets(l)) // the next one tries again
 		}
 		lock.unlock()
 	}

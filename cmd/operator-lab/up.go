@@ -58,9 +58,8 @@ Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print no progress")
 	f.nodes.bind(cmd.Flags(), 1)
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor the background process reports to")
-	cmd.Flags().StringVar(&f.crdsOf, "crds-of", "", "bundled operator and variant whose CRDs to install")
+	cmd.Flags().StringVar(&f.crdsOf, "crds-of", "", "bundled operator and variant whose CRDs to install, such as maintpage/classic")
 	_ = cmd.Flags().MarkHidden("report-fd")
-	_ = cmd.Flags().MarkHidden("crds-of")
 	return cmd
 }
 

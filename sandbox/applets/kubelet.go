@@ -2,11 +2,13 @@ package applets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	cloudproviderapi "k8s.io/cloud-provider/api"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
@@ -102,9 +105,8 @@ func runNode(ctx context.Context, f nodeFlags) error {
 	defer images.Close()
 	sayWrong(ctx, err)
 	go watchImages(ctx, images)
-	bound := &boundPods{}
 	runtime, err := node.New(node.Options{
-		Name: f.name(), Network: part, Catalogue: images, APIServer: f.apiServer, ServiceAccount: bound.serviceAccount,
+		Name: f.name(), Network: part, Catalogue: images, APIServer: f.apiServer,
 		Dir: filepath.Join(f.dir, "runtime"), Version: version.Get().GitVersion,
 	})
 	if err != nil {
@@ -116,7 +118,7 @@ func runNode(ctx context.Context, f nodeFlags) error {
 		return err
 	}
 	defer func() { _ = orders.Close() }()
-	if err := startKubelet(ctx, f, part, config, runtime, bound); err != nil {
+	if err := startKubelet(ctx, f, part, config, runtime); err != nil {
 		return err
 	}
 	if err := awaitNode(ctx, config, f.name()); err != nil {
@@ -148,12 +150,14 @@ func sayWrong(ctx context.Context, err error) {
 }
 
 // startKubelet starts upstream's kubelet in this process. It cannot be stopped but with the process.
-func startKubelet(ctx context.Context, f nodeFlags, part *network.Node, config *rest.Config, runtime *node.Runtime, bound *boundPods) error {
+func startKubelet(ctx context.Context, f nodeFlags, part *network.Node, config *rest.Config, runtime *node.Runtime) error {
 	host, port, err := kubeletAddress(f.plan(), f.index)
 	if err != nil {
 		return err
 	}
-	part.Serve(part.IP(), port, net.JoinHostPort(host, strconv.Itoa(port)))
+	if _, err := part.Serve(part.IP(), port, net.JoinHostPort(host, strconv.Itoa(port))); err != nil {
+		return err
+	}
 	server, err := kubeletServer(f, host, port)
 	if err != nil {
 		return err
@@ -162,7 +166,7 @@ func startKubelet(ctx context.Context, f nodeFlags, part *network.Node, config *
 	if err != nil {
 		return err
 	}
-	deps, err := dependencies(ctx, f, server, client, runtime, bound)
+	deps, err := dependencies(ctx, f, server, client, runtime)
 	if err != nil {
 		return err
 	}
@@ -180,8 +184,11 @@ func kubeletAddress(plan network.Plan, index int) (host string, port int, err er
 	}
 	// The kubelet does not tell which port the system chose: it is chosen here.
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if errors.Is(err, syscall.EADDRINUSE) { // by a kubelet of this machine's own, at all addresses
+		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+	}
 	if err != nil {
-		return "", 0, fmt.Errorf("the kubelet's port is taken: %w", err)
+		return "", 0, fmt.Errorf("open the kubelet's port: %w", err)
 	}
 	return host, listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
@@ -202,7 +209,7 @@ func kubeletServer(f nodeFlags, host string, port int) (*options.KubeletServer, 
 	flags.CloudProvider = "external" // whose part the sandbox plays: an address that is not loopback
 	flags.MinimumGCAge = metav1.Duration{Duration: time.Minute}
 	flags.MaxContainerCount, flags.MaxPerPodContainerCount = 200, 2
-	flags.NodeLabels = map[string]string{"operator-lab.dev/simulated": "true"}
+	flags.NodeLabels = map[string]string{sandbox.SimulatedLabel: "true"}
 	c, err := options.NewKubeletConfiguration()
 	if err != nil {
 		return nil, err
@@ -222,7 +229,7 @@ func kubeletServer(f nodeFlags, host string, port int) (*options.KubeletServer, 
 	c.MaxPods = 250
 	c.SerializeImagePulls = false
 	c.RegistryPullQPS = 0 // no limit
-	c.ClusterDNS, c.ClusterDomain = []string{clusterDNS}, "cluster.local"
+	c.ClusterDNS, c.ClusterDomain = []string{network.DNSServerIP}, network.ClusterDomain
 	c.ResolverConfig = "" // the network resolves; the machine's file need not exist
 	c.PodLogsDir = filepath.Join(f.dir, "logs")
 	c.RegisterNode = true
@@ -240,11 +247,8 @@ func kubeletServer(f nodeFlags, host string, port int) (*options.KubeletServer, 
 	return &options.KubeletServer{KubeletFlags: *flags, KubeletConfiguration: *c}, nil
 }
 
-// clusterDNS is what a pod's resolver would be. Nobody answers there: names are resolved by who connects.
-const clusterDNS = "10.96.0.10"
-
 // dependencies are what the kubelet uses of its machine.
-func dependencies(ctx context.Context, f nodeFlags, s *options.KubeletServer, client kubernetes.Interface, runtime *node.Runtime, bound *boundPods) (*kubelet.Dependencies, error) {
+func dependencies(ctx context.Context, f nodeFlags, s *options.KubeletServer, client kubernetes.Interface, runtime *node.Runtime) (*kubelet.Dependencies, error) {
 	tls, err := app.InitializeTLS(ctx, &s.KubeletFlags, &s.KubeletConfiguration)
 	if err != nil {
 		return nil, err
@@ -264,7 +268,7 @@ func dependencies(ctx context.Context, f nodeFlags, s *options.KubeletServer, cl
 		}
 	})
 	swapRecorder(ctx, d, client, f.name())
-	bound.feed(ctx, client, f.name(), d)
+	feedPods(ctx, client, f, d)
 	return d, nil
 }
 
@@ -287,11 +291,14 @@ func awaitNode(ctx context.Context, config *rest.Config, name string) error {
 	return ctx.Err()
 }
 
+// starting are the taints of a node that is not there yet. Others, such as that of a cordoned node, are meant to be there.
+var starting = []string{cloudproviderapi.TaintExternalCloudProvider, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}
+
 func usable(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-			return len(n.Spec.Taints) == 0
-		}
+	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return slices.Contains(starting, t.Key) }) {
+		return false
 	}
-	return false
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }

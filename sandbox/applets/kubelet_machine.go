@@ -2,6 +2,8 @@ package applets
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -37,7 +39,7 @@ func machine(name string) *kubelet.Dependencies {
 		CAdvisorInterface: computer{name}, OSInterface: noSystemDirs{},
 		ContainerManager: noCgroups{cm.NewStubContainerManager()}, OOMAdjuster: oom.NewFakeOOMAdjuster(),
 		VolumePlugins: volumePlugins(), Mounter: mount.NewFakeMounter(nil),
-		Subpather: &subpath.FakeSubpath{}, HostUtil: noMounts{hostutil.NewHostUtil()},
+		Subpather: subPaths{&subpath.FakeSubpath{}}, HostUtil: noMounts{hostutil.NewHostUtil()},
 		PodStartupLatencyTracker:  kubeletutil.NewPodStartupLatencyTracker(),
 		NodeStartupLatencyTracker: kubeletutil.NewNodeStartupLatencyTracker(),
 	}
@@ -111,6 +113,41 @@ type noMounts struct{ hostutil.HostUtils }
 
 // MakeRShared implements [hostutil.HostUtils].
 func (noMounts) MakeRShared(string) error { return nil }
+
+// PathExists implements [hostutil.HostUtils], also where upstream's cannot.
+func (noMounts) PathExists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// GetMode implements [hostutil.HostUtils], also where upstream's cannot.
+func (noMounts) GetMode(path string) (os.FileMode, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode(), nil
+}
+
+// subPaths are parts of volumes. Upstream's mounts them, so that nobody can change what they are; here they are paths.
+type subPaths struct{ *subpath.FakeSubpath }
+
+// SafeMakeDir implements [subpath.Interface].
+func (subPaths) SafeMakeDir(dir, base string, mode os.FileMode) error {
+	root, err := os.OpenRoot(base) // out of which no link leads
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.MkdirAll(dir, mode.Perm()), root.Close())
+}
+
+// PrepareSafeSubpath implements [subpath.Interface].
+func (subPaths) PrepareSafeSubpath(of subpath.Subpath) (path string, cleanUp func(), err error) {
+	return of.Path, nil, nil
+}
 
 // computer tells the kubelet what its machine has: what is written in the node's status. It is made up: pods are programs
 // of one real machine, which nobody limits.

@@ -3,10 +3,11 @@ package applets
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -20,52 +21,30 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/node"
 )
 
-// boundPods are the pods that are bound to a node.
-type boundPods struct {
-	mu              sync.Mutex
-	serviceAccounts map[string]string // by UID
-}
-
-// serviceAccount of a pod; empty if it is unknown.
-func (b *boundPods) serviceAccount(_, _, uid string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.serviceAccounts[uid]
-}
-
-func (b *boundPods) note(pods []*corev1.Pod) {
-	accounts := make(map[string]string, len(pods))
-	for _, p := range pods {
-		accounts[string(p.UID)] = p.Spec.ServiceAccountName
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.serviceAccounts = accounts
-}
-
-// feed gives the kubelet the pods that are bound to its node, as upstream's own source does, but with their network
+// feedPods gives the kubelet the pods that are bound to its node, as upstream's own source does, but with their network
 // probes and hooks turned into commands: the kubelet would connect to the pod's address itself, which is nobody's on
 // this machine; the runtime connects through the pod network. The objects in the API stay as they are.
-func (b *boundPods) feed(ctx context.Context, client kubernetes.Interface, name string, d *kubelet.Dependencies) {
+func feedPods(ctx context.Context, client kubernetes.Interface, f nodeFlags, d *kubelet.Dependencies) {
 	d.PodConfig = kubeletconfig.NewPodConfig(d.Recorder, d.PodStartupLatencyTracker)
 	// The channel's element is of a type that is not exported: it is made by reflection.
 	updates := reflect.ValueOf(d.PodConfig.Channel(ctx, kubetypes.ApiserverSource))
 	send := func(objects []any) {
 		pods := make([]*corev1.Pod, len(objects))
 		for i, o := range objects {
-			pods[i] = withCommandProbes(o.(*corev1.Pod))
+			pods[i] = f.asHere(o.(*corev1.Pod))
 		}
-		b.note(pods)
 		update := reflect.New(updates.Type().Elem()).Elem()
 		update.FieldByName("Pods").Set(reflect.ValueOf(pods))
 		updates.Send(update)
 	}
-	lw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", corev1.NamespaceAll, fields.OneTermEqualSelector("spec.nodeName", name))
+	lw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", corev1.NamespaceAll, fields.OneTermEqualSelector("spec.nodeName", f.name()))
 	go cache.NewReflectorWithOptions(lw, &corev1.Pod{}, cache.NewUndeltaStore(send, cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{}).RunWithContext(ctx)
 }
 
-func withCommandProbes(p *corev1.Pod) *corev1.Pod {
+// asHere is a pod as it can be run here: without what only a machine of its own could give it.
+func (f nodeFlags) asHere(p *corev1.Pod) *corev1.Pod {
 	p = p.DeepCopy()
+	f.keepOffThisMachine(p)
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
 			c := &containers[i]
@@ -83,6 +62,24 @@ func withCommandProbes(p *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return p
+}
+
+// keepOffThisMachine has hostPath volumes begin in a directory of the node: this machine is not the node, and its files are
+// the person's.
+func (f nodeFlags) keepOffThisMachine(p *corev1.Pod) {
+	for _, v := range p.Spec.Volumes {
+		if v.HostPath == nil {
+			continue
+		}
+		v.HostPath.Path = filepath.Join(f.dir, "host", filepath.Clean("/"+v.HostPath.Path))
+		kind := corev1.HostPathUnset
+		if v.HostPath.Type != nil {
+			kind = *v.HostPath.Type
+		}
+		if kind == corev1.HostPathUnset || kind == corev1.HostPathDirectoryOrCreate {
+			_ = os.MkdirAll(v.HostPath.Path, 0o700) // whoever mounts it says that it is not there
+		}
+	}
 }
 
 // probeBecomesCommand turns a probe into a command of the runtime's. One that is a command already becomes one of
@@ -105,6 +102,10 @@ func probeBecomesCommand(c *corev1.Container, kind string, h *corev1.ProbeHandle
 	default:
 		return
 	}
+	// The kubelet replaces $(NAME) in commands, but not in what this was.
+	for i, arg := range args {
+		args[i] = strings.ReplaceAll(arg, "$", "$$")
+	}
 	*h = corev1.ProbeHandler{Exec: command(kind, args)}
 }
 
@@ -115,11 +116,8 @@ func hookBecomesCommand(c *corev1.Container, h *corev1.LifecycleHandler) {
 	}
 }
 
-// command is one of the runtime's. The kubelet replaces $(NAME) in commands, but not in what these were.
+// command is one of the runtime's.
 func command(kind string, args []string) *corev1.ExecAction {
-	for i, arg := range args {
-		args[i] = strings.ReplaceAll(arg, "$", "$$")
-	}
 	return &corev1.ExecAction{Command: append([]string{node.ProbeCommand, kind}, args...)}
 }
 

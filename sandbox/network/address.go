@@ -44,14 +44,18 @@ func (a *address) tcp(port int) net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.ip, uint16(port)))
 }
 
-func (a *address) register(port int, at string) {
+func (a *address) register(port int, at string) (takeBack func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if at == "" {
-		delete(a.real, port)
-		return
+	if a.real[port] != "" || a.listeners[port] != nil {
+		return nil, fmt.Errorf("port %d: %w", port, syscall.EADDRINUSE)
 	}
 	a.real[port] = at
+	return sync.OnceFunc(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.real, port)
+	}), nil
 }
 
 // served is where on this machine a port is served; false if it is not.

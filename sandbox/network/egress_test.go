@@ -49,7 +49,9 @@ func TestEgressOfAPIServer(t *testing.T) {
 		c.route(t, pod)
 		outside := httptest.NewTLSServer(webhook.Config.Handler)
 		defer outside.Close()
-		c.node.Serve(c.node.IP(), 10250, outside.Listener.Addr().String())
+		if _, err := c.node.Serve(c.node.IP(), 10250, outside.Listener.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
 
 		dial := egress(t, p)
 		transport := &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}

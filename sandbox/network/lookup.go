@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -36,6 +37,10 @@ func (p *Pod) LookupHost(ctx context.Context, host string) ([]string, error) {
 		return nil, fmt.Errorf("look %s up: %w", host, err)
 	}
 	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1024)) // what could be read is said
+		return nil, &net.DNSError{Err: strings.TrimSpace(string(text)), Name: host, Server: DNSServerIP, IsTemporary: true}
+	}
 	var addresses []string
 	if err := json.NewDecoder(response.Body).Decode(&addresses); err != nil {
 		return nil, fmt.Errorf("look %s up: %w", host, err)
@@ -53,8 +58,7 @@ func (h *Hub) handleLookup(w http.ResponseWriter, r *http.Request) {
 		namespace = defaultNamespace
 	}
 	addresses, err := h.lookup(r.Context(), r.FormValue("name"), namespace, maxAliases)
-	var unknown *net.DNSError
-	if err != nil && !errors.As(err, &unknown) {
+	if unknown, is := errors.AsType[*net.DNSError](err); err != nil && (!is || !unknown.IsNotFound) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}

@@ -152,24 +152,32 @@ func (n *Node) Pod(ip string) *Pod {
 }
 
 // Serve says where on this machine a port of one of the node's addresses, its own or a pod's, is really served, as
-// host:port. The kubelet's own API, and host ports, are announced so. An empty one takes it back.
-func (n *Node) Serve(ip string, port int, served string) {
+// host:port, until that is taken back. The kubelet's own API, and the ports of pods with hostNetwork, are announced so.
+// A port that is served already is EADDRINUSE.
+func (n *Node) Serve(ip string, port int, served string) (takeBack func(), err error) {
 	a, err := netip.ParseAddr(ip)
 	if err != nil {
-		return
+		return nil, err
 	}
-	if own := n.address(a); own != nil {
-		own.register(port, served)
+	own := n.address(a)
+	if own == nil {
+		return nil, syscall.EADDRNOTAVAIL
 	}
+	return own.register(port, served)
 }
 
 // DialContext connects as the node: to pods, Services, nodes and the world outside. The network is tcp or tcp4.
 func (n *Node) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return n.DialFrom(ctx, defaultNamespace, network, address)
+}
+
+// DialFrom connects as the node, and looks for names such as "web" in a namespace first: that of a pod with hostNetwork.
+func (n *Node) DialFrom(ctx context.Context, namespace, network, address string) (net.Conn, error) {
 	own := n.address(n.ip)
 	if own == nil {
 		return nil, net.ErrClosed
 	}
-	return n.dial(ctx, network, address, own, client{n.ip, defaultNamespace})
+	return n.dial(ctx, network, address, own, client{n.ip, namespace})
 }
 
 func (n *Node) address(a netip.Addr) *address {

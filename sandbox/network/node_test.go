@@ -373,17 +373,25 @@ func TestServe(t *testing.T) {
 		}
 		defer mustClose(t, l)
 		greet(t, l, "kubelet")
-		one.Serve(one.IP(), 10250, l.Addr().String())
+		takeBack, err := one.Serve(one.IP(), 10250, l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := one.Serve(one.IP(), 10250, "127.0.0.1:1"); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("once more: %v", err)
+		}
 		for _, dial := range []dialer{one.DialContext, two.DialContext, addPod(t, two).DialContext} {
 			if got := greeting(t, dial, "172.18.0.2:10250"); got != "kubelet" {
 				t.Errorf("got %q", got)
 			}
 		}
-		one.Serve(one.IP(), 10250, "")
+		takeBack()
 		if err := refusal(t, two.DialContext, "172.18.0.2:10250"); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("got %v", err)
 		}
-		one.Serve("10.244.1.77", 80, l.Addr().String()) // of no pod
+		if _, err := one.Serve("10.244.1.77", 80, l.Addr().String()); !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			t.Errorf("of no pod: %v", err)
+		}
 		if err := refusal(t, two.DialContext, "10.244.1.77:80"); !strings.Contains(Explain(err), "no pod has this address") {
 			t.Errorf("got %v", err)
 		}

@@ -57,6 +57,9 @@ func (p Plan) lastFile(n int) string { return filepath.Join(p.Dir, fmt.Sprintf("
 // NodeName is the name of node n.
 func (p Plan) NodeName(n int) string { return "node-" + strconv.Itoa(n) }
 
+// PodCIDR is the range of node n's pods.
+func (p Plan) PodCIDR(n int) string { return netip.PrefixFrom(podIP(n, 0), 24).String() }
+
 // NodeIP is the address of node n in the cluster.
 func (p Plan) NodeIP(n int) string { return netip.AddrFrom4([4]byte{172, 18, 0, byte(n + 1)}).String() }
 

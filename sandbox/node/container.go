@@ -148,9 +148,6 @@ func (r *Runtime) give(c *container, dir string) *program.Container {
 		Stdout: c.stdout, Stderr: c.stderr, Network: c.pod.network,
 		Shell: shellOf{r, c}, APIServer: r.options.APIServer,
 	}
-	if of := r.options.ServiceAccount; of != nil {
-		given.ServiceAccount = of(given.Namespace, given.Pod, given.UID)
-	}
 	if given.Image == "" {
 		given.Image = c.image.name
 	}

@@ -13,12 +13,24 @@ import (
 // hostNetwork is the network of a pod that has the node's own address (hostNetwork: true): a program.Network. Its ports
 // are the node's, so two pods cannot have the same one.
 type hostNetwork struct {
+	*network.Pod // for its names and its proxy: it has no address of its own
+
 	node      *network.Node
 	namespace string
 
 	mu    sync.Mutex
-	ports map[int]string // where they really are
-	open  []net.Listener
+	ports map[int]*hostPort
+}
+
+// hostPort is a port of the node's that a pod has.
+type hostPort struct {
+	at       string // where it really is
+	takeBack func()
+	listener net.Listener // nil: a process listens
+}
+
+func newHostNetwork(node *network.Node, namespace string) *hostNetwork {
+	return &hostNetwork{node: node, namespace: namespace, Pod: node.Pod(node.IP()).In(namespace), ports: map[int]*hostPort{}}
 }
 
 // Listen listens on a port of the node.
@@ -29,62 +41,80 @@ func (h *hostNetwork) Listen(port int) (net.Listener, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open = append(h.open, l)
-	h.serve(port, l.Addr().String())
-	return l, nil
+	takeBack, err := h.node.Serve(h.node.IP(), port, l.Addr().String())
+	if err != nil {
+		_ = l.Close() // nobody has heard of it
+		return nil, err
+	}
+	h.ports[port] = &hostPort{l.Addr().String(), takeBack, l}
+	return &hostListener{l, func() { h.giveBack(port, l) }}, nil
 }
 
-func (h *hostNetwork) serve(port int, at string) {
-	if h.ports == nil {
-		h.ports = map[int]string{}
-	}
-	h.ports[port] = at
-	h.node.Serve(h.node.IP(), port, at)
+// hostListener gives its port back when it is closed.
+type hostListener struct {
+	net.Listener
+	giveBack func()
 }
 
-// DialContext connects as the node.
-func (h *hostNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if host, port, err := net.SplitHostPort(address); err == nil && (host == "localhost" || host == "127.0.0.1") {
-		address = net.JoinHostPort(h.node.IP(), port)
+// Close is of net.Listener.
+func (l *hostListener) Close() error {
+	l.giveBack()
+	return l.Listener.Close()
+}
+
+func (h *hostNetwork) giveBack(port int, l net.Listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.ports[port]; p != nil && p.listener == l {
+		p.takeBack()
+		delete(h.ports, port)
 	}
-	return h.node.DialContext(ctx, network, address)
 }
 
 // HostAddress is a port of 127.0.0.1 that is free now.
-func (h *hostNetwork) HostAddress(port int) (host string, hostPort int, err error) {
+func (h *hostNetwork) HostAddress(port int) (host string, number int, err error) {
 	if port < 1 || port > 65535 {
 		return "", 0, fmt.Errorf("there is no port %d", port)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ports[port] == "" {
+	if h.ports[port] == nil {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
 			return "", 0, err
 		}
-		h.serve(port, l.Addr().String())
-		_ = l.Close()
+		_ = l.Close() // the process is to listen there
+		takeBack, err := h.node.Serve(h.node.IP(), port, l.Addr().String())
+		if err != nil {
+			return "", 0, err
+		}
+		h.ports[port] = &hostPort{at: l.Addr().String(), takeBack: takeBack}
 	}
-	host, number, err := net.SplitHostPort(h.ports[port])
+	host, text, err := net.SplitHostPort(h.ports[port].at)
 	if err != nil {
 		return "", 0, err
 	}
-	hostPort, err = strconv.Atoi(number)
-	return host, hostPort, err
+	number, err = strconv.Atoi(text)
+	return host, number, err
 }
 
-// Proxy is the hub's.
-func (h *hostNetwork) Proxy() string { return h.node.Pod(h.node.IP()).In(h.namespace).Proxy() }
+// DialContext connects as the node, where localhost is the node itself.
+func (h *hostNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if host, port, err := net.SplitHostPort(address); err == nil && (host == "localhost" || host == "127.0.0.1") {
+		address = net.JoinHostPort(h.node.IP(), port)
+	}
+	return h.node.DialFrom(ctx, h.namespace, network, address)
+}
 
 // close gives all ports back.
 func (h *hostNetwork) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, l := range h.open {
-		_ = l.Close()
+	for port, p := range h.ports {
+		p.takeBack()
+		if p.listener != nil {
+			_ = p.listener.Close()
+		}
+		delete(h.ports, port)
 	}
-	for port := range h.ports {
-		h.node.Serve(h.node.IP(), port, "")
-	}
-	h.open, h.ports = nil, nil
 }

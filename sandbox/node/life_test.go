@@ -174,7 +174,6 @@ func TestWhatAProgramIsGiven(t *testing.T) {
 	var given program.Container
 	m := newMachine(t, func(o *node.Options) {
 		o.APIServer = "https://127.0.0.1:6443"
-		o.ServiceAccount = func(namespace, pod, uid string) string { return namespace + "/" + pod + "/" + uid }
 	})
 	m.images["looks"] = program.Image{Program: image(func(t *task) int {
 		given = *t.Container
@@ -188,7 +187,7 @@ func TestWhatAProgramIsGiven(t *testing.T) {
 	})
 	m.awaitExit(t, id)
 	if given.Pod != "pod-looks" || given.Namespace != "shop" || given.Name != "main" || given.Node != "node-1" || given.Image != "looks" ||
-		given.IP != m.ip(t, pod) || given.ServiceAccount != "shop/pod-looks/uid-pod-looks" || given.APIServer == "" {
+		given.IP != m.ip(t, pod) || given.UID != "uid-pod-looks" || given.APIServer == "" {
 		t.Errorf("given %+v", given)
 	}
 	if !slices.Equal(given.Ports, []int{8080, 9090}) || given.Mounts[0] != (program.Mount{ContainerPath: "/data", HostPath: "/tmp/x", ReadOnly: true}) {

@@ -77,7 +77,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 	p.hostNetwork = namespaces.GetNetwork() == runtimeapi.NamespaceMode_NODE
 	if p.hostNetwork {
 		p.ip = r.options.Network.IP()
-		own := &hostNetwork{node: r.options.Network, namespace: config.GetMetadata().GetNamespace()}
+		own := newHostNetwork(r.options.Network, config.GetMetadata().GetNamespace())
 		p.network, p.release = own, own.close
 	} else {
 		ip, err := r.options.Network.Add()

@@ -36,10 +36,8 @@ type Options struct {
 	Network *network.Node
 	// Catalogue of images.
 	Catalogue Catalogue
-	// APIServer and ServiceAccount are for programs that talk to the API server (see [program.Container]); both may be
-	// left out.
-	APIServer      string
-	ServiceAccount func(namespace, pod, uid string) string
+	// APIServer is its URL on this machine, for programs that talk to it; may be left out.
+	APIServer string
 	// Dir is the runtime's own: the scratch directories of containers are below it.
 	Dir string
 	// KillPatience is how long a container may take to end after SIGKILL, before it is given up. Default: 5 s.

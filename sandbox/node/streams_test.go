@@ -330,8 +330,8 @@ func TestAShellThatIsTheContainer(t *testing.T) {
 	s.await(t, "on pod-tools\r\n")
 	_, _ = io.WriteString(keys, "\x03")
 	s.await(t, "/ # ")
-	_, _ = io.WriteString(keys, "case\r")
-	s.await(t, "sh: case is not supported")
+	_, _ = io.WriteString(keys, ")\r")
+	s.await(t, "sh: syntax error")
 	_, _ = io.WriteString(keys, "exit 4\r")
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -33,8 +33,10 @@ func (operator) File(string) (string, bool) { return "", false }
 
 // Start is of Program.
 func (o operator) Start(c *Container) (Running, error) {
-	if r := shell(c, c.Command); len(c.Command) > 0 && r != nil {
-		return r, nil
+	if len(c.Command) > 0 {
+		if r := shell(c, c.Command); r != nil {
+			return r, nil
+		}
 	}
 	file, err := writeKubeconfig(c)
 	if err != nil {

@@ -83,8 +83,6 @@ type Container struct {
 	ID string
 	// Pod it belongs to, and its own name there.
 	Pod, Namespace, UID, Name string
-	// ServiceAccount of the pod; empty when unknown.
-	ServiceAccount string
 	// Node it is on.
 	Node string
 	// Image as the pod names it.

@@ -3,309 +3,275 @@ package shell
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // tool is a command: argv[0] is what it was called.
 type tool func(p *process, argv []string, io streams) int
 
-// builtins are commands that change the shell itself.
-func builtins() map[string]tool {
-	return map[string]tool{
-		":":        func(*process, []string, streams) int { return 0 },
-		"cd":       cd,
-		"exit":     exit,
-		"return":   exit,
-		"export":   export,
-		"readonly": export,
-		"unset":    unset,
-		"set":      set,
-		"shift":    shift,
-		"break":    func(p *process, argv []string, io streams) int { return leaveLoops(p, argv, io, &p.leave) },
-		"continue": func(p *process, argv []string, io streams) int { return leaveLoops(p, argv, io, &p.next) },
-		"read":     read,
-		"eval":     eval,
-		"exec":     replace,
-		"command":  which,
-		"type":     which,
-		"trap":     refuse,
-		"alias":    refuse,
-		"wait":     func(*process, []string, streams) int { return 0 }, // there are no jobs
+// builtin reports whether the shell has a command by itself.
+func builtin(name string) bool { return interp.IsBuiltin(name) }
+
+// command says what the interpreter is to run instead of one of its own commands.
+type command func(hc interp.HandlerContext, args []string) []string
+
+// own are the shell's commands. What is not among them the interpreter may have, but nobody here does.
+func (s *session) own() map[string]command {
+	return map[string]command{
+		"[": asTool, "test": asTool, "echo": asTool, "printf": asTool, "pwd": asTool, "kill": asTool, "type": asTool,
+		"cd": s.cd, "shift": s.shift, "unset": s.unset, "break": s.leave, "continue": s.leave,
+		"export": s.declare, "readonly": s.declare, "local": s.declare,
+		"eval": s.eval, ".": s.source, "source": s.source, "trap": s.trap, "set": s.set,
+		":": asItIs, "true": asItIs, "false": asItIs, "exit": asItIs, "return": asItIs, "exec": asItIs, "wait": asItIs,
+		"hash": asItIs,
 	}
 }
 
-func isShell(name string) bool {
-	switch strings.TrimPrefix(strings.TrimPrefix(name, "/usr"), "/bin/") {
-	case "sh", "ash":
-		return true
+func asItIs(_ interp.HandlerContext, args []string) []string { return args }
+
+// asTool runs the tool of the name.
+func asTool(_ interp.HandlerContext, args []string) []string {
+	args[0] = internal + args[0]
+	return args
+}
+
+// failure is a command that does nothing but fail.
+func failure(code int) []string { return []string{internal + "status " + strconv.Itoa(code)} }
+
+// call decides what a command is. The interpreter has commands that look at this machine, that panic, or that keep as much
+// as there is.
+func (s *session) call(ctx context.Context, args []string) ([]string, error) {
+	hc := interp.HandlerCtx(ctx)
+	if err := exhausted(hc, args); err != nil {
+		return nil, err
 	}
-	return false
-}
-
-func isIncomplete(err error) bool {
-	var syntax syntaxError
-	return errors.As(err, &syntax) &&
-		(strings.Contains(string(syntax), "end of file") || strings.Contains(string(syntax), "unterminated"))
-}
-
-// sh runs a script, or what it reads.
-func sh(p *process, argv []string, io streams) int {
-	args := argv[1:]
-	inner := p.child(p.ctx)
-	inner.strict, inner.ended, inner.tested = false, false, 0
-	for len(args) > 0 && len(args[0]) > 1 && (args[0][0] == '-' || args[0][0] == '+') {
-		flags := args[0]
+	args = slices.Clone(args)
+	for len(args) > 1 && (args[0] == "command" || args[0] == "builtin") {
+		if args[1] == "-v" || args[1] == "-V" {
+			return asTool(hc, args), nil
+		}
 		args = args[1:]
-		if flags == "--" {
-			break
-		}
-		inner.strict = inner.strict || strings.Contains(flags, "e")
-		if strings.Trim(flags, "-celux") != "" {
-			fmt.Fprintf(io.err, "sh: %v\n", unsupported("the option "+flags))
-			return 2
-		}
-		if !strings.Contains(flags, "c") {
-			continue
-		}
-		if len(args) == 0 {
-			fmt.Fprintln(io.err, "sh: -c requires an argument")
-			return 2
-		}
-		script := args[0]
-		if args = args[1:]; len(args) > 0 {
-			inner.name, inner.arguments = args[0], args[1:]
-		} else {
-			inner.arguments = nil
-		}
-		return inner.script(script, io)
 	}
-	if len(args) > 0 {
-		script, err := p.world.Files.ReadFile(p.path(args[0]), maxText)
-		if err != nil {
-			fmt.Fprintf(io.err, "sh: can't open '%s': %s\n", args[0], why(err))
-			return CodeNotFound
+	if !builtin(args[0]) {
+		args[0] = strings.ReplaceAll(args[0], internal, "")
+		if args[0] == "" {
+			fmt.Fprintf(hc.Stderr, "%s: : not found\n", s.name)
+			return failure(CodeNotFound), nil
 		}
-		inner.name, inner.arguments = args[0], args[1:]
-		return inner.script(string(script), io)
+		return args, nil
 	}
-	return inner.follow(io)
+	if args[0] == "read" {
+		return s.read(ctx, hc, args), nil
+	}
+	if replace, ok := s.commands[args[0]]; ok {
+		return replace(hc, args), nil
+	}
+	if args[0] == "command" || args[0] == "builtin" {
+		return []string{"true"}, nil
+	}
+	return s.refuse(hc, 2, "%v", unsupported(args[0])), nil
 }
 
-func (p *process) script(text string, io streams) int {
-	c, err := parse(text)
-	if err != nil {
-		return p.complain(io, err)
-	}
-	return c.run(p, io)
+// refuse says what is wrong.
+func (s *session) refuse(hc interp.HandlerContext, code int, format string, args ...any) []string {
+	fmt.Fprintf(hc.Stderr, "%s: %s\n", s.name, fmt.Sprintf(format, args...))
+	return failure(code)
 }
 
-// follow runs the commands that it reads, each as soon as it is complete.
-func (p *process) follow(s streams) int {
-	in := bufio.NewReader(s.in)
-	s.in = in
-	script := ""
-	for !p.interrupted() {
-		p.invite(s, script != "")
-		line, err := in.ReadString('\n')
-		script += line
-		c, problem := parse(script)
-		switch {
-		case isIncomplete(problem) && err == nil && len(script) < maxText:
-			continue
-		case problem != nil && p.world.Foreground != nil:
-			p.status, script = p.complain(s, problem), ""
-			p.ended = false
-			continue
-		case problem != nil:
-			return p.complain(s, problem)
-		}
-		script = ""
-		p.status = p.inForeground(c, s)
-		if err != nil {
-			break
-		}
+func (s *session) cd(hc interp.HandlerContext, args []string) []string {
+	to := "/root"
+	if home := hc.Env.Get("HOME").Str; home != "" {
+		to = home
 	}
-	if p.ctx.Err() != nil {
-		return codeKilled
-	}
-	return p.status
-}
-
-// invite prompts somebody at a terminal.
-func (p *process) invite(s streams, more bool) {
-	switch {
-	case p.world.Foreground == nil:
-	case more:
-		fmt.Fprint(s.err, "> ")
-	default:
-		fmt.Fprint(s.err, p.prompt())
-	}
-}
-
-// inForeground runs a command, which somebody at a terminal can interrupt.
-func (p *process) inForeground(c command, s streams) int {
-	if p.world.Foreground == nil {
-		return c.run(p, s)
-	}
-	outer := p.ctx
-	ctx, cancel := context.WithCancel(outer)
-	defer cancel()
-	p.ctx = ctx
-	p.world.Foreground(cancel)
-	code := c.run(p, s)
-	p.world.Foreground(nil)
-	p.ctx = outer
-	if ctx.Err() != nil && outer.Err() == nil {
-		return interrupted
-	}
-	return code
-}
-
-func cd(p *process, argv []string, io streams) int {
-	to := p.variables["HOME"]
-	if to == "" {
-		to = "/root"
-	}
-	if len(argv) > 1 {
-		to = argv[1]
+	if len(args) > 1 {
+		to = args[1]
 	}
 	if to == "-" {
-		to = p.variables["OLDPWD"]
+		to = hc.Env.Get("OLDPWD").Str
 	}
-	dir := p.path(to)
-	info, err := p.world.Files.Stat(dir)
-	if err == nil && !info.IsDir() {
+	found, err := s.process.world.Files.Stat(absolute(hc.Dir, to))
+	if err == nil && !found.IsDir() {
 		err = syscall.ENOTDIR
 	}
 	if err != nil {
-		fmt.Fprintf(io.err, "%s: cd: can't cd to %s: %s\n", p.name, to, why(err))
-		return 2
+		return s.refuse(hc, 2, "cd: can't cd to %s: %s", to, why(err))
 	}
-	p.variables["OLDPWD"], p.dir = p.dir, dir
-	return 0
+	if to == "" {
+		to = "."
+	}
+	return []string{"cd", absolute(hc.Dir, to)}
 }
 
-func exit(p *process, argv []string, io streams) int {
-	code := p.status
-	if len(argv) > 1 {
-		n, err := strconv.Atoi(argv[1])
-		if err != nil {
-			fmt.Fprintf(io.err, "%s: %s: Illegal number: %s\n", p.name, argv[0], argv[1])
-			n = 2
+func (s *session) shift(hc interp.HandlerContext, args []string) []string {
+	n := 1
+	if len(args) > 1 {
+		var err error
+		if n, err = strconv.Atoi(args[1]); err != nil || n < 0 {
+			return s.refuse(hc, 1, "shift: can't shift that many")
 		}
-		code = n & 0xff
 	}
-	p.ended, p.status = true, code
-	return code
+	return []string{"shift", strconv.Itoa(n)}
 }
 
-func export(p *process, argv []string, io streams) int {
-	for _, a := range argv[1:] {
+func (s *session) leave(hc interp.HandlerContext, args []string) []string {
+	if len(args) > 1 {
+		if n, err := strconv.Atoi(args[1]); err != nil || n < 1 {
+			return s.refuse(hc, 2, "%s: Illegal number: %s", args[0], args[1])
+		}
+	}
+	return args[:min(2, len(args))]
+}
+
+func (s *session) unset(hc interp.HandlerContext, args []string) []string {
+	for _, name := range args[1:] {
+		if name != "-v" && name != "-f" && !syntax.ValidName(name) {
+			return s.refuse(hc, 2, "unset: %s: bad variable name", name)
+		}
+	}
+	return args
+}
+
+// set sets options and arguments; there is not more to be seen of it.
+func (s *session) set(hc interp.HandlerContext, args []string) []string {
+	for i, a := range args[1:] {
+		if a == "--" || a == "" || a[0] != '-' && a[0] != '+' {
+			break
+		}
+		if strings.Trim(a[1:], "aefuxo") != "" || len(a) < 2 || strings.Contains(a, "o") && i+2 == len(args) {
+			return s.refuse(hc, 2, "%v", unsupported("set "+a))
+		}
+	}
+	return args
+}
+
+// declare makes a command of export with arguments that were not known before, which can be run without a look at them.
+func (s *session) declare(hc interp.HandlerContext, args []string) []string {
+	var script strings.Builder
+	script.WriteString(args[0])
+	for _, a := range args[1:] {
 		name, value, assigned := strings.Cut(a, "=")
-		if !isName(name) {
-			fmt.Fprintf(io.err, "%s: %s: %s: bad variable name\n", p.name, argv[0], name)
-			return 2
-		}
-		if assigned {
-			p.variables[name] = value
-		}
-		p.exported[name] = true
-	}
-	if len(argv) == 1 {
-		for _, e := range p.environment() {
-			fmt.Fprintln(io.out, argv[0], e)
-		}
-	}
-	return 0
-}
-
-func unset(p *process, argv []string, _ streams) int {
-	for _, name := range argv[1:] {
-		delete(p.variables, name)
-		delete(p.exported, name)
-	}
-	return 0
-}
-
-func set(p *process, argv []string, io streams) int {
-	for i, a := range argv[1:] {
 		switch {
-		case a == "--":
-			p.arguments = argv[i+2:]
-			return 0
-		case a == "+e":
-			p.strict = false
-		case strings.HasPrefix(a, "-") && strings.Trim(a, "-eux") == "":
-			p.strict = p.strict || strings.Contains(a, "e")
-		default:
-			fmt.Fprintf(io.err, "%s: %v\n", p.name, unsupported("set "+a))
-			return 2
+		case a == "-p":
+			continue
+		case !syntax.ValidName(name):
+			return s.refuse(hc, 2, "%s: %s: bad variable name", args[0], name)
+		case assigned && len(value) > maxText:
+			return s.refuse(hc, 2, "%s: %s: too long", args[0], name)
+		}
+		script.WriteString(" " + name)
+		if assigned {
+			script.WriteString("=" + quote(value))
 		}
 	}
-	return 0
-}
-
-func shift(p *process, argv []string, io streams) int {
-	n, ok := count(argv, 1)
-	if !ok || n > len(p.arguments) {
-		fmt.Fprintf(io.err, "%s: shift: can't shift that many\n", p.name)
-		return 1
+	if script.Len() == len(args[0]) {
+		all := exported(hc.Env)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			fmt.Fprintf(hc.Stdout, "%s %s=%s\n", args[0], name, quote(all[name]))
+		}
+		return []string{"true"}
 	}
-	p.arguments = p.arguments[n:]
-	return 0
+	return []string{"eval", script.String()}
 }
 
-func count(argv []string, otherwise int) (int, bool) {
-	if len(argv) < 2 {
-		return otherwise, true
+func (s *session) eval(hc interp.HandlerContext, args []string) []string {
+	script, err := harmless(strings.Join(args[1:], " "))
+	if err != nil {
+		fmt.Fprintf(hc.Stderr, "%s: %v\n", s.name, err)
+		return []string{"exit", "2"}
 	}
-	n, err := strconv.Atoi(argv[1])
-	return n, err == nil && n >= 0
+	return []string{"eval", script}
 }
 
-func leaveLoops(p *process, argv []string, io streams, what *int) int {
-	n, ok := count(argv, 1)
-	if !ok || n < 1 {
-		fmt.Fprintf(io.err, "%s: %s: Illegal number: %s\n", p.name, argv[0], argv[1])
-		return 2
+func (s *session) source(hc interp.HandlerContext, args []string) []string {
+	if len(args) < 2 {
+		return s.refuse(hc, 2, "%s: filename argument required", args[0])
 	}
-	*what = min(n, p.loops)
-	return 0
+	content, err := s.process.world.Files.ReadFile(absolute(hc.Dir, args[1]), maxScript+1)
+	if err != nil {
+		fmt.Fprintf(hc.Stderr, "%s: %s: can't open '%s': %s\n", s.name, args[0], args[1], why(err))
+		return []string{"exit", "2"}
+	}
+	script, err := harmless(string(content))
+	if err != nil {
+		fmt.Fprintf(hc.Stderr, "%s: %s: %v\n", s.name, args[1], err)
+		return []string{"exit", "2"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// The interpreter looks first whether there is such a file, and with this name it cannot.
+	name := fmt.Sprintf("%s/source %d", nowhere, len(s.sources))
+	s.sources[name] = script
+	return append([]string{"source", name}, args[2:]...)
 }
 
-// read reads a line into variables.
-func read(p *process, argv []string, io streams) int {
+func (s *session) trap(hc interp.HandlerContext, args []string) []string {
+	for i, a := range args {
+		if a == "0" && i > 1 {
+			args[i] = "EXIT"
+		}
+	}
+	if len(args) < 3 {
+		return args
+	}
+	script, err := harmless(args[1])
+	if err != nil {
+		return s.refuse(hc, 2, "trap: %v", err)
+	}
+	args[1] = script
+	return args
+}
+
+// read reads a line into variables. The interpreter would read from what it has itself.
+func (s *session) read(ctx context.Context, hc interp.HandlerContext, args []string) []string {
+	raw := false
 	var names []string
-	for _, a := range argv[1:] {
-		if a != "-r" {
+	for i := 1; i < len(args); i++ {
+		switch a := args[i]; {
+		case a == "-r":
+			raw = true
+		case a == "-p" && i+1 < len(args):
+			i++
+			fmt.Fprint(hc.Stderr, args[i])
+		case !syntax.ValidName(a):
+			return s.refuse(hc, 2, "read: %s: bad variable name", a)
+		default:
 			names = append(names, a)
 		}
 	}
-	line, err := readLine(io.in)
+	if len(names) == 0 {
+		names = []string{"REPLY"}
+	}
+	in, stop := s.input(ctx, hc)
+	defer stop()
+	line, err := readLine(in)
+	for err == nil && !raw && (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1 && len(line) < maxText {
+		var more string
+		more, err = readLine(in)
+		line = line[:len(line)-1] + more
+	}
+	values := expand.ReadFields(&expand.Config{Env: hc.Env}, strings.ToValidUTF8(line, "\uFFFD"), len(names), raw)
+	var script strings.Builder
 	for i, name := range names {
-		if !isName(name) {
-			fmt.Fprintf(io.err, "%s: read: %s: bad variable name\n", p.name, name)
-			return 2
+		value := ""
+		if i < len(values) {
+			value = values[i]
 		}
-		line = strings.TrimLeft(line, " \t")
-		value := line
-		if i < len(names)-1 {
-			value, line = line, ""
-			if at := strings.IndexAny(value, " \t"); at >= 0 {
-				value, line = value[:at], value[at+1:]
-			}
-		}
-		p.variables[name] = strings.TrimRight(value, " \t\r")
+		script.WriteString(name + "=" + quote(value) + "; ")
 	}
 	if err != nil {
-		return 1
+		script.WriteString("false")
 	}
-	return 0
+	return []string{"eval", script.String()}
 }
 
 // readLine takes no more than a line: the rest is for whoever reads next.
@@ -325,26 +291,175 @@ func readLine(in io.Reader) (string, error) {
 	return line.String(), errTooLong
 }
 
-func eval(p *process, argv []string, io streams) int {
-	return p.script(strings.Join(argv[1:], " "), io)
+// maxShells is how many shells may lie in each other.
+const maxShells = 100
+
+// sh runs a script, or what it reads.
+func sh(p *process, argv []string, io streams) int {
+	args, name := argv[1:], "sh"
+	var options []string
+	command := false
+	for len(args) > 0 && len(args[0]) > 1 && (args[0][0] == '-' || args[0][0] == '+') {
+		flags := args[0]
+		args = args[1:]
+		if flags == "--" {
+			break
+		}
+		if strings.Trim(flags[1:], "acefilux") != "" {
+			fmt.Fprintf(io.err, "sh: %v\n", unsupported("the option "+flags))
+			return 2
+		}
+		command = command || strings.Contains(flags, "c")
+		for _, letter := range flags[1:] {
+			if strings.ContainsRune("aefux", letter) {
+				options = append(options, flags[:1]+string(letter))
+			}
+		}
+	}
+	script := ""
+	switch {
+	case command && len(args) == 0:
+		fmt.Fprintln(io.err, "sh: -c requires an argument")
+		return 2
+	case command:
+		script, args = args[0], args[1:]
+	case len(args) > 0:
+		content, err := p.world.Files.ReadFile(p.path(args[0]), maxScript+1)
+		if err != nil {
+			fmt.Fprintf(io.err, "sh: can't open '%s': %s\n", args[0], why(err))
+			return CodeNotFound
+		}
+		script, command = string(content), true
+	}
+	if len(args) > 0 {
+		name, args = args[0], args[1:]
+	}
+	if p = p.child(p.ctx); p.depth > maxShells {
+		fmt.Fprintln(io.err, "sh: too many shells in each other")
+		return 2
+	}
+	p.depth++
+	s, err := newSession(p, name, options, args, io)
+	if err != nil {
+		fmt.Fprintf(io.err, "sh: %v\n", err)
+		return 2
+	}
+	defer s.close()
+	if command {
+		return s.script(script)
+	}
+	return s.follow()
 }
 
-// replace is exec: the shell ends with the command.
-func replace(p *process, argv []string, io streams) int {
-	if len(argv) == 1 {
-		return 0
+func (s *session) script(text string) int {
+	c := checker{jobs: true}
+	file, err := c.parse(text)
+	if err != nil {
+		fmt.Fprintf(s.err, "%s: %v\n", s.name, err)
+		return 2
 	}
-	code := p.execute(argv[1:], io)
-	p.ended, p.status = true, code
+	file.Name = s.name
+	return s.run(s.ctx, file)
+}
+
+// follow runs the commands that it reads, each as soon as it is complete.
+func (s *session) follow() int {
+	source := interruptible(s.ctx, s.in)
+	in := bufio.NewReader(source)
+	s.feed(in)
+	script, status := "", 0
+	foreground := s.process.world.Foreground
+	for !s.exited && s.ctx.Err() == nil {
+		s.invite(script != "")
+		line, err := in.ReadString('\n')
+		script += line
+		file, problem := s.parse(script)
+		switch {
+		case isIncomplete(problem) && err == nil:
+			continue
+		case problem != nil:
+			fmt.Fprintf(s.err, "%s: %v\n", s.name, problem)
+			if status = 2; foreground == nil || err != nil {
+				return status
+			}
+			s.setStatus(status)
+			script = ""
+			continue
+		}
+		script = ""
+		status = s.statements(file, status, func(run func(context.Context) int) int {
+			if foreground == nil {
+				return run(s.ctx)
+			}
+			return s.inForeground(source, run)
+		})
+		if err != nil {
+			break
+		}
+	}
+	return s.end(status)
+}
+
+// end runs what is to be run when a shell ends without being told to.
+func (s *session) end(status int) int {
+	if s.ctx.Err() != nil {
+		return codeKilled
+	}
+	if !s.exited {
+		s.run(s.ctx, &syntax.File{Name: s.name})
+	}
+	return status
+}
+
+// invite prompts somebody at a terminal.
+func (s *session) invite(more bool) {
+	switch {
+	case s.process.world.Foreground == nil:
+	case more:
+		fmt.Fprint(s.err, "> ")
+	default:
+		fmt.Fprint(s.err, s.prompt())
+	}
+}
+
+// statements runs what was read, which all ends with Ctrl-C but for what runs in the background.
+func (s *session) statements(
+	file *syntax.File, status int, wait func(run func(context.Context) int) int,
+) int {
+	status = wait(func(ctx context.Context) int {
+		for _, one := range file.Stmts {
+			within := ctx
+			if one.Background {
+				within = s.ctx
+			}
+			if status = s.run(within, one); s.exited || ctx.Err() != nil {
+				break
+			}
+		}
+		return status
+	})
+	if status == interrupted && s.ctx.Err() == nil && !s.exited {
+		s.setStatus(status)
+	}
+	return status
+}
+
+// inForeground runs a command, which somebody at a terminal can interrupt.
+func (s *session) inForeground(source *patient, run func(context.Context) int) int {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	source.ctx = ctx
+	s.process.world.Foreground(cancel)
+	code := run(ctx)
+	s.process.world.Foreground(nil)
+	source.ctx = s.ctx
+	if ctx.Err() != nil && s.ctx.Err() == nil {
+		return interrupted
+	}
 	return code
 }
 
-func refuse(p *process, argv []string, io streams) int {
-	fmt.Fprintf(io.err, "%s: %v\n", p.name, unsupported(argv[0]))
-	return 2
-}
-
-// which says where commands are, or runs one.
+// which says where commands are.
 func which(p *process, argv []string, io streams) int {
 	names := argv[1:]
 	if argv[0] == "command" {
@@ -358,10 +473,9 @@ func which(p *process, argv []string, io streams) int {
 	}
 	code := 0
 	for _, name := range names {
-		_, builtin := builtins()[name]
 		_, known := find(name)
 		switch {
-		case builtin && argv[0] != "which":
+		case builtin(name) && argv[0] != "which":
 			fmt.Fprintln(io.out, name)
 		case known && strings.Contains(name, "/"):
 			fmt.Fprintln(io.out, name)
@@ -370,60 +484,10 @@ func which(p *process, argv []string, io streams) int {
 		default:
 			code = 1
 			if argv[0] == "type" {
-				fmt.Fprintf(io.err, "%s: %s: not found\n", p.name, name)
+				fmt.Fprintf(io.err, "sh: %s: not found\n", name)
 				code = CodeNotFound
 			}
 		}
 	}
 	return code
-}
-
-// interruptible lets reading end with a context. The reader that waits stays behind until there is something to read.
-func interruptible(ctx context.Context, in io.Reader) io.Reader {
-	return &patient{ctx: ctx, in: in}
-}
-
-type patient struct {
-	ctx    context.Context //nolint:containedctx // it is that of one command
-	in     io.Reader
-	result chan chunk // of the read under way; nil: none is
-	rest   chunk
-}
-
-type chunk struct {
-	text []byte
-	err  error
-}
-
-func (r *patient) Read(p []byte) (int, error) {
-	if len(r.rest.text) == 0 && r.rest.err == nil {
-		if err := r.wait(min(len(p), 32<<10)); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, r.rest.text)
-	r.rest.text = r.rest.text[n:]
-	if len(r.rest.text) > 0 {
-		return n, nil
-	}
-	return n, r.rest.err
-}
-
-func (r *patient) wait(size int) error {
-	if r.result == nil {
-		result := make(chan chunk, 1)
-		r.result = result
-		go func() {
-			buffer := make([]byte, size)
-			n, err := r.in.Read(buffer)
-			result <- chunk{buffer[:n], err}
-		}()
-	}
-	select {
-	case r.rest = <-r.result:
-		r.result = nil
-		return nil
-	case <-r.ctx.Done():
-		return io.EOF
-	}
 }

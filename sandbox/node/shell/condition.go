@@ -10,7 +10,7 @@ func test(p *process, argv []string, io streams) int {
 	args := argv[1:]
 	if argv[0] == "[" {
 		if len(args) == 0 || args[len(args)-1] != "]" {
-			fmt.Fprintf(io.err, "%s: [: missing ]\n", p.name)
+			fmt.Fprintln(io.err, "sh: [: missing ]")
 			return 2
 		}
 		args = args[:len(args)-1]
@@ -21,7 +21,7 @@ func test(p *process, argv []string, io streams) int {
 		err = fmt.Errorf("%s: unexpected operator", t.args[0])
 	}
 	if err != nil {
-		fmt.Fprintf(io.err, "%s: %s: %v\n", p.name, argv[0], err)
+		fmt.Fprintf(io.err, "sh: %s: %v\n", argv[0], err)
 		return 2
 	}
 	if result {

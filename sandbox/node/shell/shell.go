@@ -2,8 +2,8 @@
 // commands that look at the container's files and at the cluster's network. They are not processes: they end with their
 // context.
 //
-// The shell knows sequences, && and ||, pipes, redirections, quotes, variables, command substitution, patterns, if, for,
-// while and until. What it does not know it refuses by name, instead of doing something else.
+// The shell is that of mvdan.cc/sh, without all that would reach this machine. What is left out it refuses by name, instead
+// of doing something else.
 package shell
 
 import (
@@ -82,17 +82,14 @@ func (w *World) Run(ctx context.Context, argv []string, stdin io.Reader, stdout,
 	if stdin == nil {
 		stdin = strings.NewReader("")
 	}
-	stdin = interruptible(ctx, stdin)
-	return w.process(ctx).execute(argv, streams{stdin, stdout, stderr})
+	return w.process(ctx).execute(argv, streams{interruptible(ctx, stdin), stdout, stderr})
 }
 
 func (w *World) process(ctx context.Context) *process {
-	p := &process{
-		world: w, ctx: ctx, variables: map[string]string{}, exported: map[string]bool{}, dir: "/", name: "sh",
-	}
+	p := &process{world: w, ctx: ctx, environment: map[string]string{}, dir: "/"}
 	for _, e := range w.Env {
 		key, value, _ := strings.Cut(e, "=")
-		p.variables[key], p.exported[key] = value, true
+		p.environment[key] = value
 	}
 	if w.Dir != "" {
 		p.dir = rootfs.Clean(w.Dir)

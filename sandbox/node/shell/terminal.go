@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // Interrupt is what [Terminal.ReadLine] returns when somebody presses Ctrl-C instead of ending the line.
@@ -250,44 +251,59 @@ func (w *World) RunOnTerminal(ctx context.Context, argv []string, stream io.Read
 	return t.foreground(ctx, func(ctx context.Context, in io.Reader) int { return w.Run(ctx, argv, in, t, t) })
 }
 
-// interact asks for commands until exit, or Ctrl-D.
-func (w *World) interact(ctx context.Context, t *Terminal) int {
-	p := w.process(ctx)
-	for !p.ended && ctx.Err() == nil {
-		c, err := p.ask(t)
-		switch {
-		case errors.Is(err, errInterrupted):
-			p.status = interrupted
-			continue
-		case errors.Is(err, io.EOF):
-			return p.status
-		case err != nil:
-			fmt.Fprintf(t, "sh: %v\n", err)
-			p.status = 2
-			continue
-		}
-		p.status = t.foreground(ctx, func(ctx context.Context, in io.Reader) int {
-			p.ctx = ctx
-			p.leave, p.next = 0, 0
-			return c.run(p, streams{interruptible(ctx, in), t, t})
-		})
-		p.ctx = ctx
+func isShell(name string) bool {
+	switch strings.TrimPrefix(strings.TrimPrefix(name, "/usr"), "/bin/") {
+	case "sh", "ash":
+		return true
 	}
-	return p.status
+	return false
 }
 
-func (p *process) prompt() string {
-	if p.world.UID != 0 {
-		return p.dir + " $ "
+// interact asks for commands until exit, or Ctrl-D.
+func (w *World) interact(ctx context.Context, t *Terminal) int {
+	s, err := newSession(w.process(ctx), "sh", nil, nil, streams{nil, t, t})
+	if err != nil {
+		fmt.Fprintf(t, "sh: %v\n", err)
+		return 2
 	}
-	return p.dir + " # "
+	defer s.close()
+	status := 0
+	for !s.exited && ctx.Err() == nil {
+		file, err := s.ask(t)
+		switch {
+		case errors.Is(err, errInterrupted):
+			status = interrupted
+			s.setStatus(status)
+		case errors.Is(err, io.EOF):
+			return s.end(status)
+		case err != nil:
+			fmt.Fprintf(t, "sh: %v\n", err)
+			status = 2
+			s.setStatus(status)
+		default:
+			status = s.statements(file, status, func(run func(context.Context) int) int {
+				return t.foreground(ctx, func(ctx context.Context, in io.Reader) int {
+					s.feed(interruptible(ctx, in))
+					return run(ctx)
+				})
+			})
+		}
+	}
+	return status
+}
+
+func (s *session) prompt() string {
+	if s.process.world.UID != 0 {
+		return s.runner.Dir + " $ "
+	}
+	return s.runner.Dir + " # "
 }
 
 var errInterrupted = errors.New("interrupted")
 
 // ask reads a command, which may have several lines.
-func (p *process) ask(t *Terminal) (command, error) {
-	prompt := p.prompt()
+func (s *session) ask(t *Terminal) (*syntax.File, error) {
+	prompt := s.prompt()
 	var script strings.Builder
 	for {
 		line, err := t.ReadLine(prompt)
@@ -298,9 +314,9 @@ func (p *process) ask(t *Terminal) (command, error) {
 			return nil, errInterrupted
 		}
 		script.WriteString(line + "\n")
-		c, err := parse(script.String())
-		if !isIncomplete(err) || script.Len() > maxText {
-			return c, err
+		file, err := s.parse(script.String())
+		if !isIncomplete(err) {
+			return file, err
 		}
 		prompt = "> "
 	}

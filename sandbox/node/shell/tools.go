@@ -14,7 +14,7 @@ import (
 // tools are the commands.
 func tools() map[string]tool {
 	return map[string]tool{
-		"sh": sh, "ash": sh,
+		"sh": sh, "ash": sh, "command": which, "type": which,
 		"[": test, "test": test, "true": succeed, "false": fail,
 		"echo": echo, "printf": printf, "env": env, "printenv": printenv, "hostname": hostname, "pwd": pwd,
 		"sleep": sleep, "date": date, "id": id, "whoami": whoami, "uname": uname, "kill": kill, "ps": ps, "which": which,
@@ -180,7 +180,7 @@ func env(p *process, argv []string, io streams) int {
 		if !assigned {
 			break
 		}
-		inner.variables[name], inner.exported[name] = value, true
+		inner.environment[name] = value
 		args = args[1:]
 	}
 	if len(args) > 0 {
@@ -190,7 +190,7 @@ func env(p *process, argv []string, io streams) int {
 		}
 		return inner.execute(args, io)
 	}
-	for _, e := range inner.environment() {
+	for _, e := range inner.list() {
 		fmt.Fprintln(io.out, e)
 	}
 	return 0
@@ -202,7 +202,7 @@ func printenv(p *process, argv []string, io streams) int {
 	}
 	code := 0
 	for _, name := range argv[1:] {
-		if value, ok := p.variables[name]; ok && p.exported[name] {
+		if value, ok := p.environment[name]; ok {
 			fmt.Fprintln(io.out, value)
 		} else {
 			code = 1
@@ -287,6 +287,7 @@ func timeout(p *process, argv []string, io streams) int {
 	}
 	ctx, cancel := withTimeout(p.ctx, d)
 	defer cancel()
+	io.in = interruptible(ctx, io.in)
 	code := p.child(ctx).execute(rest[1:], io)
 	if ctx.Err() != nil && p.ctx.Err() == nil {
 		return 143
