@@ -47,6 +47,9 @@ func downCommand(io streams) *cobra.Command {
 func chosen(name string, all bool) ([]*sandbox.Record, error) {
 	if !all {
 		r, err := lookup(name)
+		if errors.Is(err, sandbox.ErrNotRunning) {
+			err = &sandbox.Problem{Err: fmt.Errorf("there is no sandbox %s", name), Hint: "'operator-lab list' shows all"}
+		}
 		return []*sandbox.Record{r}, err
 	}
 	state, err := sandbox.StateDir()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +50,7 @@ func runKubectl(name string, args []string) error {
 			return err
 		}
 	}
+	signal.Reset() // Ctrl-C is kubectl's
 	os.Args = append([]string{"kubectl"}, args...)
 	if code := applets.Kubectl(); code != exitOK {
 		return &exitError{code: code}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/pflag"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/program"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -23,8 +25,30 @@ func (f *nodeFlags) bind(flags *pflag.FlagSet, nodes int) {
 	flags.StringVar(&f.images, "images", "", "file that says which programs images are (default: only those that come with the lab)")
 }
 
-// use tells a sandbox that is about to start.
-func (f *nodeFlags) use(o *sandbox.Options) { o.Nodes, o.Images = f.nodes, f.images }
+// use tells a sandbox that is about to start, if the images file is in order.
+func (f *nodeFlags) use(o *sandbox.Options) error {
+	o.Nodes, o.Images = f.nodes, f.images
+	return f.check()
+}
+
+// check reports what is wrong with the images file.
+func (f *nodeFlags) check() error {
+	if f.images == "" {
+		return nil
+	}
+	catalogue, err := program.NewCatalogue("", f.images)
+	if catalogue != nil {
+		catalogue.Close()
+	}
+	if err == nil {
+		return nil
+	}
+	hint := "see 'Put your own program into a pod' in the README"
+	if problem, is := errors.AsType[program.Problem](err); is && problem.Hint != "" {
+		hint = problem.Hint
+	}
+	return usageError(hint, "%w", err)
+}
 
 // args are the flags for another process.
 func (f *nodeFlags) args() []string {

@@ -47,6 +47,7 @@ func operatorCommand(io streams) *cobra.Command {
 			return unknownOperator(args[0])
 		},
 	}
+	cmd.FParseErrWhitelist.UnknownFlags = true // they are an operator's: a wrong name is to be said, not they
 	for _, op := range operators.All() {
 		cmd.AddCommand(oneOperatorCommand(io, op))
 	}

@@ -146,7 +146,9 @@ func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, e
 	}
 	o.Name, o.Fresh, o.Ephemeral, o.CRDs, o.Operators = p.flags.name, true, true, crds, []string{p.op.Name}
 	o.Progress = progress
-	p.flags.nodes.use(&o)
+	if err := p.flags.nodes.use(&o); err != nil {
+		return nil, err
+	}
 	// What happens before the operator is there concerns nobody.
 	o.OnExit = func(e sandbox.Exit) {
 		if l := p.lab.Load(); l != nil {

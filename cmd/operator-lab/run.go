@@ -50,6 +50,7 @@ Operators:
 			return unknownOperator(args[0])
 		},
 	}
+	cmd.FParseErrWhitelist.UnknownFlags = true // they are an operator's: a wrong name is to be said, not they
 	for _, op := range operators.All() {
 		cmd.AddCommand(runOneCommand(io, op))
 	}

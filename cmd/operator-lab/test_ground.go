@@ -105,7 +105,9 @@ func (t *testRun) boot(ctx context.Context) (*ground, error) {
 		return nil, err
 	}
 	o.Ephemeral = true
-	t.nodes.use(&o)
+	if err := t.nodes.use(&o); err != nil {
+		return nil, err
+	}
 	prepareTestLab(t, &o)
 	t.sayf("booting a control plane")
 	lab, err := sandbox.Start(ctx, o)

@@ -26,7 +26,7 @@ func testPaths(paths []string) ([]string, error) {
 	var bundled string
 	for i, p := range paths {
 		_, err := os.Stat(p)
-		switch name := path.Clean(filepath.ToSlash(p)); {
+		switch name := bundledName(path.Clean(filepath.ToSlash(p))); {
 		case err == nil:
 			found[i] = p
 		case !errors.Is(err, fs.ErrNotExist):
@@ -43,6 +43,17 @@ func testPaths(paths []string) ([]string, error) {
 		}
 	}
 	return found, nil
+}
+
+// bundledName completes the name of a bundled scenario by its operator's, as --list shows it.
+func bundledName(name string) string {
+	if strings.Contains(name, "/") || isBundled(name) {
+		return name
+	}
+	if found, _ := fs.Glob(scenarios.Bundled(), "*/"+name+"/chainsaw-test.yaml"); len(found) == 1 {
+		return path.Dir(found[0])
+	}
+	return name
 }
 
 func isBundled(name string) bool {
@@ -62,11 +73,21 @@ func bundledHint(name string) string {
 	var names []string
 	entries, _ := fs.ReadDir(scenarios.Bundled(), folder)
 	for _, e := range entries {
-		if e.IsDir() {
+		if e.IsDir() && hasTests(path.Join(folder, e.Name())) {
 			names = append(names, path.Join(folder, e.Name()))
 		}
 	}
 	return "name a folder with tests, or bundled scenarios: " + strings.Join(names, ", ")
+}
+
+// hasTests reports whether there are tests in a bundled folder, or in those below it.
+func hasTests(folder string) bool {
+	for _, pattern := range []string{"/chainsaw-test.yaml", "/*/chainsaw-test.yaml"} {
+		if found, _ := fs.Glob(scenarios.Bundled(), folder+pattern); len(found) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // unpackedIn is the folder of the state directory for them.

@@ -42,6 +42,9 @@ Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start
   operator-lab up --detach --name demo  run in the background; stop with 'operator-lab down --name demo'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.nodes.check(); err != nil {
+				return err
+			}
 			switch {
 			case f.detach:
 				return upDetached(cmd.Context(), io, f)
@@ -67,8 +70,10 @@ Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start
 func (f upFlags) options(progress io.Writer) (sandbox.Options, error) {
 	o, err := sandboxOptions(progress, f.quiet)
 	o.Name, o.Fresh = f.name, f.fresh
-	f.nodes.use(&o)
-	if f.crdsOf != "" {
+	if err == nil {
+		err = f.nodes.use(&o)
+	}
+	if err == nil && f.crdsOf != "" {
 		o.CRDs, err = crdsOf(f.crdsOf)
 	}
 	return o, err

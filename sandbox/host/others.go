@@ -19,15 +19,16 @@ type Others struct {
 	skip    map[string]bool // programs whose calls are in the journal already
 
 	mu    sync.Mutex
-	seen  int64           // Seq up to which the journal's objects are known
-	kinds map[string]bool // the kinds the journal is about
-	uids  map[string]bool // and the objects
+	seen  int64             // Seq up to which the journal's objects are known
+	kinds map[string]bool   // the kinds the journal is about
+	uids  map[string]bool   // and the objects
+	named map[string]string // the kinds by their resources, as far as they were seen
 }
 
 // NewOthers returns a writer into a journal. The calls of the named programs, which is how their user agents begin, are
 // left out: taps record them.
 func NewOthers(journal *trace.Journal, skip ...string) *Others {
-	o := &Others{journal: journal, skip: map[string]bool{}, kinds: map[string]bool{}, uids: map[string]bool{}}
+	o := &Others{journal: journal, skip: map[string]bool{}, kinds: map[string]bool{}, uids: map[string]bool{}, named: map[string]string{}}
 	for _, name := range skip {
 		o.skip[name] = true
 	}
@@ -45,8 +46,22 @@ func (o *Others) Note(line []byte) {
 	if len(e.After) > 0 {
 		owners = describe(&e)
 	}
+	o.name(&e, audit.ObjectRef.Resource)
 	if o.concerns(e, owners) {
 		o.journal.Append(e)
+	}
+}
+
+// name gives an object the kind that others of its resource had: a request that failed, or that was for a subresource, says
+// the resource only.
+func (o *Others) name(e *trace.Event, plural string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	resource := e.Object.APIVersion + "/" + plural
+	if e.Object.Kind != plural {
+		o.named[resource] = e.Object.Kind
+	} else if kind := o.named[resource]; kind != "" {
+		e.Object.Kind = kind
 	}
 }
 

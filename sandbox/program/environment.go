@@ -55,11 +55,16 @@ func (v *variables) add(c *Container, own []variable) {
 	}
 }
 
-// known are the values by which $(NAME) is replaced: variables, and what is known of a pod even if it has not asked for it.
+// known are the values by which $(NAME) is replaced: variables, and what is known of a pod even if it has not asked for it,
+// such as where a port is that it does not declare.
 func (v *variables) known(c *Container) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if value, ok := v.values[name]; ok {
 			return value, true
+		}
+		if port, err := strconv.Atoi(strings.TrimPrefix(name, portVariable)); err == nil && strings.HasPrefix(name, portVariable) {
+			_, hostPort, err := c.Network.HostAddress(port)
+			return strconv.Itoa(hostPort), err == nil
 		}
 		value, ok := map[string]string{
 			"POD_NAME": c.Pod, "POD_NAMESPACE": c.Namespace, "POD_IP": c.IP, "NODE_NAME": c.Node,
@@ -67,6 +72,12 @@ func (v *variables) known(c *Container) func(string) (string, bool) {
 		return value, ok
 	}
 }
+
+// portVariable begins the names of the variables that say where a port of the pod is on this machine.
+const portVariable = "LAB_PORT_"
+
+// anyPort is one whose host is that of all of a pod's ports.
+const anyPort = 8080
 
 // noProxy is what a process on this machine reaches by itself.
 const noProxy = "localhost,127.0.0.1,127.0.0.0/8,::1"
@@ -76,13 +87,17 @@ const noProxy = "localhost,127.0.0.1,127.0.0.0/8,::1"
 // What the pod says of paths and addresses is true inside of a container only, so what the lab says comes after it.
 func processEnvironment(c *Container) (*variables, error) {
 	v := environment(c, nil)
+	host, _, err := c.Network.HostAddress(anyPort)
+	if err != nil {
+		return nil, err
+	}
+	v.set("LAB_HOST", host)
 	for i, port := range c.Ports {
-		host, hostPort, err := c.Network.HostAddress(port)
+		_, hostPort, err := c.Network.HostAddress(port)
 		if err != nil {
 			return nil, fmt.Errorf("port %d: %w", port, err)
 		}
-		v.set("LAB_HOST", host)
-		v.set("LAB_PORT_"+strconv.Itoa(port), strconv.Itoa(hostPort))
+		v.set(portVariable+strconv.Itoa(port), strconv.Itoa(hostPort))
 		if i == 0 {
 			v.set("PORT", strconv.Itoa(hostPort))
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/term"
 	"mvdan.cc/sh/v3/syntax"
@@ -28,7 +29,10 @@ type Size struct{ Width, Height int }
 // Terminal is the container's side of a terminal that somebody sits at: it echoes and edits lines, and ends lines as
 // terminals need it.
 type Terminal struct {
-	term *term.Terminal
+	// editor is another one after each Ctrl-D, see renew.
+	editor atomic.Pointer[term.Terminal]
+	screen io.Writer
+	size   atomic.Pointer[Size]
 
 	mu    sync.Mutex
 	typed []byte
@@ -48,13 +52,25 @@ type Terminal struct {
 
 // NewTerminal starts to read what is typed; it ends with the stream.
 func NewTerminal(stream io.ReadWriter) *Terminal {
-	t := &Terminal{some: make(chan struct{}, 1), room: make(chan struct{}, 1)}
-	t.term = term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{keys{t}, stream}, "")
+	t := &Terminal{screen: stream, some: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	t.renew()
 	go t.listen(stream)
 	return t
+}
+
+// renew takes another editor, which has not seen the end of its input: one that has, goes on seeing it.
+func (t *Terminal) renew() {
+	editor := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{keys{t}, t.screen}, "")
+	if before := t.editor.Load(); before != nil {
+		editor.History = before.History
+	}
+	if size := t.size.Load(); size != nil {
+		_ = editor.SetSize(size.Width, size.Height) // writes to the screen; who is gone needs no size
+	}
+	t.editor.Store(editor)
 }
 
 // listen takes all keys, so that Ctrl-C is seen when nobody reads.
@@ -129,7 +145,7 @@ type keys struct{ t *Terminal }
 func (k keys) Read(p []byte) (int, error) {
 	for {
 		k.t.mu.Lock()
-		n := copy(p, k.t.typed)
+		n := copy(p[:min(1, len(p))], k.t.typed) // one by one: what follows a Ctrl-D is for the next editor
 		k.t.typed = k.t.typed[n:]
 		ended := k.t.ended
 		tell(k.t.room)
@@ -146,7 +162,7 @@ func (k keys) Read(p []byte) (int, error) {
 }
 
 // Write writes to the screen.
-func (t *Terminal) Write(p []byte) (int, error) { return t.term.Write(p) }
+func (t *Terminal) Write(p []byte) (int, error) { return t.editor.Load().Write(p) }
 
 // ReadLine reads a line, or [Interrupt]. The error is io.EOF after Ctrl-D.
 func (t *Terminal) ReadLine(prompt string) (string, error) {
@@ -164,11 +180,15 @@ func (t *Terminal) readLine(prompt string, still func() bool) (string, error) {
 	if !mine {
 		return "", io.EOF
 	}
-	t.term.SetPrompt(prompt)
-	line, err := t.term.ReadLine()
-	t.term.SetPrompt("")
-	if errors.Is(err, term.ErrPasteIndicator) {
+	editor := t.editor.Load()
+	editor.SetPrompt(prompt)
+	line, err := editor.ReadLine()
+	editor.SetPrompt("")
+	switch {
+	case errors.Is(err, term.ErrPasteIndicator):
 		err = nil
+	case err != nil:
+		t.renew()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +205,8 @@ func (t *Terminal) readLine(prompt string, still func() bool) (string, error) {
 func (t *Terminal) Resize(sizes <-chan Size) {
 	for s := range sizes {
 		if s.Width > 1 && s.Height > 1 {
-			_ = t.term.SetSize(s.Width, s.Height) // writes to the screen; who is gone needs no size
+			t.size.Store(&s)
+			_ = t.editor.Load().SetSize(s.Width, s.Height) // as in renew
 		}
 	}
 }

@@ -131,6 +131,25 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
+// TestCtrlD ends what a command reads, and not the shell: what is typed next must not be typed into somebody's own machine.
+func TestCtrlD(t *testing.T) {
+	keys, s, code := sit(t, newWorld(t), "sh")
+	for _, word := range []string{"first", "second"} {
+		press(t, keys, "echo beg''un "+word+"; cat\r")
+		s.await(t, "begun "+word)
+		press(t, keys, word+" line\r")
+		s.await(t, word+" line\r\n"+word+" line\r\n")
+		press(t, keys, "\x04echo code $? "+word+"\r") // typed at once
+		s.await(t, "code 0 "+word)
+	}
+	press(t, keys, "\x1b[A\r") // the line before
+	s.await(t, "code 0 second\r\n/ # echo code $? second\r\ncode 0 second")
+	press(t, keys, "\x04")
+	if got := <-code; got != 0 {
+		t.Errorf("exit code %d", got)
+	}
+}
+
 func TestACommandOnATerminal(t *testing.T) {
 	keys, s, code := sit(t, newWorld(t), "cat")
 	press(t, keys, "line\r")
