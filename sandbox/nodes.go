@@ -27,7 +27,7 @@ import (
 const MaxNodes = 32
 
 // NodeName is the name of a node by its number, from 1.
-func NodeName(index int) string { return "node-" + strconv.Itoa(index) }
+func NodeName(index int) string { return network.NodeName(index) }
 
 // nodeIndex is the number of a node by its name; 0 if it is none of ours.
 func nodeIndex(name string) int {

@@ -76,7 +76,7 @@ func reachNode(ctx context.Context, p Plan, asked string, to netip.AddrPort, fro
 	n, _, _ := nodeOf(to.Addr())
 	made, err := tunnel(ctx, p.NodeSocket(n), to.String(), from)
 	if errors.Is(err, errAbsent) {
-		return nil, failed(asked, to, syscall.EHOSTUNREACH, p.NodeName(n)+" does not answer")
+		return nil, failed(asked, to, syscall.EHOSTUNREACH, NodeName(n)+" does not answer")
 	}
 	if e, is := errors.AsType[*Error](err); is {
 		e.Asked = asked

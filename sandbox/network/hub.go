@@ -90,9 +90,6 @@ func (h *Hub) ProxyURL() string {
 	return (&url.URL{Scheme: "http", User: url.UserPassword(proxyUser, h.options.Password), Host: h.proxy.String()}).String()
 }
 
-// Environment makes a program use the proxy, for all but this machine's own addresses.
-func (h *Hub) Environment() []string { return ProxyEnvironment(h.ProxyURL()) }
-
 // ProxyEnvironment makes a program use a proxy, such as that of [Pod.Proxy], for all but this machine's own addresses.
 func ProxyEnvironment(proxy string) []string {
 	const none = "127.0.0.1,127.0.0.0/8,localhost,::1"

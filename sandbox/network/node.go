@@ -56,7 +56,7 @@ func OpenNode(p Plan, n int) (*Node, error) {
 	}
 	listener, err := listenUnix(p.NodeSocket(n))
 	if err != nil {
-		return nil, fmt.Errorf("open the network of %s: %w", p.NodeName(n), err)
+		return nil, fmt.Errorf("open the network of %s: %w", NodeName(n), err)
 	}
 	node.server = serve(listener, &node.lot, node.handle)
 	return node, nil
@@ -189,7 +189,7 @@ func (n *Node) address(a netip.Addr) *address {
 // handle answers those who ask for a connection to one of the node's addresses.
 func (n *Node) handle(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
-		http.Error(w, "this is the pod network of "+n.plan.NodeName(n.number)+": it answers CONNECT only",
+		http.Error(w, "this is the pod network of "+NodeName(n.number)+": it answers CONNECT only",
 			http.StatusMethodNotAllowed)
 		return
 	}

@@ -55,7 +55,7 @@ func (p Plan) proxyFile() string { return filepath.Join(p.Dir, "proxy") }
 func (p Plan) lastFile(n int) string { return filepath.Join(p.Dir, fmt.Sprintf("node-%d.last", n)) }
 
 // NodeName is the name of node n.
-func (p Plan) NodeName(n int) string { return "node-" + strconv.Itoa(n) }
+func NodeName(n int) string { return "node-" + strconv.Itoa(n) }
 
 // PodCIDR is the range of node n's pods.
 func (p Plan) PodCIDR(n int) string { return netip.PrefixFrom(podIP(n, 0), 24).String() }

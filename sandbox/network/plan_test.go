@@ -39,8 +39,8 @@ func TestPlanMapsAddresses(t *testing.T) {
 	if ip := p.NodeIP(1); ip != "172.18.0.2" {
 		t.Errorf("node 1 has the address %s", ip)
 	}
-	if n, ok := nodeNumber(p.NodeName(12)); n != 12 || !ok {
-		t.Errorf("%s is read as %d, %v", p.NodeName(12), n, ok)
+	if n, ok := nodeNumber(NodeName(12)); n != 12 || !ok {
+		t.Errorf("%s is read as %d, %v", NodeName(12), n, ok)
 	}
 }
 

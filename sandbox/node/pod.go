@@ -22,7 +22,6 @@ import (
 type pod struct {
 	id      string
 	config  *runtimeapi.PodSandboxConfig
-	handler string
 	created time.Time
 	ip      string
 	// hostNetwork: ip is the node's.
@@ -67,7 +66,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 			"failed to get sandbox runtime: no runtime for %q is configured", handler)
 	}
 	p := &pod{
-		id: id, config: config, handler: handler, created: time.Now(),
+		id: id, config: config, created: time.Now(),
 		node: r.options.Network, name: config.GetHostname(),
 	}
 	if p.name == "" { // hostNetwork
@@ -192,8 +191,7 @@ func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runti
 		Status: &runtimeapi.PodSandboxStatus{
 			Id: p.id, Metadata: p.config.GetMetadata(), State: p.state(), CreatedAt: p.created.UnixNano(),
 			Network: network, Labels: p.config.GetLabels(), Annotations: p.config.GetAnnotations(),
-			RuntimeHandler: p.handler,
-			Linux:          &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: namespaces}},
+			Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: namespaces}},
 		},
 		Timestamp: time.Now().UnixNano(),
 	}, nil
@@ -212,7 +210,7 @@ func (r *Runtime) ListPodSandbox(
 		}
 		list = append(list, &runtimeapi.PodSandbox{
 			Id: p.id, Metadata: p.config.GetMetadata(), State: state, CreatedAt: p.created.UnixNano(),
-			Labels: p.config.GetLabels(), Annotations: p.config.GetAnnotations(), RuntimeHandler: p.handler,
+			Labels: p.config.GetLabels(), Annotations: p.config.GetAnnotations(),
 		})
 	}
 	return list, nil

@@ -62,7 +62,15 @@ func (v *variables) known(c *Container) func(string) (string, bool) {
 		if value, ok := v.values[name]; ok {
 			return value, true
 		}
-		if port, err := strconv.Atoi(strings.TrimPrefix(name, portVariable)); err == nil && strings.HasPrefix(name, portVariable) {
+		if name == hostVariable {
+			host, _, err := c.Network.HostAddress(anyPort)
+			return host, err == nil
+		}
+		if number, is := strings.CutPrefix(name, portVariable); is {
+			port, err := strconv.Atoi(number)
+			if err != nil {
+				return "", false
+			}
 			_, hostPort, err := c.Network.HostAddress(port)
 			return strconv.Itoa(hostPort), err == nil
 		}
@@ -73,8 +81,11 @@ func (v *variables) known(c *Container) func(string) (string, bool) {
 	}
 }
 
-// portVariable begins the names of the variables that say where a port of the pod is on this machine.
-const portVariable = "LAB_PORT_"
+// The variables that say where a port of the pod is on this machine.
+const (
+	hostVariable = "LAB_HOST"
+	portVariable = "LAB_PORT_" // and the port
+)
 
 // anyPort is one whose host is that of all of a pod's ports.
 const anyPort = 8080
@@ -87,16 +98,12 @@ const noProxy = "localhost,127.0.0.1,127.0.0.0/8,::1"
 // What the pod says of paths and addresses is true inside of a container only, so what the lab says comes after it.
 func processEnvironment(c *Container) (*variables, error) {
 	v := environment(c, nil)
-	host, _, err := c.Network.HostAddress(anyPort)
-	if err != nil {
-		return nil, err
-	}
-	v.set("LAB_HOST", host)
 	for i, port := range c.Ports {
-		_, hostPort, err := c.Network.HostAddress(port)
+		host, hostPort, err := c.Network.HostAddress(port)
 		if err != nil {
 			return nil, fmt.Errorf("port %d: %w", port, err)
 		}
+		v.set(hostVariable, host)
 		v.set(portVariable+strconv.Itoa(port), strconv.Itoa(hostPort))
 		if i == 0 {
 			v.set("PORT", strconv.Itoa(hostPort))

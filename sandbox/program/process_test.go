@@ -67,6 +67,19 @@ func TestAProcessKnowsItsPod(t *testing.T) {
 	}
 }
 
+// TestAPortThatIsNotDeclared is told to who asks for it: containerPort is for information only.
+func TestAPortThatIsNotDeclared(t *testing.T) {
+	t.Parallel()
+	c, _ := catalogue(t, `images:
+- {name: app, command: [sh, -c, 'echo "$@"', app], args: ["$(LAB_HOST):$(LAB_PORT_7000)", "$(LAB_PORT_6666)", "$(LAB_PORT_x)", "$(LAB_PORTS)"]}
+`)
+	in, log := container(t, "app")
+	if code := exit(t, start(t, c, in)); code != 0 {
+		t.Errorf("it exits with %d", code)
+	}
+	says(t, log, "127.0.0.1:37000 $(LAB_PORT_6666) $(LAB_PORT_x) $(LAB_PORTS)")
+}
+
 func TestHowProcessesEnd(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
