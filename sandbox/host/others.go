@@ -22,7 +22,7 @@ type Others struct {
 	seen  int64             // Seq up to which the journal's objects are known
 	kinds map[string]bool   // the kinds the journal is about
 	uids  map[string]bool   // and the objects
-	named map[string]string // the kinds by their resources, as far as they were seen
+	named map[string]string // the kinds by their resources
 }
 
 // NewOthers returns a writer into a journal. The calls of the named programs, which is how their user agents begin, are
@@ -46,21 +46,19 @@ func (o *Others) Note(line []byte) {
 	if len(e.After) > 0 {
 		owners = describe(&e)
 	}
-	o.name(&e, audit.ObjectRef.Resource)
+	o.catchUp()
+	o.name(&e)
 	if o.concerns(e, owners) {
 		o.journal.Append(e)
 	}
 }
 
-// name gives an object the kind that others of its resource had: a request that failed, or that was for a subresource, says
+// name gives an object the kind that others of its resource have: a request that failed, or that was for a subresource, says
 // the resource only.
-func (o *Others) name(e *trace.Event, plural string) {
+func (o *Others) name(e *trace.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	resource := e.Object.APIVersion + "/" + plural
-	if e.Object.Kind != plural {
-		o.named[resource] = e.Object.Kind
-	} else if kind := o.named[resource]; kind != "" {
+	if kind := o.named[resource(e.Object)]; kind != "" {
 		e.Object.Kind = kind
 	}
 }
@@ -123,17 +121,27 @@ func describe(e *trace.Event) (owners []string) {
 	return owners
 }
 
-// concerns reports whether the journal is about the object: its kind is in it, or it belongs to an object that is.
-func (o *Others) concerns(e trace.Event, owners []string) bool {
+// catchUp learns what the journal is about.
+func (o *Others) catchUp() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, known := range o.journal.Since(o.seen) {
 		o.seen = known.Seq
-		if known.Kind == trace.KindWatch || known.Kind == trace.KindCall {
-			o.kinds[resource(known.Object)] = true
-			o.uids[known.Object.UID] = true
+		if known.Kind != trace.KindWatch && known.Kind != trace.KindCall {
+			continue
+		}
+		o.kinds[resource(known.Object)] = true
+		o.uids[known.Object.UID] = true
+		if known.Object.Kind != strings.ToLower(known.Object.Kind) { // or it is a resource's name
+			o.named[resource(known.Object)] = known.Object.Kind
 		}
 	}
+}
+
+// concerns reports whether the journal is about the object: its kind is in it, or it belongs to an object that is.
+func (o *Others) concerns(e trace.Event, owners []string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, owner := range owners {
 		if o.uids[owner] {
 			o.uids[e.Object.UID] = true
