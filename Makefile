@@ -9,7 +9,7 @@ ARGS ?=
 # What test tests.
 PACKAGES ?= ./...
 # What is tested under the race detector: packages full of goroutines that do not need all of Kubernetes built again.
-RACE_PACKAGES ?= ./sandbox/trace/... ./sandbox/taps/... ./sandbox/gate/... ./sandbox/network/... ./sandbox/node/... ./sandbox/program/... ./sandbox/guard/... ./sandbox/traffic/... ./scenarios/report/... ./scenarios/expression/... ./scenarios/oracle/...
+RACE_PACKAGES ?= ./sandbox/trace/... ./sandbox/taps/... ./sandbox/gate/... ./sandbox/network/... ./sandbox/node/... ./sandbox/program/... ./sandbox/guard/... ./sandbox/traffic/... ./sandbox/members/... ./sandbox/storage/... ./scenarios/report/... ./scenarios/expression/... ./scenarios/oracle/...
 
 # One version of each tool, built by Go from its source. CI takes them from here.
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -88,11 +88,21 @@ BENCH_TABLE = awk '/^Benchmark/ { sub(/-[0-9]+$$/, "", $$1); sub(/^Benchmark/, "
 bench: build ## Measure everything; bin/bench.txt has it in the format of 'go test -bench' (OPERATOR_LAB_BENCH_COLD=1: cold build too)
 	@$(WITH_LAB) { \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime $(BENCH_COUNT)x ./sandbox && \
+		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 3x ./sandbox/durability && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 3x ./scenarios && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 60x ./sandbox/taps && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . ./sandbox/trace ./cmd/operator-lab/tui; \
 	} >bin/bench.txt 2>&1 || { cat bin/bench.txt; exit 1; }
 	@$(BENCH_TABLE) bin/bench.txt
+
+# How long everything is broken, and the seed of a run that is to be repeated.
+DURATION ?= 3m
+SEED ?=
+
+.PHONY: durability
+durability: build ## Break everything around an etcd cluster for DURATION (3m) and judge what its clients saw (SEED=… repeats)
+	@$(WITH_LAB) OPERATOR_LAB_DURABILITY=$(DURATION) OPERATOR_LAB_SEED=$(SEED) \
+		$(GO) test -vet=off -timeout 60m -count=1 -v -run TestDurability $(ARGS) ./sandbox/durability
 
 .PHONY: lint
 lint: ## Run the linters; ARGS=--fix repairs what can be repaired

@@ -9,7 +9,9 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"net"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,14 +83,33 @@ type Traffic interface {
 	Traffic() string
 }
 
+// Store is what the demo of an operator may be too, when it makes a cluster of etcd that people write to.
+type Store interface {
+	// Store names the cluster whose members 'run' asks how they are while it plays, and that it writes to.
+	Store() (namespace, name string)
+}
+
 // Nodes is what the demo of an operator may be too, when it makes pods that are to run.
 type Nodes interface {
 	// Nodes is how many simulated nodes the sandbox has.
 	Nodes() int
 }
 
+// Reach is what an instance may be too, when it connects to what runs in the cluster and not to the API server only.
+type Reach interface {
+	// Reach says how pods and Services are reached by somebody who is in no pod: addresses are as in the cluster, such as
+	// name.namespace.svc:80. It is called before SetupWithManager.
+	Reach(dial func(ctx context.Context, address string) (net.Conn, error))
+}
+
+// Commands is what an instance may be too, when it has more to run than the operator, such as in the pods that it makes.
+type Commands interface {
+	// Commands are added to that of the operator.
+	Commands() []*cobra.Command
+}
+
 // All returns the bundled operators, sorted by name.
-func All() []Operator { return []Operator{maintpageOperator(), zundokoOperator()} }
+func All() []Operator { return []Operator{etcdOperator(), maintpageOperator(), zundokoOperator()} }
 
 // Find returns the operator of a name.
 func Find(name string) (Operator, bool) {

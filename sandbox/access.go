@@ -1,9 +1,13 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
+	"net"
 
 	"k8s.io/client-go/rest"
+
+	podnet "github.com/operator-lab/operator-lab/sandbox/network"
 )
 
 // Access is the way into a sandbox that another process holds.
@@ -40,4 +44,9 @@ func (a *Access) Config() *rest.Config { return rest.CopyConfig(a.admin) }
 // User issues credentials, as [Sandbox.User].
 func (a *Access) User(name string, groups ...string) (*rest.Config, error) {
 	return a.plane.user(name, groups)
+}
+
+// DialContext connects to pods and Services, as [Sandbox.DialContext], by way of the sandbox's proxy.
+func (a *Access) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return podnet.DialThrough(ctx, a.record.Proxy, network, address)
 }

@@ -95,12 +95,13 @@ func link(binary, dir string, programs ...string) error {
 	return nil
 }
 
-// Assets makes a directory that envtest accepts as KUBEBUILDER_ASSETS: links named etcd, kube-apiserver and kubectl.
+// Assets makes a directory that envtest accepts as KUBEBUILDER_ASSETS: links named etcd, kube-apiserver and kubectl,
+// and for scripts etcdctl and etcdutl.
 func Assets(state, binary string) (string, error) {
 	key, err := identity(binary, binary)
 	if err != nil {
 		return "", explain(err)
 	}
 	dir := filepath.Join(state, "assets", key)
-	return dir, explain(link(binary, dir, "etcd", "kube-apiserver", "kubectl"))
+	return dir, explain(link(binary, dir, "etcd", "kube-apiserver", "kubectl", "etcdctl", "etcdutl"))
 }

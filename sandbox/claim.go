@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
 // claim takes the name: the directory, its lock, the ports, the certificates.
@@ -118,7 +119,7 @@ func (s *Sandbox) wipe() error {
 		if path == s.layout.lock() || path == s.layout.ephemeral() || path == s.layout.bin() {
 			continue // bin holds the lock file of the programs
 		}
-		if err := os.RemoveAll(path); err != nil {
+		if err := storage.RemoveAll(path); err != nil {
 			return err
 		}
 	}

@@ -10,13 +10,14 @@ func Programs() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
 
-// lessonSet are the controllers the lab runs: everything an operator's objects meet, nothing of clouds, and neither
-// of the two that the binary runs with quicker clocks (garbage collector and namespaces).
+// lessonSet are the controllers the lab runs: everything an operator's objects meet, nothing of clouds, and none
+// of the three that the binary runs in its own way: garbage collector and namespaces with quicker clocks, the binder of
+// volumes with volumes of its own.
 var lessonSet = []string{
 	"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller",
 	"disruption-controller", "endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller",
 	"ephemeral-volume-controller", "horizontal-pod-autoscaler-controller", "job-controller",
-	"node-lifecycle-controller", "persistentvolume-binder-controller", "persistentvolume-protection-controller",
+	"node-lifecycle-controller", "persistentvolume-protection-controller",
 	"persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller",
 	"replicationcontroller-controller", "resourcequota-controller", "root-ca-certificate-publisher-controller",
 	"serviceaccount-controller", "serviceaccount-token-controller", "statefulset-controller",
@@ -33,6 +34,7 @@ func (p *plane) managerPrograms() ([]*program, error) {
 		"--service-account-private-key-file="+p.pki.path("sa-signer.key"),
 		"--root-ca-file="+p.pki.path(clusterCA+".crt"),
 		"--endpointslice-updates-batch-period=0s",
+		"--volumes="+p.volumes(),
 		// A node renews its lease every second; one that did not for five is taken for lost.
 		"--node-monitor-period=500ms", "--node-monitor-grace-period=5s",
 	))

@@ -91,7 +91,7 @@ func (p *plane) nodeProgram(index int, imagesFile string, plan network.Plan) (*p
 		return nil, err
 	}
 	c := &command{path: p.program("kubelet"), patience: nodeGrace, args: []string{
-		"--index=" + strconv.Itoa(index), "--kubeconfig=" + kubeconfig, "--root-dir=" + dir,
+		"--index=" + strconv.Itoa(index), "--kubeconfig=" + kubeconfig, "--root-dir=" + dir, "--volumes=" + p.volumes(),
 		"--sockets=" + plan.Dir, "--loopback=" + strconv.Itoa(plan.Loopback),
 		"--tls-cert-file=" + p.pki.path(name+"-serving.crt"), "--tls-private-key-file=" + p.pki.path(name+"-serving.key"),
 		"--client-ca-file=" + p.pki.path(clusterCA+".crt"),

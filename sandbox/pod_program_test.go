@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -28,6 +29,7 @@ var podPrograms = map[string]func(context.Context) int{
 	"stubborn": stubborn,
 	"deaf":     func(ctx context.Context) int { <-ctx.Done(); return 0 },
 	"daemons":  daemons,
+	"links":    links,
 	"webhook":  func(ctx context.Context) int { return serveTLS(ctx, http.HandlerFunc(refuseAll)) },
 	"api":      func(ctx context.Context) int { return serveTLS(ctx, http.HandlerFunc(smallAPI)) },
 }
@@ -68,6 +70,16 @@ func daemons(ctx context.Context) int {
 	fmt.Fprintln(os.Stdout, "three")
 	<-ctx.Done()
 	return 0
+}
+
+// links puts links out of its volumes into them.
+func links(context.Context) int {
+	for _, volume := range []string{"data", "host"} {
+		if err := os.Symlink(os.Getenv("LINK_TO"), filepath.Join(os.Getenv("LAB_ROOT"), volume, "link")); err != nil {
+			return say(err.Error(), 1)
+		}
+	}
+	return say("linked", 0)
 }
 
 // serveTLS serves on the address that the lab gives, with the certificate of the test.

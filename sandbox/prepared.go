@@ -162,7 +162,7 @@ func (p *preparer) make(ctx context.Context, l layout) error {
 	if err := startTogether(ctx, etcd, api); err != nil {
 		return err
 	}
-	if err := plane.installCRDs(ctx, p.crds); err != nil {
+	if err := errors.Join(plane.installCRDs(ctx, p.crds), plane.installStorage(ctx)); err != nil {
 		return err
 	}
 	if err := api.stop(); err != nil {

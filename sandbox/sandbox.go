@@ -36,6 +36,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
 	"github.com/operator-lab/operator-lab/sandbox/network"
+	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
 // DefaultName is the sandbox that commands mean when no name is given.
@@ -211,7 +212,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 		return err
 	}
 	if used { // otherwise they came with the data
-		if err := s.plane.installCRDs(ctx, s.options.CRDs); err != nil {
+		if err := errors.Join(s.plane.installCRDs(ctx, s.options.CRDs), s.plane.installStorage(ctx)); err != nil {
 			return err
 		}
 		s.step("crds", "")
@@ -455,7 +456,7 @@ func (s *Sandbox) stop() error {
 		s.ports.release()
 	}
 	if s.options.Ephemeral {
-		errs = append(errs, os.RemoveAll(s.layout.dir))
+		errs = append(errs, storage.RemoveAll(s.layout.dir))
 	}
 	s.lock.unlock()
 	return errors.Join(errs...)

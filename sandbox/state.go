@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
 // StateDir is where sandboxes live: $OPERATOR_LAB_STATE_DIR, else operator-lab below the XDG state directory
@@ -33,7 +34,7 @@ func StateDir() (string, error) {
 
 // layout names the files of one sandbox.
 //
-//	<state>/sandboxes/<name>/   sandbox.json  lock  kubeconfig  pki/  etcd/  logs/  bin/  nodes/  egress.yaml  troubles.json  sockets/
+//	<state>/sandboxes/<name>/   sandbox.json  lock  kubeconfig  pki/  etcd/  logs/  bin/  nodes/  volumes/  egress.yaml  troubles.json  sockets/
 //	<state>/prepared/<key>/     etcd data directories to start from, one per version and set of CRDs
 //	<state>/assets/<key>/       links for envtest, see [Assets]
 type layout struct{ dir string }
@@ -47,6 +48,7 @@ func (l layout) etcd() string       { return filepath.Join(l.dir, "etcd") }
 func (l layout) logs() string       { return filepath.Join(l.dir, "logs") }
 func (l layout) bin() string        { return filepath.Join(l.dir, "bin") }
 func (l layout) nodes() string      { return filepath.Join(l.dir, "nodes") }
+func (l layout) volumes() string    { return filepath.Join(l.dir, "volumes") }
 func (l layout) egress() string     { return filepath.Join(l.dir, "egress.yaml") }
 func (l layout) program(name string) string {
 	return filepath.Join(l.bin(), name)
@@ -172,7 +174,7 @@ func Remove(state, name string) error {
 		return err
 	}
 	defer lock.unlock()
-	return explain(errors.Join(os.RemoveAll(l.dir), removeSockets(l)))
+	return explain(errors.Join(storage.RemoveAll(l.dir), removeSockets(l)))
 }
 
 // sweep removes what is left of ephemeral sandboxes whose lab was killed. The caller holds the claim lock.
@@ -188,7 +190,7 @@ func sweep(state string) {
 			continue // it lives
 		}
 		if lifeline.Gone(l.bin()) {
-			_ = errors.Join(os.RemoveAll(l.dir), removeSockets(l)) // the next one tries again
+			_ = errors.Join(storage.RemoveAll(l.dir), removeSockets(l)) // the next one tries again
 		}
 		lock.unlock()
 	}

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-//go:embed maintpage zundoko
+//go:embed etcd maintpage zundoko
 var bundled embed.FS
 
 // Bundled are the scenarios that come with the lab, in folders by operator.

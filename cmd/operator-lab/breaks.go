@@ -54,7 +54,7 @@ func breaks(c client.Client, operator string, lang trace.Language, nodes bool) [
 		of(kind, "cut its watches of this kind at the next event", "この種類のウォッチを次のイベントで切る",
 			spec(func(s *v1alpha1.FaultSpec) { s.Watch = &v1alpha1.WatchFault{Action: v1alpha1.WatchCut} })),
 		of(nothing, "crash the operator now", "今すぐオペレーターを落とす", crash(v1alpha1.After)),
-		of(nothing, "kill etcd", "etcd を強制終了する", kill("etcd")),
+		of(nothing, "kill the control plane's etcd", "コントロールプレーンの etcd を強制終了する", kill("etcd")),
 		of(nothing, "kill the API server", "API サーバーを強制終了する", kill("kube-apiserver")),
 		of(nothing, "kill the controllers", "コントローラーを強制終了する", kill("kube-controller-manager")),
 	}

@@ -6,7 +6,9 @@ import (
 	"strconv"
 
 	"github.com/spf13/pflag"
+	etcdversion "go.etcd.io/etcd/api/v3/version"
 
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/program"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -62,7 +64,10 @@ func (f *nodeFlags) args() []string {
 // Said at the beginning of a run whose pods are to run.
 const (
 	simulatedNodes   = "The nodes are simulated. Kubernetes' own kubelet runs programs of this binary there, not containers, and their network is made in user space."
+	simulatedVersion = "The version of an etcd image is only what was requested: etcd %s runs in all of them, which is real, with raft between its members."
 	simulatedNodesJa = "ノードは模擬です。本物のkubeletが、コンテナの代わりにこのバイナリのプログラムを動かします。Podのネットワークもユーザー空間で実現しています。"
+
+	simulatedVersionJa = "etcd のイメージの版は要求された版にすぎません。どれでも実際に動くのは etcd %s です。これは本物で、メンバーの間では Raft が動きます。"
 )
 
 // sayWhatIsSimulated tells what of all that is shown is not as it is elsewhere.
@@ -75,6 +80,13 @@ func (s *show) sayWhatIsSimulated() {
 		text = simulatedNodesJa
 	}
 	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
+	if _, ok := s.instance.Demo().(operators.Store); ok {
+		text := simulatedVersion
+		if s.flags.look.language() == trace.Japanese {
+			text = simulatedVersionJa
+		}
+		s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: fmt.Sprintf(text, etcdversion.Version)})
+	}
 }
 
 // nodeCount is a flag that takes the number of nodes.

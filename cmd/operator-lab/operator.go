@@ -80,6 +80,13 @@ func oneOperatorCommand(io streams, op operators.Operator) *cobra.Command {
 	flags.BoolVar(&f.manifests, "manifests", false, "print the CRDs and RBAC of the chosen variant instead of running")
 	flags.StringVar(&f.files, "files", "", "write all its YAML files below this folder instead of running: CRDs, permissions, deployments, a sample")
 	instance.Flags(flags)
+	if more, ok := instance.(operators.Commands); ok {
+		for _, c := range more.Commands() {
+			// The API server that is in this binary has gRPC tell klog of each connection that fails.
+			c.PersistentPreRun = func(*cobra.Command, []string) { klog.SetLogger(logr.Discard()) }
+			cmd.AddCommand(c)
+		}
+	}
 	return cmd
 }
 

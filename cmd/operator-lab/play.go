@@ -43,6 +43,8 @@ type show struct {
 	demo  *demo
 	// asking asks the demo's URL; nil if it has none.
 	asking *asking
+	// watching looks at the demo's cluster of etcd, and writes to it; nil if it has none.
+	watching *watching
 	// you is the person at the keyboard, whose writes are in the journal too.
 	you client.Client
 }
@@ -108,6 +110,9 @@ func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show,
 	if err := s.beginTraffic(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.beginStore(ctx); err != nil {
+		return nil, err
+	}
 	s.demo, err = s.beginDemo(ctx)
 	return s, err
 }
@@ -121,6 +126,9 @@ func (s *show) end(ctx context.Context) error {
 	}
 	if s.asking != nil {
 		s.asking.stop()
+	}
+	if s.watching != nil {
+		s.watching.stop()
 	}
 	if s.lab != nil {
 		errs = append(errs, s.lab.Close(ctx))

@@ -56,7 +56,7 @@ Start with:  operator-lab run zundoko`,
 		{"learn", []*cobra.Command{runCommand(io), replayCommand(io)}},
 		{"sandbox", []*cobra.Command{
 			upCommand(io), downCommand(io), statusCommand(io), listCommand(io), logsCommand(io),
-			kubectlCommand(), ocCommand(io), trafficCommand(io), envCommand(io), proxyCommand(io),
+			kubectlCommand(), ocCommand(io), etcdctlCommand(), etcdutlCommand(), trafficCommand(io), membersCommand(io), envCommand(io), proxyCommand(io),
 		}},
 		{"develop", []*cobra.Command{
 			testCommand(io), lintCommand(io), newCommand(io), operatorCommand(io), assetsCommand(io),

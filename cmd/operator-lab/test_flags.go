@@ -158,6 +158,8 @@ func (f *testFlags) bindLab(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what each test would do instead of running it")
 	flags.StringVar(&f.journals, "journal", "", "folder for the journals of tests that failed (default: in the state directory)")
 	f.nodes.bind(flags, 1)
+	nodes := flags.Lookup("nodes")
+	nodes.Usage, nodes.DefValue = nodes.Usage+" (default: 1, or as many as demos of the operators have)", ""
 	flags.BoolVar(&f.keep, "keep", false, "leave the sandbox running when a test failed")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print every operation with its output")
 	flags.StringVarP(&f.output, "output", "o", "", "jsonl: print JSON lines as it goes on; with --list and --dry-run: json")

@@ -65,6 +65,7 @@ func (t *testRun) openGround(ctx context.Context) (g *ground, err error) {
 	if err != nil {
 		return nil, sandboxError(err)
 	}
+	t.moreNodes()
 	switch {
 	case t.noCluster:
 		g = &ground{leave: stays}

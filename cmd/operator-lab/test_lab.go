@@ -82,6 +82,26 @@ func (t *testRun) firstVariants() (map[string]string, []*apiextensionsv1.CustomR
 	return installed, crds
 }
 
+// moreNodes are as many as the demos of the operators have, unless the person has said how many.
+func (t *testRun) moreNodes() {
+	if t.flags.Changed("nodes") {
+		return
+	}
+	for _, loaded := range t.tests {
+		role, err := t.cast().Role(loaded.Test)
+		if err != nil {
+			continue // it fails by itself
+		}
+		for _, name := range role.Operators {
+			if op, found := operators.Find(name); found {
+				if demo, has := op.New().Demo().(operators.Nodes); has {
+					t.nodes.nodes = max(t.nodes.nodes, demo.Nodes())
+				}
+			}
+		}
+	}
+}
+
 // cast is who plays, as the flags say.
 func (t *testRun) cast() scenarios.Cast {
 	parameters := map[string]string{}

@@ -1,4 +1,4 @@
-// Package applets holds the programs the one binary can be: upstream's own etcd, kube-apiserver,
+// Package applets holds the programs the one binary can be: upstream's own etcd, etcdctl, etcdutl, kube-apiserver,
 // kube-controller-manager, kube-scheduler, kubelet and kubectl, linked in.
 //
 // Which one a process is, is decided by the base name it was called by (see [Main]), as busybox does it. A directory
@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
@@ -29,6 +30,8 @@ var applets = map[string]func() int{
 	"kube-apiserver":          server(apiServer),
 	"kube-controller-manager": server(controllerManager),
 	"kube-scheduler":          server(scheduler),
+	"etcdctl":                 Etcdctl,
+	"etcdutl":                 Etcdutl,
 	"kubectl":                 Kubectl,
 	"kubelet":                 server(nodeProgram),
 }
@@ -36,6 +39,8 @@ var applets = map[string]func() int{
 // Main runs the program this process was called as, and reports whether that was one of the applets. When it returns
 // true, code is the process's exit code.
 func Main(argv0 string) (code int, ok bool) {
+	// Linking etcdctl lets all commands of this process be called by their first letters, which none of the others expects.
+	cobra.EnablePrefixMatching = false
 	run, ok := applets[filepath.Base(argv0)]
 	if !ok {
 		return 0, false

@@ -31,6 +31,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
 const (
@@ -48,10 +49,12 @@ const (
 	workers        = 8
 )
 
-// controllerManager is upstream's kube-controller-manager plus two of its own controllers run with other clocks.
+// controllerManager is upstream's kube-controller-manager plus two of its own controllers run with other clocks, and the
+// one of volumes with other volumes.
 // The sandbox switches their originals off by flag.
 func controllerManager() int {
 	cmd := app.NewControllerManagerCommand()
+	volumes := cmd.Flags().String("volumes", "", "directory of the sandbox's volumes; without it claims are not bound here")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		config, err := kubeconfig(cmd)
@@ -60,7 +63,7 @@ func controllerManager() int {
 		}
 		if config != nil {
 			awaitAPIServer(cmd.Context(), config)
-			go runQuickControllers(cmd.Context(), config)
+			go runOwnControllers(cmd.Context(), config, storage.Volumes(*volumes))
 		}
 		return run(cmd, args)
 	}
@@ -97,13 +100,17 @@ func awaitAPIServer(ctx context.Context, config *rest.Config) {
 	}
 }
 
-// runQuickControllers runs the garbage collector and the namespace deleter, and tells that it is ready when
-// both have their first view of the cluster. A process without them must not pass for healthy, so it exits when
+// runOwnControllers runs the garbage collector, the namespace deleter and the binder of volumes, and tells that it is ready
+// when the first two have their first view of the cluster. A process without them must not pass for healthy, so it exits when
 // they cannot start.
-func runQuickControllers(ctx context.Context, config *rest.Config) {
-	err := errors.Join(startGarbageCollector(ctx, config), startNamespaceDeleter(ctx, config))
+func runOwnControllers(ctx context.Context, config *rest.Config, volumes storage.Volumes) {
+	var err error
+	if volumes != "" {
+		err = startVolumeBinder(ctx, config, volumes)
+	}
+	err = errors.Join(err, startGarbageCollector(ctx, config), startNamespaceDeleter(ctx, config))
 	if err != nil {
-		klog.ErrorS(err, "Cannot start the garbage collector and namespace controllers")
+		klog.ErrorS(err, "Cannot start the controllers of garbage, namespaces and volumes")
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 	lifeline.Ready()

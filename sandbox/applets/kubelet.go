@@ -41,6 +41,7 @@ type nodeFlags struct {
 	index     int
 	kubeconf  string
 	dir       string // what the node keeps
+	volumes   string // what the sandbox keeps for claims
 	sockets   string // of the pod network
 	loopback  int    // see [network.Plan]
 	cert, key string // the kubelet's own, for its API
@@ -73,6 +74,7 @@ func nodeProgram() int {
 	flags.IntVar(&f.index, "index", 1, "number of the node, from 1")
 	flags.StringVar(&f.kubeconf, "kubeconfig", "", "credentials of the node")
 	flags.StringVar(&f.dir, "root-dir", "", "directory of the node")
+	flags.StringVar(&f.volumes, "volumes", "", "directory of the sandbox's volumes")
 	flags.StringVar(&f.sockets, "sockets", "", "directory of the pod network's sockets")
 	flags.IntVar(&f.loopback, "loopback", 0, "second byte of the loopback addresses that stand for the cluster's")
 	flags.StringVar(&f.cert, "tls-cert-file", "", "certificate of the kubelet's API")
@@ -258,7 +260,7 @@ func dependencies(ctx context.Context, f nodeFlags, s *options.KubeletServer, cl
 		return nil, err
 	}
 	run(ctx.Done())
-	d := machine(f.name())
+	d := machine(f)
 	d.Auth, d.TLSOptions = auth, tls
 	d.KubeClient, d.HeartbeatClient = client, client
 	d.RemoteRuntimeService, d.RemoteImageService = runtime, runtime.Images()

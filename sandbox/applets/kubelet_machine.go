@@ -21,38 +21,21 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	kubeletutil "k8s.io/kubernetes/pkg/kubelet/util"
 	"k8s.io/kubernetes/pkg/util/oom"
-	"k8s.io/kubernetes/pkg/volume"
-	"k8s.io/kubernetes/pkg/volume/configmap"
-	"k8s.io/kubernetes/pkg/volume/downwardapi"
-	"k8s.io/kubernetes/pkg/volume/emptydir"
-	"k8s.io/kubernetes/pkg/volume/hostpath"
-	"k8s.io/kubernetes/pkg/volume/projected"
-	"k8s.io/kubernetes/pkg/volume/secret"
 	"k8s.io/kubernetes/pkg/volume/util/hostutil"
 	"k8s.io/kubernetes/pkg/volume/util/subpath"
 	"k8s.io/mount-utils"
 )
 
 // machine is the computer a kubelet believes to run on: one without cgroups and mounts.
-func machine(name string) *kubelet.Dependencies {
+func machine(f nodeFlags) *kubelet.Dependencies {
 	return &kubelet.Dependencies{
-		CAdvisorInterface: computer{name}, OSInterface: noSystemDirs{},
+		CAdvisorInterface: computer{f.name()}, OSInterface: noSystemDirs{},
 		ContainerManager: noCgroups{cm.NewStubContainerManager()}, OOMAdjuster: oom.NewFakeOOMAdjuster(),
-		VolumePlugins: volumePlugins(), Mounter: mount.NewFakeMounter(nil),
+		VolumePlugins: volumePlugins(f), Mounter: mount.NewFakeMounter(nil),
 		Subpather: subPaths{&subpath.FakeSubpath{}}, HostUtil: noMounts{hostutil.NewHostUtil()},
 		PodStartupLatencyTracker:  kubeletutil.NewPodStartupLatencyTracker(),
 		NodeStartupLatencyTracker: kubeletutil.NewNodeStartupLatencyTracker(),
 	}
-}
-
-func volumePlugins() (plugins []volume.VolumePlugin) {
-	for _, probed := range [][]volume.VolumePlugin{
-		emptydir.ProbeVolumePlugins(), hostpath.ProbeVolumePlugins(volume.VolumeConfig{}), secret.ProbeVolumePlugins(),
-		configmap.ProbeVolumePlugins(), downwardapi.ProbeVolumePlugins(), projected.ProbeVolumePlugins(),
-	} {
-		plugins = append(plugins, probed...)
-	}
-	return plugins
 }
 
 // swapRecorder gets the kubelet past its watch for the kernel's out-of-memory messages: it opens /dev/kmsg, which only
@@ -130,23 +113,6 @@ func (noMounts) GetMode(path string) (os.FileMode, error) {
 		return 0, err
 	}
 	return info.Mode(), nil
-}
-
-// subPaths are parts of volumes. Upstream's mounts them, so that nobody can change what they are; here they are paths.
-type subPaths struct{ *subpath.FakeSubpath }
-
-// SafeMakeDir implements [subpath.Interface].
-func (subPaths) SafeMakeDir(dir, base string, mode os.FileMode) error {
-	root, err := os.OpenRoot(base) // out of which no link leads
-	if err != nil {
-		return err
-	}
-	return errors.Join(root.MkdirAll(dir, mode.Perm()), root.Close())
-}
-
-// PrepareSafeSubpath implements [subpath.Interface].
-func (subPaths) PrepareSafeSubpath(of subpath.Subpath) (path string, cleanUp func(), err error) {
-	return of.Path, nil, nil
 }
 
 // computer tells the kubelet what its machine has: what is written in the node's status. It is made up: pods are programs

@@ -3,8 +3,6 @@ package applets
 import (
 	"context"
 	"net"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -31,7 +29,7 @@ func feedPods(ctx context.Context, client kubernetes.Interface, f nodeFlags, d *
 	send := func(objects []any) {
 		pods := make([]*corev1.Pod, len(objects))
 		for i, o := range objects {
-			pods[i] = f.asHere(o.(*corev1.Pod))
+			pods[i] = asHere(o.(*corev1.Pod))
 		}
 		update := reflect.New(updates.Type().Elem()).Elem()
 		update.FieldByName("Pods").Set(reflect.ValueOf(pods))
@@ -42,9 +40,8 @@ func feedPods(ctx context.Context, client kubernetes.Interface, f nodeFlags, d *
 }
 
 // asHere is a pod as it can be run here: without what only a machine of its own could give it.
-func (f nodeFlags) asHere(p *corev1.Pod) *corev1.Pod {
+func asHere(p *corev1.Pod) *corev1.Pod {
 	p = p.DeepCopy()
-	f.keepOffThisMachine(p)
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
 			c := &containers[i]
@@ -62,24 +59,6 @@ func (f nodeFlags) asHere(p *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return p
-}
-
-// keepOffThisMachine has hostPath volumes begin in a directory of the node: this machine is not the node, and its files are
-// the person's.
-func (f nodeFlags) keepOffThisMachine(p *corev1.Pod) {
-	for _, v := range p.Spec.Volumes {
-		if v.HostPath == nil {
-			continue
-		}
-		v.HostPath.Path = filepath.Join(f.dir, "host", filepath.Clean("/"+v.HostPath.Path))
-		kind := corev1.HostPathUnset
-		if v.HostPath.Type != nil {
-			kind = *v.HostPath.Type
-		}
-		if kind == corev1.HostPathUnset || kind == corev1.HostPathDirectoryOrCreate {
-			_ = os.MkdirAll(v.HostPath.Path, 0o700) // whoever mounts it says that it is not there
-		}
-	}
 }
 
 // probeBecomesCommand turns a probe into a command of the runtime's. One that is a command already becomes one of

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"path"
 	"strings"
@@ -41,6 +42,8 @@ type Cluster interface {
 	Config() *rest.Config
 	// User issues credentials.
 	User(name string, groups ...string) (*rest.Config, error)
+	// DialContext connects to pods and Services by their names in the cluster. The network is tcp.
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Host is one life of an operator at work.
@@ -97,10 +100,14 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	if r, ok := instance.(operators.Reach); ok {
+		r.Reach(dialler(ctx, lab))
+	}
 	if err := instance.SetupWithManager(manager, o.Taps.ControllerOptions(controller.Options{})); err != nil {
+		cancel()
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	h := &Host{Taps: o.Taps, manager: manager, cancel: cancel, done: make(chan struct{})}
 	go h.run(ctx, op.Name)
 	return h, nil

@@ -45,7 +45,7 @@ func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
 }
 
 // concernsLoops tells what has to do with the operators from the traffic that passes them by once a second.
-func concernsLoops(e *trace.Event) bool { return e.Kind != trace.KindTraffic }
+func concernsLoops(e *trace.Event) bool { return !e.Kind.Beside() }
 
 func settled(s *trace.State) bool {
 	if len(s.Running()) > 0 {

@@ -91,14 +91,21 @@ func asTimeout(ctx context.Context) error {
 
 // ask makes a tunnel of a connection.
 func ask(c duplex, address string, from client) (duplex, error) {
-	request := &strings.Builder{}
-	fmt.Fprintf(request, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", address, address)
+	header := http.Header{}
 	if from.address.IsValid() {
-		fmt.Fprintf(request, "%s: %s\r\n", clientHeader, from.address)
+		header.Set(clientHeader, from.address.String())
 	}
 	if from.namespace != "" {
-		fmt.Fprintf(request, "%s: %s\r\n", namespaceHeader, from.namespace)
+		header.Set(namespaceHeader, from.namespace)
 	}
+	return connectOver(c, address, header)
+}
+
+// connectOver asks who is at the other end to connect to an address.
+func connectOver(c duplex, address string, header http.Header) (duplex, error) {
+	request := &strings.Builder{}
+	fmt.Fprintf(request, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", address, address)
+	_ = header.Write(request) // a Builder takes everything
 	request.WriteString("\r\n")
 	if _, err := io.WriteString(c, request.String()); err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/operator-lab/operator-lab/sandbox/node/shell"
+	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 // maxOutput is how much a command that somebody waits for may write, as in containerd.
@@ -31,6 +32,7 @@ func (r *Runtime) world(c *container) *shell.World {
 		Hostname: c.hostname(), IP: c.pod.ip,
 		UID: user.GetRunAsUser().GetValue(), GID: user.GetRunAsGroup().GetValue(),
 		Signal: c.signal, Program: c.title(), Stdout: c.stdout, Stderr: c.given.Stderr,
+		Commands: program.CommandsOf(c.program, c.given),
 	}
 }
 

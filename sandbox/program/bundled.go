@@ -18,7 +18,10 @@ func bundled(binary string, g *guard.Guard) []entry {
 	unprivileged := nginx
 	unprivileged.port = defaultPort
 	sh := []string{"sh"}
-	operators := func(name, variant string) operator { return operator{g, binary, name, variant} }
+	operators := func(name, variant string) operator {
+		return operator{guard: g, binary: binary, name: name, variant: variant}
+	}
+	members, keeper := newEtcdImage(g, binary), store{newForeground()}
 	var all []entry
 	for _, image := range []struct {
 		name    string
@@ -33,6 +36,16 @@ func bundled(binary string, g *guard.Guard) []entry {
 		{"quay.io/daein/maintpage-operator:hardened", nonRoot, operators("maintpage", "hardened")},
 		{"kaitoy/zundoko-operator:*", nonRoot, operators("zundoko", "classic")},
 		{"kaitoy/zundoko-operator:hardened", nonRoot, operators("zundoko", "hardened")},
+		{"quay.io/coreos/etcd-operator:*", nonRoot, newEtcdOperator(operators("etcd", "classic"))},
+		{"quay.io/coreos/etcd-operator:hardened", nonRoot, newEtcdOperator(operators("etcd", "hardened"))},
+		// Members of etcd clusters.
+		{"quay.io/coreos/etcd", root, members},
+		{"gcr.io/etcd-development/etcd", root, members},
+		{"registry.k8s.io/etcd", root, members},
+		{"k8s.gcr.io/etcd", root, members},
+		// What keeps their backups.
+		{"minio/minio", root, keeper},
+		{"quay.io/minio/minio", root, keeper},
 		// What examples everywhere use.
 		{"nginx", root, nginx},
 		{"nginxinc/nginx-unprivileged", 101, unprivileged},

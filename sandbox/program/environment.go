@@ -96,8 +96,10 @@ const noProxy = "localhost,127.0.0.1,127.0.0.0/8,::1"
 // processEnvironment is what a process on this machine needs to stand for a container.
 //
 // What the pod says of paths and addresses is true inside of a container only, so what the lab says comes after it.
-func processEnvironment(c *Container) (*variables, error) {
-	v := environment(c, nil)
+func processEnvironment(c *Container) (*variables, error) { return overlay(c, environment(c, nil)) }
+
+// overlay is what the lab says, on top of another environment.
+func overlay(c *Container, v *variables) (*variables, error) {
 	for i, port := range c.Ports {
 		host, hostPort, err := c.Network.HostAddress(port)
 		if err != nil {

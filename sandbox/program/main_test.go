@@ -19,7 +19,7 @@ const childVariable = "OPERATOR_LAB_PROGRAM_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) > 2 && os.Args[1] == "operator":
+	case len(os.Args) > 2 && os.Args[1] == "operator", strings.HasPrefix(filepath.Base(os.Args[0]), "etcd"):
 		operatorMain()
 	case os.Getenv(childVariable) != "":
 		if err := nodeMain(os.Getenv(childVariable)); err != nil {
@@ -31,15 +31,24 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// operatorMain is what the catalogues of the tests take for the binary: it says how it was called.
+// operatorMain is what the catalogues of the tests take for the binary: it says how it was called. As etcd it ends by the
+// signal, and as etcdctl at once.
 func operatorMain() {
 	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
+	if os.Args[0] != "etcd" {
+		signal.Notify(term, syscall.SIGTERM)
+	}
 	fmt.Printf("args: %s\n", strings.Join(os.Args, " "))
+	dir, _ := os.Getwd()
+	fmt.Printf("dir: %s\n", dir)
 	for _, v := range os.Environ() {
 		fmt.Printf("env: %s\n", v)
 	}
 	fmt.Println("ready")
+	if strings.HasPrefix(os.Args[0], "etcdctl") || strings.HasPrefix(os.Args[0], "etcdutl") {
+		_, _ = io.Copy(os.Stdout, os.Stdin)
+		os.Exit(4)
+	}
 	<-term
 }
 

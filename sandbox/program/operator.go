@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,13 @@ type operator struct {
 	binary string
 	// name of the operator, and its variant unless the pod's arguments name another.
 	name, variant string
+	// own are flags of this operator that a pod may set, by the names that a pod may give them; of those that are the
+	// operator's own the value is empty.
+	own map[string]string
+	// commands are the files of the real image that are this operator.
+	commands []string
+	// settings are further arguments, given those that the pod sets; nil: there are none.
+	settings func(c *Container, args []string) []string
 }
 
 // operatorFlags are those of 'operator-lab operator <name>' that a pod may set, and whether they are an address to listen on.
@@ -25,8 +33,8 @@ var operatorFlags = map[string]bool{
 	"metrics-bind-address": true, "health-probe-bind-address": true,
 }
 
-// switches are those of them that need no value.
-var switches = []string{"leader-elect"}
+// switches are those flags of operators that need no value.
+var switches = []string{"leader-elect", "cluster-wide", "create-crd"}
 
 // File is of Program.
 func (operator) File(string) (string, bool) { return "", false }
@@ -53,7 +61,7 @@ func (o operator) Start(c *Container) (Running, error) {
 		env.set("POD_NAMESPACE", c.Namespace)
 	}
 	fmt.Fprintf(c.Stderr, "operator-lab: %s is the bundled operator %s, a process of this machine, as the pod's service account\n", c.Image, o.name)
-	if len(c.Command) > 0 {
+	if len(c.Command) > 0 && !slices.Contains(o.commands, path.Base(c.Command[0])) {
 		fmt.Fprintf(c.Stderr, "operator-lab: not used, since it is a file of the real image: command %q\n", strings.Join(c.Command, " "))
 	}
 	args, ignored, err := o.args(c)
@@ -72,14 +80,11 @@ func (o operator) Start(c *Container) (Running, error) {
 // args are those of the operator, and what it does not know.
 func (o operator) args(c *Container) (args, ignored []string, err error) {
 	args = []string{"--variant=" + o.variant}
-	given := c.Args
-	if len(c.Command) > 1 {
-		given = append(slices.Clone(c.Command[1:]), given...)
-	}
+	given := o.given(c)
 	for i := 0; i < len(given); i++ {
 		whole := given[i]
 		key, value, hasValue := strings.Cut(strings.TrimLeft(whole, "-"), "=")
-		address, known := operatorFlags[key]
+		key, address, known := o.flag(key)
 		takes := !hasValue && !slices.Contains(switches, key) && i+1 < len(given) && !strings.HasPrefix(given[i+1], "-")
 		if !strings.HasPrefix(whole, "-") || !known {
 			ignored = append(ignored, whole)
@@ -103,8 +108,32 @@ func (o operator) args(c *Container) (args, ignored []string, err error) {
 		}
 		args = append(args, "--"+key)
 	}
+	if o.settings != nil {
+		args = append(args, o.settings(c, args)...)
+	}
 	more, err := o.endpoints(c, args)
 	return append(args, more...), ignored, err
+}
+
+// given are the pod's arguments, without the command.
+func (o operator) given(c *Container) []string {
+	argv := slices.Concat(c.Command, c.Args)
+	if len(c.Command) > 0 || len(argv) > 0 && slices.Contains(o.commands, path.Base(argv[0])) {
+		return argv[1:]
+	}
+	return argv
+}
+
+// flag is the operator's own name of a flag that a pod sets, and whether its value is an address to listen on.
+func (o operator) flag(name string) (own string, address, known bool) {
+	if renamed, has := o.own[name]; has {
+		if renamed == "" {
+			return name, false, true
+		}
+		return renamed, operatorFlags[renamed], true
+	}
+	address, known = operatorFlags[name]
+	return name, address, known
 }
 
 // endpoints are the ports that the pod declares and that its operator would serve by itself.

@@ -12,7 +12,13 @@
 //   - the pages of the maintpage article, and nginx and httpd: a server of static files in this process;
 //   - the bundled operators: a process of the binary, with a kubeconfig that makes it the pod's service account, so that
 //     RBAC is really enforced. The published images are the variant classic, the tag hardened is the other; arguments of
-//     the pod that the operator knows count, such as --variant=hardened;
+//     the pod that the operator knows count, such as --variant=hardened. The image of the etcd operator is three programs,
+//     each with a controller, and the agent that moves backups: its command says which;
+//   - etcd (quay.io/coreos/etcd, gcr.io/etcd-development/etcd, registry.k8s.io/etcd): a real member, a process of the binary,
+//     and etcdctl and etcdutl for exec, for scripts and as commands. The tag is what was asked for; what runs is the etcd
+//     that is linked, and the log says which. Where the pod says that it listens, and where its files are, is translated;
+//     members find each other through the lab's proxy;
+//   - minio: a small server of S3, whose buckets are directories of its volume;
 //   - busybox, alpine, debian, ubuntu, curlimages/curl: the commands that are built in, see [Shell];
 //   - registry.k8s.io/pause, and everything that is not known: a container that waits. Of an unknown image it says so in
 //     its log, unless the pod has a command that is built in;
@@ -120,6 +126,27 @@ type Shell interface {
 	// Run runs a command and returns its exit code. It ends early with ctx, which is what SIGKILL is here. Stdin may be
 	// nil: there is nothing to read.
 	Run(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) int
+}
+
+// Commands are programs that an image has beside what its containers run. In its containers they are there as those of a
+// [Shell] are: for exec, for scripts, and as a container's command.
+type Commands interface {
+	// Has reports whether there is one of the name, without a directory: etcdctl.
+	Has(name string) bool
+	// Run runs one, in an environment (KEY=value) and a directory of the container, and returns its exit code. It ends
+	// early with ctx. Stdin may be nil.
+	Run(ctx context.Context, argv, environment []string, dir string, stdin io.Reader, stdout, stderr io.Writer) int
+}
+
+// CommandsOf are those of an image in one of its containers; nil: it has none.
+func CommandsOf(p Program, c *Container) Commands {
+	if d, is := p.(delayed); is {
+		p = d.Program
+	}
+	if has, is := p.(interface{ commands(c *Container) Commands }); is {
+		return has.commands(c)
+	}
+	return nil
 }
 
 // Mount is a volume as a container sees it.

@@ -219,7 +219,7 @@ func TestPastTheClient(t *testing.T) {
 	if e := wire[2]; e.Status < 400 || !strings.Contains(e.Error, "resourceVersion") {
 		t.Errorf("a clientset's failed create: %+v", e)
 	}
-	if e := wire[3]; e.Verb != trace.VerbDelete || e.Object.UID == "" {
+	if e := wire[3]; e.Verb != trace.VerbDelete || e.Object.Kind != "ConfigMap" || e.Object.UID == "" {
 		t.Errorf("a clientset's delete: %+v", e)
 	}
 }

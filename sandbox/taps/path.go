@@ -45,6 +45,25 @@ func (p path) ref() trace.Ref {
 	}
 }
 
+// resourceKey is what a path says of a kind, which it does not name.
+type resourceKey struct{ apiVersion, resource string }
+
+// refOf is a path's reference, with its kind if an earlier answer told: a deletion's does not.
+func (t *Taps) refOf(p path) trace.Ref {
+	r := p.ref()
+	if kind, ok := t.kinds.Load(resourceKey{p.apiVersion, p.resource}); ok && p.subresource == "" {
+		r.Kind, _ = kind.(string)
+	}
+	return r
+}
+
+// learnKind notes the kind that an answer about an object, and not about a part of one, says it has.
+func (t *Taps) learnKind(p path, kind string) {
+	if p.subresource == "" && kind != "" {
+		t.kinds.Store(resourceKey{p.apiVersion, p.resource}, kind)
+	}
+}
+
 // named returns the path's reference with what an object in the body tells of
 // itself. The body of a subresource is another kind of object.
 func (p path) named(o trace.Ref) trace.Ref {

@@ -43,6 +43,7 @@ type Taps struct {
 
 	open     atomic.Int64 // number of brackets, so that the queue need not look when there are none
 	brackets sync.Map     // goroutine id -> *bracket
+	kinds    sync.Map     // resourceKey -> the kind that an answer said it has
 
 	mu     sync.Mutex
 	visits map[types.UID]*visit // the reconciles that run, by controller-runtime's id

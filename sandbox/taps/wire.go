@@ -66,7 +66,7 @@ func (w *wire) direct(req *http.Request, p path, verb string) (*http.Response, e
 	t := w.taps
 	v := t.visitOf(req.Context())
 	query := req.URL.Query()
-	op := operation{verb: verb, object: p.ref(), manager: query.Get("fieldManager"), dryRun: query.Has("dryRun")}
+	op := operation{verb: verb, object: t.refOf(p), manager: query.Get("fieldManager"), dryRun: query.Has("dryRun")}
 	var planned version
 	if verb == trace.VerbCreate || verb == trace.VerbUpdate || verb == trace.VerbApply {
 		planned = decodeBody(requestBody(req))
@@ -121,6 +121,7 @@ func (t *Taps) describeAnswer(e *trace.Event, p path, before version, resp *http
 	}
 	after := decodeBody(peekBody(resp))
 	e.Object = p.named(after.ref)
+	t.learnKind(p, after.ref.Kind)
 	e.ResourceVersion, e.Generation, e.After = after.rv, after.generation, after.raw
 	e.NoOp = e.Verb != trace.VerbCreate && unchanged(before, after)
 	if p.subresource == "" && after.ref.Name != "" && e.Via != trace.ViaDryRun {

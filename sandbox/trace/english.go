@@ -139,6 +139,8 @@ func (n news) english() string {
 		return "The fault " + faultText(n.Event, English) + "."
 	case KindTraffic:
 		return englishTraffic(n.Event)
+	case KindMembers, KindWrites:
+		return fmt.Sprintf("%s: %s.", n.Object, storeText(n.Event, English))
 	case KindNote:
 		return oneLine(n.Message) + "."
 	}

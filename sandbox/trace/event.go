@@ -46,9 +46,20 @@ const (
 	// KindTraffic: somebody asked a URL (Values has it) and got Status and the text Message, or Error, after Duration.
 	// Verb says whether that is another answer than the one before. It has nothing to do with any loop.
 	KindTraffic Kind = "traffic"
+	// KindMembers: the members of a replicated store (Object) said how they are: After is a [Membership], Before the one
+	// that was told before. Verb says whether more has changed than raft's indexes.
+	KindMembers Kind = "members"
+	// KindWrites: somebody writes to a store (Object) again and again. Values has the endpoint and how many writes failed in
+	// the time Delay since the last such event, and after an outage how long there was no acknowledgement; Count is how many were acknowledged, Duration the longest time without an
+	// acknowledgement so far, Error why the last one failed. Verb says whether that is new; it is stop when the store is gone.
+	KindWrites Kind = "writes"
 	// KindNote: anything else worth telling (Message).
 	KindNote Kind = "note"
 )
+
+// Beside reports whether events of the kind have nothing to do with any loop: somebody looks at, or uses, what the operators
+// take care of.
+func (k Kind) Beside() bool { return k == KindTraffic || k == KindMembers || k == KindWrites }
 
 // Source says where a read was answered, or that a call reached the API server.
 type Source string
@@ -92,7 +103,7 @@ const (
 	Deleted  = "DELETED"
 )
 
-// The verbs of calls, and of KindControl, KindOperator and KindTraffic events.
+// The verbs of calls, and of KindControl, KindOperator, KindTraffic, KindMembers and KindWrites events.
 const (
 	VerbGet    = "get"
 	VerbList   = "list"
@@ -115,8 +126,8 @@ const (
 	VerbStart = "start"
 	VerbStop  = "stop"
 
-	VerbAnswer = "answer" // of KindTraffic: the same answer as the one before
-	VerbSwitch = "switch" // of KindTraffic: another answer, or the first one
+	VerbAnswer = "answer" // of KindTraffic, KindMembers and KindWrites: the same answer as the one before
+	VerbSwitch = "switch" // of KindTraffic, KindMembers and KindWrites: another answer, or the first one
 )
 
 // The reasons of KindRequeue events.

@@ -156,8 +156,8 @@ func (m *htmlMaker) isAside(e *Event) bool {
 	switch e.Kind {
 	case KindControl, KindOperator, KindFault, KindNote:
 		return true
-	case KindTraffic:
-		return e.Verb == VerbSwitch
+	case KindTraffic, KindMembers, KindWrites:
+		return e.Verb != VerbAnswer
 	case KindCall, KindHold:
 		return e.Via == ViaRecorder || e.Reconcile == 0 && (e.IsWrite() || e.Failed())
 	case KindLog:

@@ -169,6 +169,8 @@ func laneOf(e *Event) (string, bool) {
 		return orElse(e.Actor, "lab"), true
 	case KindTraffic:
 		return orElse(e.Actor, "traffic"), true
+	case KindMembers, KindWrites:
+		return orElse(e.Actor, string(e.Kind)), true
 	case KindOperator:
 		return "you", true // the lab starts and stops operators when you say so
 	}

@@ -302,6 +302,11 @@ func htmlMarkOf(e *Event) htmlLook {
 			return htmlLook{"fault", "error"}
 		}
 		return htmlLook{"control", "change"}
+	case KindMembers, KindWrites:
+		if StoreFails(e) {
+			return htmlLook{"fault", "error"}
+		}
+		return htmlLook{"control", "change"}
 	case KindCall, KindHold:
 		return htmlLook{"write", htmlWriteIcon(e)}
 	case KindLog:

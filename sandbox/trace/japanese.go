@@ -137,6 +137,8 @@ func (n news) japanese() string {
 		return faultText(n.Event, Japanese) + "。"
 	case KindTraffic:
 		return japaneseTraffic(n.Event)
+	case KindMembers, KindWrites:
+		return fmt.Sprintf("%s: %s", n.Object, storeText(n.Event, Japanese))
 	case KindNote:
 		return oneLine(n.Message)
 	}

@@ -105,6 +105,8 @@ func (p *Printer) event(e *Event) {
 		p.paragraph("note", e.Message)
 	case KindTraffic:
 		p.traffic(e)
+	case KindMembers, KindWrites:
+		p.store(e)
 	}
 }
 
@@ -125,6 +127,19 @@ func (p *Printer) traffic(e *Event) {
 		}
 	}
 	p.aside("http", line)
+}
+
+// store prints what is new of a store's members, or of who writes to it.
+func (p *Printer) store(e *Event) {
+	if e.Verb == VerbAnswer {
+		return
+	}
+	if p.o.HideTimes {
+		short := *e
+		short.Duration, short.Values = 0, e.Values[:min(2, len(e.Values))]
+		e = &short
+	}
+	p.paragraph(string(e.Kind), e.Object.Name+": "+storeText(e, p.o.Language))
 }
 
 // call prints a call outside of a reconcile: yours, or an event recorder's.
@@ -255,6 +270,14 @@ func (p *Printer) Summary() error {
 		p.line("")
 		for _, line := range t.summary(l) {
 			p.line(line)
+		}
+	}
+	for _, o := range p.timeline.tip.Stores() {
+		if o.Writes != nil && o.Writes.OK+o.Writes.Failed > 0 {
+			p.line("")
+			for _, line := range fold(oneLine(o.Writes.summary(l, p.o.HideTimes)), p.o.Width) {
+				p.line(line)
+			}
 		}
 	}
 	if n := p.timeline.journal.Stats().Forgotten; n > 0 {

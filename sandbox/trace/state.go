@@ -22,6 +22,7 @@ type State struct {
 	drops    []*Event
 	worked   time.Duration
 	traffic  []Traffic
+	stores   []Store
 	total    Counters
 	byCtl    map[ControllerKey]*Counters
 	byKey    map[QueueKey]*Counters
@@ -57,7 +58,7 @@ func (s *State) Seq() int64 { return s.seq }
 // At returns the time of that event since the journal's start.
 func (s *State) At() time.Duration { return s.at }
 
-// Worked returns the time of the newest event that is not mere traffic.
+// Worked returns the time of the newest event that is of a loop, or of who changes something.
 func (s *State) Worked() time.Duration { return s.worked }
 
 // Mode returns what holds the loop up.
@@ -73,6 +74,7 @@ func (s *State) clone() *State {
 	c.finished = slices.Clip(s.finished)
 	c.drops = slices.Clip(s.drops)
 	c.traffic = cloneTraffic(s.traffic)
+	c.stores = slices.Clone(s.stores)
 	c.total = s.total.clone()
 	c.queue = make(map[QueueKey]*Item, len(s.queue))
 	for k, item := range s.queue {
@@ -91,7 +93,7 @@ func (s *State) clone() *State {
 // what makes no sense leaves no trace.
 func (s *State) apply(e *Event) {
 	s.seq, s.at = e.Seq, e.At
-	if e.Kind != KindTraffic {
+	if !e.Kind.Beside() {
 		s.worked = e.At
 	}
 	s.count(e)
@@ -126,6 +128,10 @@ func (s *State) apply(e *Event) {
 		}
 	case KindTraffic:
 		s.answered(e)
+	case KindMembers:
+		s.told(e)
+	case KindWrites:
+		s.wrote(e)
 	}
 	if e.Seq%tombstoneAge == 0 {
 		s.bury()

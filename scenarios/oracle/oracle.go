@@ -55,10 +55,11 @@ type Witness struct {
 	Reference string
 }
 
-// The time a loop gets to come to rest, and the garbage collector to do its work.
+// The time a loop gets to come to rest, and the garbage collector to do its work. Programs in pods may take theirs to end: a
+// leader of etcd looks for a successor for six seconds, when all others are ending too.
 const (
 	restPatience = 3 * time.Second
-	goneAfter    = 5 * time.Second
+	goneAfter    = 15 * time.Second
 )
 
 // Settled judges when the steps are over and everything is still there. passed says whether the steps went well: after a

@@ -74,6 +74,7 @@ func (s *scene) frame() string {
 	one(l.Header, s.header())
 	one(l.Strip, s.strip(l.Strip)...)
 	one(l.Traffic, s.traffic(l.Traffic.W))
+	one(l.Store, s.store(l.Store)...)
 	for _, p := range drawOrder {
 		if r := l.Pane[p]; !r.Empty() {
 			c.put(r, s.box(p, r))
@@ -96,7 +97,7 @@ func (s *scene) frame() string {
 var drawOrder = []Pane{ObjectsPane, QueuePane, LoopPane, CausePane, DetailPane, LessonPane}
 
 func (s *scene) layout() Layout {
-	l := layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, lesson: s.narrator, asked: s.asked()})
+	l := layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, lesson: s.narrator, asked: s.asked(), store: s.membersSeen()})
 	if !l.TooSmall && s.zoom == ZoomHalf && l.Pane[s.focus].X == 0 && leftFirst(s.focus) > 0 {
 		swapHalves(&l, s.focus)
 	}

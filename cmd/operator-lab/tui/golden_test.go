@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -128,6 +129,17 @@ func TestGoldenScreens(t *testing.T) {
 		{"traffic-failing", 80, 24, Options{Journal: asked(answer{8, "Production Page !", ""}, answer{9, "", outage}), Controls: live, ASCII: true}, ""},
 		{"traffic-failing-large", 120, 40, Options{Journal: asked(answer{8, "Production Page !", ""}, answer{9, "", outage}), Controls: live, Language: trace.Japanese}, ""},
 		{"traffic-rewind", 80, 24, Options{Journal: asked(answer{8, "Production Page !", ""}, answer{9, "", outage}), Replay: true}, "[ [ ["},
+		{"members", 80, 24, Options{Journal: kept(3), Controls: live}, ""},
+		{"members-medium", 120, 40, Options{Journal: kept(3), Controls: live}, ""},
+		{"members-wide", 200, 50, Options{Journal: kept(3), Controls: live}, ""},
+		{"members-ascii", 120, 40, Options{Journal: kept(3), Controls: live, ASCII: true}, ""},
+		{"members-japanese", 120, 40, Options{Journal: kept(4), Controls: live, Language: trace.Japanese}, ""},
+		{"members-japanese-small", 80, 24, Options{Journal: kept(4), Controls: live, Language: trace.Japanese}, ""},
+		{"members-lost", 120, 40, Options{Journal: kept(4), Controls: live}, ""},
+		{"members-lost-small", 80, 24, Options{Journal: kept(4), Controls: live, ASCII: true}, ""},
+		{"members-lost-middle", 100, 30, Options{Journal: kept(4), Controls: live}, ""},
+		{"members-tall", 80, 60, Options{Journal: kept(2), Controls: live}, ""},
+		{"members-rewind", 120, 40, Options{Journal: kept(4), Replay: true}, "home"},
 		{"tall", 80, 60, Options{Journal: duet, Replay: true}, ""},
 		{"empty", 120, 40, Options{Journal: trace.New(trace.Options{}), Controls: live}, ""},
 	} {
@@ -182,6 +194,60 @@ func asked(answers ...answer) *trace.Journal {
 				Duration: 3 * time.Millisecond, Values: []string{"http://httpd.maintpage-operator.svc.cluster.local:8080"},
 			})
 			verb = trace.VerbAnswer
+		}
+	}
+	return c.journal
+}
+
+// kept is a song beside which a cluster of etcd lives: it has one member, then a learner too, then three voters, and then it
+// has lost its quorum.
+func kept(steps int) *trace.Journal {
+	c := newClockwork()
+	c.at = 200 * time.Millisecond
+	h := c.zundoko(song...)
+	h.begin()
+	c.run(300*time.Millisecond, h)
+	kv := trace.Ref{APIVersion: "etcd.database.coreos.com/v1beta2", Kind: "EtcdCluster", Namespace: "etcd-operator", Name: "example"}
+	member := func(name string, role trace.Role, state trace.MemberState) trace.Member {
+		m := trace.Member{Name: "example-" + name, Role: role, State: state, Requested: "3.2.13"}
+		if state.Answers() {
+			m.Runs, m.Term, m.Index, m.Applied, m.Size = "3.6.8", 2, 1203, 1203, 24576
+		} else {
+			m.Problem = "connection refused"
+		}
+		return m
+	}
+	const a, b, third, up, down = "x7k2m9p4qa", "b3c4d5f6gh", "zz9zz8zz7z", trace.MemberUp, trace.MemberDown
+	lives := []trace.Membership{
+		{Voters: 1, Need: 1, Up: 1, Leader: "example-" + a, Members: []trace.Member{member(a, trace.RoleLeader, up)}},
+		{Voters: 1, Need: 1, Up: 1, Leader: "example-" + a, Members: []trace.Member{member(b, trace.RoleLearner, up), member(a, trace.RoleLeader, up)}},
+		{Voters: 3, Need: 2, Up: 3, Leader: "example-" + a, Members: []trace.Member{
+			member(b, trace.RoleVoter, up), member(a, trace.RoleLeader, up), member(third, trace.RoleVoter, up),
+		}},
+		{Voters: 3, Need: 2, Up: 1, Members: []trace.Member{
+			member(b, trace.RoleVoter, down), member(a, trace.RoleVoter, trace.MemberAbsent), member(third, trace.RoleVoter, trace.MemberLeaderless),
+		}},
+	}
+	var before json.RawMessage
+	for i, life := range lives[:steps] {
+		life.Program = "etcd 3.6.8"
+		raw, _ := json.Marshal(life) // it is plain data
+		c.run(400*time.Millisecond, h)
+		c.journal.Append(trace.Event{Kind: trace.KindMembers, Actor: "members", Verb: trace.VerbSwitch, Object: kv, Before: before, After: raw})
+		before = raw
+		for n := range 6 {
+			e := trace.Event{
+				Kind: trace.KindWrites, Actor: "writes", Verb: trace.VerbAnswer, Object: kv, Count: 20 - n%3, Delay: time.Second,
+				Duration: 85 * time.Millisecond, Values: []string{"http://example-client.etcd-operator.svc:2379", "0"},
+			}
+			if i == 0 && n == 0 {
+				e.Verb = trace.VerbSwitch
+			}
+			if i == 3 {
+				e.Verb, e.Count, e.Duration, e.Error, e.Values[1] = trace.VerbSwitch, 0, 6*time.Second, "etcdserver: no leader", "20"
+			}
+			c.run(100*time.Millisecond, h)
+			c.journal.Append(e)
 		}
 	}
 	return c.journal

@@ -84,7 +84,7 @@ func (ix *index) update() bool {
 // mark notes an event where the scrubber and the cursor find it. Answers that are the same as before are left out: there
 // is one a second.
 func (ix *index) mark(e *trace.Event) {
-	if e.Kind == trace.KindTraffic && e.Verb != trace.VerbSwitch {
+	if e.Kind.Beside() && e.Verb == trace.VerbAnswer {
 		return
 	}
 	m := mark{seq: e.Seq, at: e.At, kind: markOf(e)}
@@ -104,7 +104,7 @@ func markOf(e *trace.Event) markKind {
 	switch {
 	case e.Kind == trace.KindStart:
 		return markReconcile
-	case (e.Kind == trace.KindEnd || e.Kind == trace.KindTraffic) && e.Error != "", e.Stack != "", e.Kind == trace.KindFault:
+	case (e.Kind == trace.KindEnd || e.Kind == trace.KindTraffic) && e.Error != "", e.Stack != "", e.Kind == trace.KindFault, trace.StoreFails(e):
 		return markError
 	}
 	return markEvent

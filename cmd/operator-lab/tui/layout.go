@@ -38,6 +38,7 @@ type Layout struct {
 	Header    Rect
 	Strip     Rect
 	Traffic   Rect // below the strip, when somebody asks a URL
+	Store     Rect // below that, when somebody looks at the members of a store
 	Pane      [panes]Rect
 	Scrubber  Rect
 	Legend    Rect // below the scrubber, on large screens
@@ -58,6 +59,7 @@ type layoutArgs struct {
 	top    Pane // in a stack: which of Objects, Queue, Loop, Lesson and Cause is on top
 	lesson bool // there is a lesson
 	asked  bool // somebody asks a URL
+	store  int  // how many members somebody looks at, at most so far; 0 without a store
 }
 
 // layout places everything:
@@ -110,7 +112,10 @@ func chrome(a layoutArgs) (Layout, Rect) {
 	if a.asked {
 		l.Traffic = line(1+strip, 1)
 	}
-	top := 1 + strip + l.Traffic.H
+	if a.store > 0 {
+		l.Store = line(1+strip+l.Traffic.H, storeLines(a))
+	}
+	top := 1 + strip + l.Traffic.H + l.Store.H
 	y := a.h - 1
 	l.Footer = line(y, 1)
 	if rules > 0 {
@@ -130,6 +135,18 @@ func chrome(a layoutArgs) (Layout, Rect) {
 	y--
 	l.Scrubber = line(y, 1)
 	return l, Rect{0, top, a.w, y - top}
+}
+
+// storeLines is how many lines there are for a store: one, or where there is room one of its members, one of who writes to it,
+// and a table of members.
+func storeLines(a layoutArgs) int {
+	switch {
+	case a.h >= 36:
+		return 3 + min(max(a.store, 3), (a.h-27)/3)
+	case a.w >= 100 && a.h >= 30:
+		return 2
+	}
+	return 1
 }
 
 func wide(l *Layout, a layoutArgs, r Rect) {

@@ -7,7 +7,7 @@ import (
 )
 
 // picture draws a layout: a character stands for four columns, and a line for
-// as many rows as it says. Digits are panes; H header, S strip, t traffic, s scrubber,
+// as many rows as it says. Digits are panes; H header, S strip, t traffic, m members, s scrubber,
 // g legend, n narration, - rule, F footer.
 func picture(l Layout, w, h int) string {
 	at := func(x, y int) byte {
@@ -21,7 +21,7 @@ func picture(l Layout, w, h int) string {
 		for _, c := range []struct {
 			sign byte
 			r    Rect
-		}{{'H', l.Header}, {'S', l.Strip}, {'t', l.Traffic}, {'s', l.Scrubber}, {'g', l.Legend}, {'-', l.Rule}, {'n', l.Narration}, {'-', l.Rule2}, {'F', l.Footer}} {
+		}{{'H', l.Header}, {'S', l.Strip}, {'t', l.Traffic}, {'m', l.Store}, {'s', l.Scrubber}, {'g', l.Legend}, {'-', l.Rule}, {'n', l.Narration}, {'-', l.Rule2}, {'F', l.Footer}} {
 			if in(c.r) {
 				found = c.sign
 			}
@@ -87,6 +87,58 @@ func TestLayout(t *testing.T) {
  2 nnnnnnnnnnnnnnnnnnnn
  1 --------------------
  1 FFFFFFFFFFFFFFFFFFFF
+`},
+		{"stack, with members", layoutArgs{w: 80, h: 24, store: 3}, `
+ 1 HHHHHHHHHHHHHHHHHHHH
+ 1 SSSSSSSSSSSSSSSSSSSS
+ 1 mmmmmmmmmmmmmmmmmmmm
+ 9 33333333333333333333
+ 7 44444444444444444444
+ 1 ssssssssssssssssssss
+ 2 nnnnnnnnnnnnnnnnnnnn
+ 1 --------------------
+ 1 FFFFFFFFFFFFFFFFFFFF
+`},
+		{"medium, smallest, with members", layoutArgs{w: 100, h: 30, store: 3}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSS
+ 2 mmmmmmmmmmmmmmmmmmmmmmmmm
+ 9 1111111113333333333333333
+ 1 1111111114444444444444444
+ 9 2222222224444444444444444
+ 1 sssssssssssssssssssssssss
+ 1 -------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 -------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"medium, with members", layoutArgs{w: 120, h: 40, store: 7}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+ 7 mmmmmmmmmmmmmmmmmmmmmmmmmmmmmm
+12 111111111133333333333333333333
+ 1 111111111144444444444444444444
+11 222222222244444444444444444444
+ 1 ssssssssssssssssssssssssssssss
+ 1 ------------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 ------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
+		{"wide, with members", layoutArgs{w: 200, h: 50, lesson: true, asked: true, store: 3}, `
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+ 1 tttttttttttttttttttttttttttttttttttttttttttttttttt
+ 6 mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm
+19 11111111111133333333333333333333334444444444444444
+ 2 22222222222266666666666666666666664444444444444444
+12 22222222222266666666666666666666665555555555555555
+ 1 ssssssssssssssssssssssssssssssssssssssssssssssssss
+ 1 gggggggggggggggggggggggggggggggggggggggggggggggggg
+ 1 --------------------------------------------------
+ 2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 --------------------------------------------------
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
 `},
 		{"stack, objects on top", layoutArgs{w: 80, h: 24, focus: ObjectsPane, top: ObjectsPane}, `
  1 HHHHHHHHHHHHHHHHHHHH
@@ -226,10 +278,10 @@ func TestLayoutCoversTheScreen(t *testing.T) {
 		for h := minHeight; h <= 110; h += 3 {
 			for _, zoom := range []Zoom{ZoomNormal, ZoomHalf, ZoomFull} {
 				for p := ObjectsPane; p <= CausePane; p++ {
-					a := layoutArgs{w: w, h: h, zoom: zoom, focus: p, top: p, lesson: h%2 == 0, asked: w%2 == 0}
+					a := layoutArgs{w: w, h: h, zoom: zoom, focus: p, top: p, lesson: h%2 == 0, asked: w%2 == 0, store: w * h % 9}
 					cells := 0
 					l := layout(a)
-					for _, r := range append(l.Pane[:], l.Header, l.Strip, l.Traffic, l.Scrubber, l.Legend, l.Rule, l.Narration, l.Rule2, l.Footer) {
+					for _, r := range append(l.Pane[:], l.Header, l.Strip, l.Traffic, l.Store, l.Scrubber, l.Legend, l.Rule, l.Narration, l.Rule2, l.Footer) {
 						if r.X < 0 || r.Y < 0 || r.X+r.W > w || r.Y+r.H > h {
 							t.Fatalf("%+v: %+v is off the screen", a, r)
 						}

@@ -63,6 +63,8 @@ type glyphs struct {
 	arrow, cursor, heat     string
 	one, several, reconcile string
 	tick, untick            string
+	up, down, learns        string
+	levels                  string // of a chart, from nothing to all
 	// border of a pane: corners, horizontal, vertical; then the same for the focused pane.
 	border, focus [6]string
 }
@@ -76,6 +78,7 @@ var unicodeGlyphs = glyphs{
 	arrow: "→", cursor: "◂", heat: "▪",
 	one: "·", several: ":", reconcile: "│",
 	tick: "[✓]", untick: "[ ]",
+	up: "●", down: "○", learns: "◌", levels: "·▁▂▃▄▅▆▇█",
 	border: [6]string{"╭", "╮", "╰", "╯", "─", "│"},
 	focus:  [6]string{"┏", "┓", "┗", "┛", "━", "┃"},
 }
@@ -89,6 +92,7 @@ var asciiGlyphs = glyphs{
 	arrow: "->", cursor: "<", heat: ":",
 	one: ".", several: ":", reconcile: "|",
 	tick: "[x]", untick: "[ ]",
+	up: "*", down: "o", learns: "+", levels: "_.:|#",
 	border: [6]string{"+", "+", "+", "+", "-", "|"},
 	focus:  [6]string{"+", "+", "+", "+", "=", "|"},
 }

@@ -473,7 +473,7 @@ func which(p *process, argv []string, io streams) int {
 	}
 	code := 0
 	for _, name := range names {
-		_, known := find(name)
+		_, known := p.world.find(name)
 		switch {
 		case builtin(name) && argv[0] != "which":
 			fmt.Fprintln(io.out, name)

@@ -157,7 +157,7 @@ func (t *tester) unary(operator byte) func(string) bool {
 		}
 	case 'x':
 		return func(s string) bool {
-			_, ok := find(s)
+			_, ok := t.p.world.find(s)
 			return ok
 		}
 	}

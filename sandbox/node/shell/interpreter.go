@@ -454,7 +454,7 @@ func (s *session) access(ctx context.Context, name string, mode interp.AccessMod
 	if mode&interp.AccessExec == 0 {
 		return err
 	}
-	if _, tool := find(name); tool || err == nil && found.IsDir() {
+	if _, tool := s.process.world.find(name); tool || err == nil && found.IsDir() {
 		return nil
 	}
 	return syscall.EACCES

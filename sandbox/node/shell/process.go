@@ -56,7 +56,7 @@ func (p *process) execute(argv []string, io streams) int {
 	if p.ctx.Err() != nil {
 		return codeKilled
 	}
-	run, ok := find(argv[0])
+	run, ok := p.world.find(argv[0])
 	if !ok {
 		fmt.Fprintf(io.err, "sh: %s: not found\n", argv[0])
 		return CodeNotFound

@@ -43,6 +43,16 @@ type World struct {
 	Program string
 	// Stdout and Stderr are those of process 1.
 	Stdout, Stderr io.Writer
+	// Commands are those of the image, beside the ones that are built in; nil: there are none.
+	Commands Commands
+}
+
+// Commands are programs of an image.
+type Commands interface {
+	// Has reports whether there is one of the name: etcdctl.
+	Has(name string) bool
+	// Run runs one, in an environment (KEY=value) and a directory of the container. It ends early with ctx.
+	Run(ctx context.Context, argv, environment []string, dir string, stdin io.Reader, stdout, stderr io.Writer) int
 }
 
 // streams of a command.
@@ -59,22 +69,34 @@ const (
 
 // Has reports whether there is a command of the name: sh, or /bin/sh.
 func (w *World) Has(name string) bool {
-	_, ok := find(name)
+	_, ok := w.find(name)
 	return ok
 }
 
 // directories that commands are said to be in.
 var directories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"}
 
-func find(name string) (tool, bool) {
+func (w *World) find(name string) (tool, bool) {
 	if strings.Contains(name, "/") {
 		if !slices.Contains(directories, path.Dir(name)) {
 			return nil, false
 		}
 		name = path.Base(name)
 	}
+	if w.Commands != nil && w.Commands.Has(name) {
+		return ofImage, true
+	}
 	t, ok := tools()[name]
 	return t, ok
+}
+
+// ofImage runs a program of the image.
+func ofImage(p *process, argv []string, s streams) int {
+	code := p.world.Commands.Run(p.ctx, argv, p.list(), p.dir, s.in, s.out, s.err)
+	if p.ctx.Err() != nil {
+		return codeKilled
+	}
+	return code
 }
 
 // Run runs a command and returns its exit code. Stdin may be nil.

@@ -184,7 +184,7 @@ func env(p *process, argv []string, io streams) int {
 		args = args[1:]
 	}
 	if len(args) > 0 {
-		if _, known := find(args[0]); !known {
+		if _, known := p.world.find(args[0]); !known {
 			problem(io, argv, "can't execute '%s': No such file or directory", args[0])
 			return CodeNotFound
 		}

@@ -129,7 +129,9 @@ func TestItsFlagsAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	images := map[string]string{"zundoko": "kaitoy/zundoko-operator", "maintpage": "quay.io/daein/maintpage-operator"}
+	images := map[string]string{
+		"zundoko": "kaitoy/zundoko-operator", "maintpage": "quay.io/daein/maintpage-operator", "etcd": "quay.io/coreos/etcd-operator",
+	}
 	for _, op := range operators.All() {
 		if images[op.Name] == "" {
 			t.Errorf("no image is known of the operator %s", op.Name)

@@ -1,0 +1,303 @@
+package etcd_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operator-lab/operator-lab/operators/etcd"
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+)
+
+// classicPeriod is the time between two passes in these tests.
+const classicPeriod = 300 * time.Millisecond
+
+// classicStage is a stage for classic.
+type classicStage struct {
+	*stage
+	lines *classicLines
+}
+
+func newClassic(t *testing.T) *classicStage {
+	t.Helper()
+	return &classicStage{newStage(t, classicCRDs), &classicLines{}}
+}
+
+// run runs the operator.
+func (s *classicStage) run(t *testing.T, changes ...func(*etcd.Options)) (stop func()) {
+	t.Helper()
+	return s.operate(t, s.options(changes...))
+}
+
+func (s *classicStage) options(changes ...func(*etcd.Options)) etcd.Options {
+	o := etcd.Options{Variant: etcd.Classic, Period: classicPeriod}
+	o.Controller.LogConstructor = func(*reconcile.Request) logr.Logger {
+		return funcr.New(s.lines.add, funcr.Options{})
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
+}
+
+// cluster creates an EtcdCluster.
+func (s *classicStage) cluster(t *testing.T, size int, changes ...func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
+	t.Helper()
+	cluster := &v1beta2.EtcdCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "example"},
+		Spec:       v1beta2.EtcdClusterSpec{Size: size, Version: "3.1.10"},
+	}
+	for _, change := range changes {
+		change(cluster)
+	}
+	s.create(cluster)
+	return cluster
+}
+
+func (s *classicStage) resize(cluster *v1beta2.EtcdCluster, size int) {
+	s.t.Helper()
+	s.change(cluster, func() { cluster.Spec.Size = size })
+}
+
+// pods are the members' pods that are not being deleted, by name.
+func (s *classicStage) pods(t *testing.T) []corev1.Pod {
+	t.Helper()
+	list := &corev1.PodList{}
+	err := s.List(t.Context(), list, client.InNamespace(s.namespace), client.MatchingLabels{etcd.AppLabel: etcd.AppName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() })
+}
+
+// describePods says which of them are Ready.
+func describePods(pods []corev1.Pod) (all []string) {
+	for i := range pods {
+		all = append(all, fmt.Sprintf("%s %s ready=%t", pods[i].Name, pods[i].Status.Phase, podIsReady(&pods[i])))
+	}
+	return all
+}
+
+func podNames(pods []corev1.Pod) []string {
+	names := make([]string, len(pods))
+	for i := range pods {
+		names[i] = pods[i].Name
+	}
+	return names
+}
+
+func podIsReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// becomes waits until a cluster has a number of members, all Ready, and says so.
+func (s *classicStage) becomes(t *testing.T, cluster *v1beta2.EtcdCluster, size int) []corev1.Pod {
+	t.Helper()
+	var pods []corev1.Pod
+	eventually(t, fmt.Sprintf("there are %d ready members", size), func() error {
+		pods = s.pods(t)
+		s.read(cluster)
+		ready := len(pods) == size && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !podIsReady(&pod) })
+		if !ready || len(cluster.Status.Members.Ready) != size || len(cluster.Status.Members.Unready) > 0 {
+			return fmt.Errorf("%v, and the status is %+v; the last lines are\n%s", describePods(pods), cluster.Status, s.lines.tail(4))
+		}
+		return nil
+	})
+	return pods
+}
+
+// kill deletes a pod as a power cut would: nothing is said to anybody.
+func (s *classicStage) kill(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	if err := s.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// passes waits until the operator has said something a number of times from now on: what it has not done about anything
+// else by then, it is not going to do.
+func (s *classicStage) passes(t *testing.T, text string, times int) {
+	t.Helper()
+	before := s.lines.number(text)
+	eventually(t, fmt.Sprintf("the operator says %d times %q", times, text), func() error {
+		if n := s.lines.number(text) - before; n < times {
+			return fmt.Errorf("it said so %d times; the last lines are\n%s", n, s.lines.tail(8))
+		}
+		return nil
+	})
+}
+
+// says waits until the operator has said something at all.
+func (s *classicStage) says(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the operator says %q", text), func() error {
+		if s.lines.number(text) == 0 {
+			return fmt.Errorf("the last lines are\n%s", s.lines.tail(8))
+		}
+		return nil
+	})
+}
+
+// reasons are those of the events, with how often they came.
+func (s *classicStage) reasons(t *testing.T) map[string]int {
+	t.Helper()
+	list := &corev1.EventList{}
+	if err := s.List(t.Context(), list, client.InNamespace(s.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[string]int{}
+	for _, event := range list.Items {
+		if event.InvolvedObject.Kind == v1beta2.EtcdClusterKind {
+			reasons[event.Reason]++
+			if event.Source.Component != "etcd-operator" || event.ReportingController != "etcd-operator" {
+				t.Errorf("the event %s is of %q, and %q", event.Reason, event.Source.Component, event.ReportingController)
+			}
+		}
+	}
+	return reasons
+}
+
+// condition is the status of a condition; empty: there is none.
+func condition(cluster *v1beta2.EtcdCluster, kind string) metav1.ConditionStatus {
+	for _, c := range cluster.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// classicLines are what the operator logs.
+type classicLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *classicLines) add(_, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+func (l *classicLines) number(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *classicLines) tail(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines[max(0, len(l.lines)-n):], "\n")
+}
+
+// TestClassicLife is the life of a cluster as the articles tell it.
+func TestClassicLife(t *testing.T) {
+	t.Parallel()
+	s := newClassic(t)
+	stop := s.run(t)
+	cluster := s.cluster(t, 1)
+	first := s.becomes(t, cluster, 1)[0].Name
+
+	s.resize(cluster, 3)
+	pods := s.becomes(t, cluster, 3)
+	if !slices.Contains(podNames(pods), first) {
+		t.Errorf("the first member %s is not among %v", first, podNames(pods))
+	}
+	store := s.store(t, cluster)
+	if _, err := store.Put(t.Context(), "greeting", "hello"); err != nil {
+		t.Fatal(err)
+	}
+
+	s.kill(t, &pods[0])
+	eventually(t, "there is another member", func() error {
+		if left := podNames(s.pods(t)); len(left) != 3 || slices.Contains(left, pods[0].Name) {
+			return fmt.Errorf("there are %v", left)
+		}
+		return nil
+	})
+	pods = s.becomes(t, cluster, 3)
+
+	s.change(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	eventually(t, "all members are upgraded", func() error {
+		for _, pod := range s.pods(t) {
+			if image := pod.Spec.Containers[0].Image; image != "quay.io/coreos/etcd:v3.2.13" {
+				return fmt.Errorf("%s has %s", pod.Name, image)
+			}
+			if n := pod.Status.ContainerStatuses[0].RestartCount; n != 1 {
+				return fmt.Errorf("%s was restarted %d times", pod.Name, n)
+			}
+		}
+		return nil
+	})
+	upgraded := s.becomes(t, cluster, 3)
+	if !slices.Equal(podNames(upgraded), podNames(pods)) {
+		t.Errorf("the pods were %v, and are %v", podNames(pods), podNames(upgraded))
+	}
+	eventually(t, "the version is in the status", func() error {
+		s.read(cluster)
+		if cluster.Status.CurrentVersion != "3.2.13" || condition(cluster, v1beta2.ConditionUpgrading) != "" {
+			return fmt.Errorf("%+v", cluster.Status)
+		}
+		return nil
+	})
+
+	stop()
+	s.kill(t, &upgraded[2])
+	eventually(t, "a member is missing", func() error {
+		if left := len(s.pods(t)); left != 2 {
+			return fmt.Errorf("%d are there", left)
+		}
+		return nil
+	})
+	s.run(t)
+	eventually(t, "it is replaced", func() error {
+		if left := len(s.pods(t)); left != 3 {
+			return fmt.Errorf("%d are there", left)
+		}
+		return nil
+	})
+	s.becomes(t, cluster, 3)
+	answer, err := store.Get(t.Context(), "greeting")
+	if err != nil || len(answer.Kvs) != 1 || string(answer.Kvs[0].Value) != "hello" {
+		t.Errorf("the greeting is %v (%v)", answer, err)
+	}
+	reasons := s.reasons(t)
+	for reason, least := range map[string]int{
+		"New Member Added": 5, "Replacing Dead Member": 2, "Member Removed": 2, "Member Upgraded": 3,
+	} {
+		if reasons[reason] < least {
+			t.Errorf("of the events there are %v, want %d of %s", reasons, least, reason)
+		}
+	}
+
+	s.delete(cluster)
+	eventually(t, "everything is gone", func() error {
+		services := &corev1.ServiceList{}
+		if err := s.List(t.Context(), services, client.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+		if len(services.Items) > 0 || len(s.pods(t)) > 0 {
+			return fmt.Errorf("%d Services and %d pods", len(services.Items), len(s.pods(t)))
+		}
+		return nil
+	})
+}

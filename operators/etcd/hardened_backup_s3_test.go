@@ -1,0 +1,203 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/operator-lab/operator-lab/operators/etcd"
+	"github.com/operator-lab/operator-lab/operators/etcd/report"
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+)
+
+// s3 runs a server of S3 in the stage, with the bucket backups, and returns its URL. The Secret aws has its keys.
+func (s *stage) s3() string {
+	s.t.Helper()
+	labels := map[string]string{"app": "minio"}
+	s.create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "minio", Labels: labels},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "minio", Image: "minio/minio", Args: []string{"server", "/data"},
+			Env: []corev1.EnvVar{
+				{Name: "MINIO_ROOT_USER", Value: "keeper"},
+				{Name: "MINIO_ROOT_PASSWORD", Value: "of the backups"},
+				{Name: "MINIO_DEFAULT_BUCKETS", Value: "backups"},
+			},
+			Ports:        []corev1.ContainerPort{{ContainerPort: 9000}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+		}}, Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}},
+	})
+	s.create(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "minio"},
+		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 9000, TargetPort: intstr.FromInt32(9000)}}},
+	})
+	s.keys("aws", "keeper", "of the backups")
+	return "http://minio." + s.namespace + ".svc:9000"
+}
+
+func (s *stage) keys(secret, id, key string) {
+	s.t.Helper()
+	s.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: secret},
+		Data: map[string][]byte{
+			"credentials": []byte("[default]\naws_access_key_id = " + id + "\naws_secret_access_key = " + key + "\n"),
+			"config":      []byte("[default]\nregion = us-east-1\n"),
+		},
+	})
+}
+
+// TestBackupAndRestore: AC-E11. A cluster with TLS, and backups in S3.
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	endpoint := s.s3()
+	cluster := s.newCluster()
+	ca := newAuthority(t)
+	domain := "." + s.namespace + ".svc"
+	hosts := []string{"*." + cluster.Name + domain, cluster.Name + "-client" + domain, "localhost"}
+	for secret, prefix := range map[string]string{"operator": "etcd-client", "server": "server", "peer": "peer"} {
+		s.create(ca.secret(t, s.namespace, secret, prefix, hosts))
+	}
+	cluster.Spec.TLS = tls("peer", "server", "operator")
+	s.create(cluster)
+	s.settles(cluster)
+
+	backup := &v1beta2.EtcdBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "once"},
+		Spec: v1beta2.EtcdBackupSpec{
+			EtcdEndpoints: []string{"https://" + cluster.Name + "-client" + domain + ":2379"}, ClientTLSSecret: "operator",
+			StorageType: v1beta2.StorageS3,
+			S3:          &v1beta2.S3Source{Path: "backups/example/etcd.backup", AWSSecret: "aws", Endpoint: endpoint, ForcePathStyle: true},
+		},
+	}
+	s.create(backup)
+	status := s.backedUp(backup)
+	if status.EtcdRevision != 1 || status.EtcdVersion == "" || status.Location != "backups/example/etcd.backup" {
+		t.Errorf("the status is %+v", status)
+	}
+
+	write := func(key string) {
+		t.Helper()
+		store := s.storeWith(t, clientv3.Config{Endpoints: backup.Spec.EtcdEndpoints, TLS: ca.client(t)})
+		defer func() { _ = store.Close() }()
+		eventually(t, "write "+key, func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			_, err := store.Put(ctx, key, "v")
+			return err
+		})
+	}
+	write("a")
+	periodic := backup.DeepCopy()
+	periodic.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "often"}
+	periodic.Spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 1, MaxBackups: 2}
+	periodic.Spec.S3.Path = "backups/often"
+	s.create(periodic)
+	first := s.backedUp(periodic).Location
+	for revision := int64(2); revision < 4; revision++ {
+		s.backedUpAt(periodic, revision)
+		write(fmt.Sprint(revision))
+	}
+	s.backedUpAt(periodic, 4)
+	if periodic.Status.Kept != 2 {
+		t.Errorf("%d backups are kept, want 2", periodic.Status.Kept)
+	}
+	s.delete(periodic)
+
+	restore := &v1beta2.EtcdRestore{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: cluster.Name},
+		Spec: v1beta2.EtcdRestoreSpec{
+			EtcdCluster:       v1beta2.ClusterReference{Name: cluster.Name},
+			BackupStorageType: v1beta2.StorageS3,
+			S3:                &v1beta2.S3Source{Path: first, AWSSecret: "aws", Endpoint: endpoint, ForcePathStyle: true},
+		},
+	}
+	s.create(restore) // the first one was deleted, as the third one came
+	s.restore(restore, etcd.ConditionChecked, metav1.ConditionFalse, report.ReasonBackupMissing)
+	s.delete(restore)
+	eventually(t, "the restore is gone", func() error {
+		if s.exists(restore) {
+			return fmt.Errorf("it is there")
+		}
+		return nil
+	})
+	restore.ResourceVersion, restore.UID = "", ""
+	restore.Spec.S3.Path = periodic.Status.Location
+	s.create(restore)
+	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	s.settles(cluster)
+	store := s.storeWith(t, clientv3.Config{Endpoints: backup.Spec.EtcdEndpoints, TLS: ca.client(t)})
+	answer, err := store.Get(t.Context(), "3")
+	if err != nil || len(answer.Kvs) != 1 {
+		t.Errorf("after the restore there is not what was in the backup: %v, %v", answer, err)
+	}
+}
+
+// TestS3ThatLetsNobodyIn: wrong keys, a wrong bucket, no server.
+func TestS3ThatLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	endpoint := s.s3()
+	s.keys("wrong", "keeper", "of nothing")
+	cluster := s.cluster(sized(1))
+	s.settles(cluster)
+	for name, source := range map[string]*v1beta2.S3Source{
+		"keys":   {Path: "backups/b", AWSSecret: "wrong", Endpoint: endpoint, ForcePathStyle: true},
+		"bucket": {Path: "none/b", AWSSecret: "aws", Endpoint: endpoint, ForcePathStyle: true},
+		"server": {Path: "backups/b", AWSSecret: "aws", Endpoint: "http://nobody." + s.namespace + ".svc:9000", ForcePathStyle: true},
+	} {
+		backup := s.onVolume(cluster, name)
+		backup.Spec.StorageType, backup.Spec.S3, backup.Spec.PersistentVolumeClaim = v1beta2.StorageS3, source, nil
+		s.create(backup)
+		s.backup(backup, metav1.ConditionFalse, report.ReasonStorageFailed)
+		if name == "bucket" && !strings.Contains(backup.Status.Reason, "none") {
+			t.Errorf("nothing is said of the bucket: %s", backup.Status.Reason)
+		}
+	}
+}
+
+// TestRecoveryFromAMember: a quorum is lost for good, and a person approves to go on with what is left. As long as the
+// first member does not come up, the one that was left is kept, and the approval can be taken back.
+func TestRecoveryFromAMember(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	cluster := s.cluster(sized(2))
+	s.settles(cluster)
+	s.put(cluster, "a", "1")
+	pods := s.pods(cluster)
+	s.kill(pods[1])
+	s.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionFalse, "QuorumLost")
+	approve := func() { metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, v1beta2.RecoverAnnotation, pods[0].Name) }
+	s.change(cluster, func() {
+		cluster.Spec.Version = stuckVersion
+		approve()
+	})
+	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
+	if now := names(s.pods(cluster)); len(now) != 2 || !now[pods[0].Name] {
+		t.Errorf("the pods are %v, want %s and a first member", now, pods[0].Name)
+	}
+	s.change(cluster, func() { cluster.Annotations = nil })
+	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "QuorumLost")
+	eventually(t, "only the one that was left is there", func() error {
+		if now := names(s.pods(cluster)); len(now) != 1 || !now[pods[0].Name] {
+			return fmt.Errorf("the pods are %v", now)
+		}
+		return nil
+	})
+	s.change(cluster, func() {
+		cluster.Spec.Version = ""
+		approve()
+	})
+	s.settles(cluster)
+	s.want(cluster, "a", "1")
+}

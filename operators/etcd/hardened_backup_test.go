@@ -1,0 +1,454 @@
+package etcd_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/etcd"
+	"github.com/operator-lab/operator-lab/operators/etcd/report"
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+)
+
+// backupsClaim is where the backups of a stage go.
+const backupsClaim = "backups"
+
+// claim makes a volume for backups.
+func (s *stage) claim() {
+	s.t.Helper()
+	s.create(&corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: backupsClaim},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	})
+}
+
+// onVolume is a backup of a cluster, on the volume.
+func (s *stage) onVolume(cluster *v1beta2.EtcdCluster, name string) *v1beta2.EtcdBackup {
+	return &v1beta2.EtcdBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec: v1beta2.EtcdBackupSpec{
+			EtcdEndpoints:         []string{"http://" + cluster.Name + "-client." + s.namespace + ".svc:2379"},
+			StorageType:           v1beta2.StorageVolume,
+			PersistentVolumeClaim: &v1beta2.VolumeSource{ClaimName: backupsClaim, Path: "dir/" + name},
+		},
+	}
+}
+
+// fromVolume is a restore of a cluster, from the volume.
+func (s *stage) fromVolume(cluster *v1beta2.EtcdCluster, path string) *v1beta2.EtcdRestore {
+	return &v1beta2.EtcdRestore{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: cluster.Name},
+		Spec: v1beta2.EtcdRestoreSpec{
+			EtcdCluster:           v1beta2.ClusterReference{Name: cluster.Name},
+			BackupStorageType:     v1beta2.StorageVolume,
+			PersistentVolumeClaim: &v1beta2.VolumeSource{ClaimName: backupsClaim, Path: path},
+		},
+	}
+}
+
+// holdsCondition tells whether one of some conditions is as it should be, for this generation.
+func holdsCondition(all []metav1.Condition, generation int64, kind string, status metav1.ConditionStatus, reason string) error {
+	c := meta.FindStatusCondition(all, kind)
+	switch {
+	case c == nil:
+		return fmt.Errorf("there is no condition %s", kind)
+	case c.Status != status || c.Reason != reason || c.ObservedGeneration != generation:
+		return fmt.Errorf("%s is %s, %s of generation %d: %s", kind, c.Status, c.Reason, c.ObservedGeneration, c.Message)
+	}
+	return nil
+}
+
+// backedUp waits until a backup is Ready.
+func (s *stage) backedUp(backup *v1beta2.EtcdBackup) v1beta2.EtcdBackupStatus {
+	s.t.Helper()
+	s.backup(backup, metav1.ConditionTrue, etcd.ReasonBackedUp)
+	if !backup.Status.Succeeded || backup.Status.Reason != "" {
+		s.t.Errorf("Ready, and the status is %+v", backup.Status)
+	}
+	return backup.Status
+}
+
+func (s *stage) backup(backup *v1beta2.EtcdBackup, status metav1.ConditionStatus, reason string) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("the EtcdBackup %s becomes Ready=%s, %s", backup.Name, status, reason), func() error {
+		s.read(backup)
+		return holdsCondition(backup.Status.Conditions, backup.Generation, etcd.ConditionReady, status, reason)
+	})
+}
+
+func (s *stage) restore(restore *v1beta2.EtcdRestore, kind string, status metav1.ConditionStatus, reason string) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("the EtcdRestore %s becomes %s=%s, %s", restore.Name, kind, status, reason), func() error {
+		s.read(restore)
+		return holdsCondition(restore.Status.Conditions, restore.Generation, kind, status, reason)
+	})
+}
+
+// agents are the pods of the agent that somebody owns.
+func (s *stage) agents(owner client.Object) (pods []corev1.Pod) {
+	s.t.Helper()
+	var list corev1.PodList
+	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		if metav1.IsControlledBy(&pod, owner) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// onVolumePod runs commands where the volume is /backup, and waits for their end.
+func (s *stage) onVolumePod(name, script string) {
+	s.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{
+				Name: "shell", Image: "busybox", Command: []string{"sh", "-c", script},
+				VolumeMounts: []corev1.VolumeMount{{Name: "backup", MountPath: "/backup"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "backup", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: backupsClaim},
+			}}},
+		},
+	}
+	s.create(pod)
+	eventually(s.t, "the pod "+name+" ends", func() error {
+		s.read(pod)
+		if pod.Status.Phase != corev1.PodSucceeded {
+			return fmt.Errorf("it is %s: %+v", pod.Status.Phase, pod.Status.ContainerStatuses)
+		}
+		return nil
+	})
+}
+
+// TestBackupOnce: one backup, of one endpoint of three that answers (B-04), is made once; with another spec, once more.
+func TestBackupOnce(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	s.claim()
+	cluster := s.cluster(sized(1))
+	s.settles(cluster)
+	s.put(cluster, "a", "1")
+	backup := s.onVolume(cluster, "once")
+	backup.Spec.EtcdEndpoints = append([]string{"http://nobody." + s.namespace + ".svc:2379", "http://127.0.0.1:1"}, backup.Spec.EtcdEndpoints...)
+	s.create(backup)
+	status := s.backedUp(backup)
+	if status.EtcdRevision != 2 || status.Location != "dir/once" || status.SizeBytes == 0 || len(status.SHA256) != 64 ||
+		status.EtcdVersion == "" || status.LastSuccessDate == nil || status.Kept != 1 {
+		t.Errorf("the status is %+v", status)
+	}
+	s.wantEvents(etcd.ReasonBackedUp)
+
+	version := backup.ResourceVersion
+	s.put(cluster, "a", "2")
+	s.change(backup, func() { backup.Spec.PersistentVolumeClaim.Path = "dir/twice" })
+	status = s.backedUp(backup)
+	if status.EtcdRevision != 3 || status.Location != "dir/twice" || status.ObservedGeneration != backup.Generation {
+		t.Errorf("after a change the status is %+v (resource version was %s)", status, version)
+	}
+	eventually(t, "only the last pod is left", func() error {
+		if pods := s.agents(backup); len(pods) != 1 {
+			return fmt.Errorf("there are %d", len(pods))
+		}
+		return nil
+	})
+
+	// Who deletes the backup object gets rid of its pods, and keeps the backup.
+	s.delete(backup)
+	eventually(t, "the pods are collected", func() error {
+		if pods := s.agents(backup); len(pods) != 0 {
+			return fmt.Errorf("there are %d", len(pods))
+		}
+		return nil
+	})
+	s.onVolumePod("look", "test -s /backup/dir/once && test -s /backup/dir/twice")
+}
+
+// TestBackupsThatCannotBe: B-03 and B-05. One that fails is tried again, and none disturbs another.
+func TestBackupsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	cluster := s.newCluster()
+	early := s.onVolume(cluster, "early")
+	early.Spec.EtcdEndpoints = []string{"http://127.0.0.1:1"}
+	s.create(early)
+	s.backup(early, metav1.ConditionFalse, etcd.ReasonPodPending) // there is no claim yet
+	if !strings.Contains(early.Status.Reason, backupsClaim) {
+		t.Errorf("nothing is said of the claim that is missing: %s", early.Status.Reason)
+	}
+	s.claim()
+	s.backup(early, metav1.ConditionFalse, report.ReasonNoEndpoint) // and no cluster
+	if early.Status.Succeeded || early.Status.Reason == "" || early.Status.LastSuccessDate != nil {
+		t.Errorf("it failed, and the status is %+v", early.Status)
+	}
+
+	secret := s.onVolume(cluster, "secret")
+	secret.Spec.ClientTLSSecret = "none"
+	s.create(secret)
+	s.backup(secret, metav1.ConditionFalse, etcd.ReasonSecretMissing)
+
+	noURL := s.onVolume(cluster, "no-url")
+	noURL.Spec.EtcdEndpoints = []string{"here"}
+	s.create(noURL)
+	s.backup(noURL, metav1.ConditionFalse, etcd.ReasonSpecInvalid)
+
+	for name, change := range map[string]func(*v1beta2.EtcdBackup){
+		"type":  func(b *v1beta2.EtcdBackup) { b.Spec.StorageType = "ABS" },
+		"block": func(b *v1beta2.EtcdBackup) { b.Spec.StorageType = v1beta2.StorageS3 },
+		"path":  func(b *v1beta2.EtcdBackup) { b.Spec.PersistentVolumeClaim.Path = "a/../../b" },
+	} {
+		bad := s.onVolume(cluster, "bad-"+name)
+		change(bad)
+		if err := s.Create(t.Context(), bad); err == nil {
+			t.Errorf("the API server took a backup with a bad %s", name)
+		}
+	}
+
+	cluster = s.cluster(sized(1))
+	s.settles(cluster)
+	s.change(early, func() {
+		early.Spec.EtcdEndpoints = []string{"http://" + cluster.Name + "-client." + s.namespace + ".svc:2379"}
+	})
+	s.backedUp(early)
+	if err := s.hasEvent(report.ReasonNoEndpoint); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBackupIsTriedAgain: B-05. Nothing is changed but that the cluster is there at last.
+func TestBackupIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	s.claim()
+	cluster := s.newCluster()
+	cluster.Spec.Size = 1
+	backup := s.onVolume(cluster, "early")
+	s.create(backup)
+	s.backup(backup, metav1.ConditionFalse, report.ReasonNoEndpoint)
+	s.create(cluster)
+	s.backedUp(backup)
+}
+
+// TestPeriodicBackups: B-01 and B-02. They go on after the operator was away, the newest ones are kept by their number,
+// and end with their object.
+func TestPeriodicBackups(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	stop := s.operate(t, etcd.Options{})
+	s.claim()
+	cluster := s.cluster(sized(1))
+	s.settles(cluster)
+	for revision := range 8 { // 9, after the one it begins with
+		s.put(cluster, "a", fmt.Sprint(revision))
+	}
+	backup := s.onVolume(cluster, "often")
+	backup.Spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 1, MaxBackups: 2}
+	s.create(backup)
+	first := s.backedUp(backup)
+	if first.EtcdRevision != 9 || !strings.HasPrefix(first.Location, "dir/often_v9_") {
+		t.Errorf("the first is %+v", first)
+	}
+	s.put(cluster, "a", "10")
+	s.backedUpAt(backup, 10)
+	stop()
+	s.put(cluster, "a", "11")
+	s.operate(t, etcd.Options{})
+	s.backedUpAt(backup, 11)
+	if backup.Status.Kept != 2 {
+		t.Errorf("%d are kept, want 2", backup.Status.Kept)
+	}
+	s.change(backup, func() { backup.Spec.BackupPolicy.BackupIntervalInSecond = 3600 })
+	last := s.backedUp(backup)
+	s.onVolumePod("look", `ls /backup/dir; test -e "/backup/`+last.Location+`" && test "$(ls /backup/dir | wc -l)" -eq 2 && test "$(ls /backup/dir | grep -c _v9_)" -eq 0`)
+	s.delete(backup)
+	eventually(t, "its pods are gone", func() error {
+		if pods := s.agents(backup); len(pods) > 0 {
+			return fmt.Errorf("there are %d", len(pods))
+		}
+		return nil
+	})
+}
+
+func (s *stage) backedUpAt(backup *v1beta2.EtcdBackup, revision int64) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("there is a backup of revision %d", revision), func() error {
+		s.read(backup)
+		if got := backup.Status.EtcdRevision; got != revision {
+			return fmt.Errorf("the last is of revision %d: %+v", got, backup.Status)
+		}
+		return nil
+	})
+}
+
+// TestRestore: the cluster gets the data of the backup and keeps all else, and none of it happens twice.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	stop := s.operate(t, etcd.Options{})
+	s.claim()
+	cluster := s.cluster(nil)
+	s.settles(cluster)
+	s.put(cluster, "a", "before")
+	backup := s.onVolume(cluster, "b")
+	s.create(backup)
+	revision := s.backedUp(backup).EtcdRevision
+	s.put(cluster, "a", "after")
+	old := names(s.pods(cluster))
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: cluster.Name + "-client"}}
+	s.read(service)
+
+	restore := s.fromVolume(cluster, "dir/b")
+	s.create(restore)
+	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	if !restore.Status.Succeeded || restore.Status.EtcdRevision != revision || restore.Status.SHA256 != backup.Status.SHA256 {
+		t.Errorf("the status is %+v, want revision %d", restore.Status, revision)
+	}
+	s.want(cluster, "a", "before")
+	s.settles(cluster)
+	s.want(cluster, "a", "before")
+	if cluster.Status.RestoredFrom != string(restore.UID) {
+		t.Errorf("the cluster says it is restored from %q", cluster.Status.RestoredFrom)
+	}
+	for name := range names(s.pods(cluster)) {
+		if old[name] {
+			t.Errorf("%s was there before the restore", name)
+		}
+	}
+	was := service.UID
+	if s.read(service); service.UID != was {
+		t.Error("the Service for clients is another one")
+	}
+	s.wantEvents(etcd.ReasonBackupWhole, etcd.ReasonRestored)
+
+	// Done once is done for good, whatever becomes of the status, and whoever looks.
+	s.put(cluster, "a", "later")
+	now := names(s.pods(cluster))
+	stop()
+	s.changeStatus(restore, func() { restore.Status = v1beta2.EtcdRestoreStatus{} })
+	s.changeStatus(cluster, func() { cluster.Status = v1beta2.EtcdClusterStatus{} })
+	s.operate(t, etcd.Options{})
+	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	s.settles(cluster)
+	s.want(cluster, "a", "later")
+	for name := range names(s.pods(cluster)) {
+		if !now[name] {
+			t.Errorf("%s was not there before the operator was", name)
+		}
+	}
+}
+
+// TestRestoreOfWhatIsNoBackup: R-01 and R-02. The status says so, and the cluster is as it was.
+func TestRestoreOfWhatIsNoBackup(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	s.claim()
+	cluster := s.cluster(sized(1))
+	s.settles(cluster)
+	s.put(cluster, "a", "1")
+	backup := s.onVolume(cluster, "b")
+	s.create(backup)
+	s.backedUp(backup)
+	s.onVolumePod("spoil", "cd /backup/dir && head -c 5000 b > truncated && : > empty")
+	before := names(s.pods(cluster))
+	for path, reason := range map[string]string{
+		"dir/none":      report.ReasonBackupMissing,
+		"dir/truncated": report.ReasonBackupUnreadable,
+		"dir/empty":     report.ReasonBackupUnreadable,
+	} {
+		restore := s.fromVolume(cluster, path)
+		s.create(restore)
+		s.restore(restore, etcd.ConditionChecked, metav1.ConditionFalse, reason)
+		s.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, reason)
+		if restore.Status.Succeeded || restore.Status.Reason == "" || restore.Status.SHA256 != "" {
+			t.Errorf("%s: the status is %+v", path, restore.Status)
+		}
+		s.delete(restore)
+		eventually(t, "it is gone", func() error {
+			if s.exists(restore) {
+				return errors.New("it is there")
+			}
+			return nil
+		})
+	}
+	s.settles(cluster)
+	s.want(cluster, "a", "1")
+	for name := range names(s.pods(cluster)) {
+		if !before[name] {
+			t.Errorf("%s is new", name)
+		}
+	}
+}
+
+// TestRestoreWithoutACluster: the restore waits for one, and R-04: it is not done before the data are there.
+func TestRestoreWithoutACluster(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	s.claim()
+	cluster := s.cluster(sized(1))
+	s.settles(cluster)
+	s.put(cluster, "a", "1")
+	backup := s.onVolume(cluster, "b")
+	s.create(backup)
+	s.backedUp(backup)
+	s.delete(cluster)
+	eventually(t, "the cluster is gone", func() error {
+		if s.exists(cluster) || len(s.pods(cluster)) > 0 {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	restore := s.fromVolume(cluster, "dir/b")
+	s.create(restore)
+	s.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, etcd.ReasonClusterMissing)
+	cluster = s.cluster(sized(1))
+	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	s.want(cluster, "a", "1")
+}
+
+// TestConvergedBackupsAreLeftAlone: what is done causes no more writes, also when the operator is a new one.
+func TestConvergedBackupsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	stop := s.operate(t, etcd.Options{})
+	s.claim()
+	cluster := s.cluster(sized(1))
+	s.settles(cluster)
+	backup := s.onVolume(cluster, "b")
+	s.create(backup)
+	s.backedUp(backup)
+	pods := s.agents(backup)
+	stop()
+	s.operate(t, etcd.Options{})
+	// A later one has its turn, so the first has had it.
+	later := s.onVolume(cluster, "later")
+	s.create(later)
+	s.backedUp(later)
+	was := backup.ResourceVersion
+	if s.read(backup); backup.ResourceVersion != was {
+		t.Errorf("the backup was written to: %+v", backup.Status)
+	}
+	if now := s.agents(backup); len(now) != len(pods) || now[0].UID != pods[0].UID {
+		t.Errorf("there are other pods: %v, were %v", names(now), names(pods))
+	}
+}

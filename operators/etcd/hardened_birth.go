@@ -1,0 +1,315 @@
+package etcd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+)
+
+const (
+	// BirthAnnotation is on the Services and the PodDisruptionBudget of a cluster: how it came into being.
+	BirthAnnotation = v1beta2.Group + "/birth"
+	// TokenLabel is on all that belongs to one life of a cluster: the token of its birth.
+	TokenLabel = "etcd_token"
+	// VotingLabel with the value true is on the pods that the Service for clients leads to.
+	VotingLabel = "etcd_voting"
+
+	// adopted is the token of a cluster that somebody else began: its pods have none.
+	adopted = "adopted"
+
+	// fromRestore and fromMember, with what follows, are the sources of a birth that has one.
+	fromRestore = "restore/"
+	fromMember  = "member/"
+	// Nothing is the value of RecoverAnnotation, or its beginning, by which a person has a cluster whose data are all gone
+	// begin empty.
+	Nothing = "nothing"
+)
+
+// birth is how a cluster came into being, or comes just now. It has to be known when neither pods nor claims are left:
+// a cluster that never was is begun, one that was is not, because its data may still be somewhere and are a person's to
+// give up. So it is kept where nobody has a reason to write, unlike the status, and in three places: as an annotation of
+// the two Services and the PodDisruptionBudget. Each of them is made again with it when it is gone.
+type birth struct {
+	// Life counts the births of a cluster: of two records the later one counts.
+	Life int `json:"life"`
+	// Token of etcd and of the pods: it tells this life's members from those of an earlier one. It follows from the UID
+	// and the source, so that an operator that died in between comes to the same.
+	Token string `json:"token"`
+	// Source of the data: none, a restore, a member, or nothing.
+	Source string `json:"source,omitempty"`
+	// Restored is the UID of the restore the data came from last, in this life or an earlier one.
+	Restored string `json:"restored,omitempty"`
+	// Formed: the first member has answered. Until then no client was let in, it may be begun again, and the members of
+	// the life before are kept, for it may have to be given up. From then on they go.
+	Formed bool `json:"formed,omitempty"`
+	// Before is the record of the last life that was formed: this one gives way to it if it is given up.
+	Before string `json:"before,omitempty"`
+}
+
+// String is the annotation's value.
+func (b birth) String() string {
+	if b.Token == "" {
+		return ""
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return "" // there is nothing in it that could fail
+	}
+	return string(text)
+}
+
+func (b birth) writeTo(u *unstructured.Unstructured) {
+	if text := b.String(); text != "" {
+		u.SetAnnotations(map[string]string{BirthAnnotation: text})
+	}
+}
+
+// birthOf reads the record of an object; one that cannot be read is none.
+func birthOf(obj client.Object) (b birth) {
+	text := obj.GetAnnotations()[BirthAnnotation]
+	if err := json.Unmarshal([]byte(text), &b); err != nil || b.Token == "" {
+		return birth{}
+	}
+	return b
+}
+
+// latestBirth is the latest record of those that there are.
+func latestBirth(objects ...client.Object) (latest birth) {
+	for _, obj := range objects {
+		b := birthOf(obj)
+		if b.Life > latest.Life || b.Life == latest.Life && b.Formed && !latest.Formed || latest.Token == "" {
+			latest = b
+		}
+	}
+	return latest
+}
+
+// tokenFor makes a token of what is the same in every attempt.
+func tokenFor(cluster *v1beta2.EtcdCluster, life int, source string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", cluster.UID, life, source))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:10])
+}
+
+// tokenOf is the token of the life that something belongs to, as its label has it.
+func tokenOf(obj client.Object) string {
+	if token := obj.GetLabels()[TokenLabel]; token != "" {
+		return token
+	}
+	return adopted
+}
+
+// ours tells whether something belongs to this life of the cluster. In the first one all does, whatever its label says:
+// there is no other that it could belong to, and somebody who takes labels off must not lose data by that.
+func (p *clusterPass) ours(obj client.Object) bool {
+	return p.birth.Life <= 1 || tokenOf(obj) == p.birth.Token
+}
+
+// handingOver tells whether members of an earlier life are still there, while no client was let in to those of this one.
+func (p *clusterPass) handingOver() bool {
+	earlier := false
+	for _, pod := range p.pods {
+		if p.ours(pod) && pod.Labels[VotingLabel] != "" {
+			return false
+		}
+		earlier = earlier || !p.ours(pod) && !overdue(pod)
+	}
+	return earlier
+}
+
+// seedName is the first member's.
+func (b birth) seedName(cluster *v1beta2.EtcdCluster) string { return cluster.Name + "-" + b.Token }
+
+// keepBirth sees to it that there is a record before anything is made, and begins another life when a person wants one:
+// with the backup of a restore, or with the data of one member.
+func (r *hardenedClusters) keepBirth(ctx context.Context, p *clusterPass) error {
+	was := p.birth
+	if err := r.recordBirth(ctx, p); err != nil {
+		return err
+	}
+	if was.Token == "" || p.birth.Token == was.Token {
+		return nil
+	}
+	return r.lookAtEtcd(ctx, p) // what was seen is of the members of another life
+}
+
+func (r *hardenedClusters) recordBirth(ctx context.Context, p *clusterPass) error {
+	next, why := p.nextBirth()
+	if why == "" {
+		return nil
+	}
+	if p.peers.UID != "" && !p.mine(&p.peers) {
+		return nil // the Service's name is somebody else's: there is no place to write to
+	}
+	// The cache may be behind what an earlier pass has written: what is to follow another record is not for this one.
+	fresh := &corev1.Service{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: peerService(p.cluster)}, fresh)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get the Service of the members: %w", err)
+	}
+	if was := birthOf(fresh); err == nil && was != p.birth && was.Life >= p.birth.Life {
+		p.birth, p.peers = birthOf(fresh), *fresh
+		return nil
+	}
+	if err == nil && fresh.UID != p.peers.UID {
+		return apierrors.NewConflict(corev1.Resource("services"), fresh.Name, fmt.Errorf("it is another one"))
+	}
+	back := p.birth.Token != "" && next.Formed
+	p.birth = next
+	if err := r.keep(ctx, p, &p.peers, wantedPeers(p)); err != nil {
+		return err
+	}
+	if birthOf(&p.peers) != next {
+		p.birth = birthOf(&p.peers) // somebody else's, or an older one's
+		return nil
+	}
+	switch {
+	case back:
+		r.note(p, nil, corev1.EventTypeNormal, "GivenUp", "GoBack", "%s", why)
+	case strings.HasPrefix(next.Source, fromRestore):
+		r.note(p, p.restore, corev1.EventTypeNormal, "RestoreStarted", "Restore", "%s", why)
+	case next.Source != "":
+		r.note(p, nil, corev1.EventTypeWarning, "RecoveryStarted", "Recover", "%s", why)
+	case next.Token == adopted || next.Formed:
+		r.note(p, nil, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", why)
+	}
+	return nil
+}
+
+// knowsBirth tells whether the record of this pass is still the latest. The cache may be behind, and what a pass destroys
+// or begins because of the record cannot be undone.
+func (r *hardenedClusters) knowsBirth(ctx context.Context, p *clusterPass) (latest bool, err error) {
+	fresh := &corev1.Service{}
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: peerService(p.cluster)}, fresh)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get the Service of the members: %w", err)
+	}
+	if birthOf(fresh) != p.birth {
+		p.lookAgain(soon)
+		return false, nil
+	}
+	return true, nil
+}
+
+// nextBirth is the record that should be there instead of the one that is, and why; without a reason there is none.
+func (p *clusterPass) nextBirth() (next birth, why string) {
+	if p.birth.Token == "" {
+		return p.firstBirth()
+	}
+	next = birth{Life: p.birth.Life + 1, Restored: p.birth.Restored, Before: p.birth.before()}
+	approved := p.cluster.Annotations[v1beta2.RecoverAnnotation]
+	switch {
+	case p.wantsRestore():
+		next.Source = fromRestore + string(p.restore.UID)
+		why = fmt.Sprintf("EtcdRestore %s: the members and their data give way to the backup, as soon as a first member has it", p.restore.Name)
+	case p.givenUp():
+		return p.backToBefore()
+	case approved == "" || p.view.quorum || !p.birth.Formed:
+		return birth{}, ""
+	case strings.HasPrefix(approved, Nothing) && p.birth.Source != approved && len(p.pods) == 0 && len(p.claims) == 0:
+		next.Source = approved
+		why = "A person has approved to begin without data"
+	case p.survivor(approved) != nil:
+		next.Source = fromMember + approved
+		why = fmt.Sprintf("A person has approved to begin anew with the data of %s", approved)
+	default:
+		return birth{}, ""
+	}
+	next.Token = tokenFor(p.cluster, next.Life, next.Source)
+	return next, why
+}
+
+// wantsRestore tells whether there is a restore that has not been begun. Its backup was looked at already: what cannot be
+// read destroys nothing.
+func (p *clusterPass) wantsRestore() bool {
+	return p.restore != nil && restoreWanted(p.restore, p.cluster) &&
+		p.birth.Restored != string(p.restore.UID) && p.birth.Source != fromRestore+string(p.restore.UID)
+}
+
+// before is what a life that follows this one has to know of the last one that was formed.
+func (b birth) before() string {
+	if !b.Formed {
+		return b.Before
+	}
+	b.Before = ""
+	return b.String()
+}
+
+// givenUp tells whether nobody wants the life any more that is about to begin: the EtcdRestore was deleted, or the person's
+// approval was taken back or is for another member. It is too late for that when the first member answers.
+func (p *clusterPass) givenUp() bool {
+	if m := p.member(p.birth.seedName(p.cluster)); p.birth.Formed || p.birth.Before == "" || m != nil && m.healthy() {
+		return false
+	}
+	if uid, ok := strings.CutPrefix(p.birth.Source, fromRestore); ok {
+		return p.restore == nil || string(p.restore.UID) != uid
+	}
+	name, ok := strings.CutPrefix(p.birth.Source, fromMember)
+	return ok && p.cluster.Annotations[v1beta2.RecoverAnnotation] != name
+}
+
+// backToBefore has the cluster go on with the members it had. They were kept.
+func (p *clusterPass) backToBefore() (next birth, why string) {
+	if err := json.Unmarshal([]byte(p.birth.Before), &next); err != nil || next.Token == "" {
+		return birth{}, "" // not written by us
+	}
+	next.Life = p.birth.Life + 1
+	return next, "What the cluster was to begin anew with is not wanted any more: it goes on with the members of before"
+}
+
+// survivor is the pod a person has named, if its member still answers.
+func (p *clusterPass) survivor(name string) *member {
+	m := p.member(name)
+	if m == nil || m.pod == nil || m.pod.DeletionTimestamp != nil || !p.ours(m.pod) || m.status == nil || m.learner {
+		return nil
+	}
+	return m
+}
+
+// firstBirth is for a cluster without a record. What there is already is adopted; of the status it counts only that there
+// was something.
+func (p *clusterPass) firstBirth() (next birth, why string) {
+	token := ""
+	for _, pod := range p.pods {
+		token = tokenOf(pod)
+	}
+	for _, claim := range p.claims {
+		if token == "" {
+			token = tokenOf(claim)
+		}
+	}
+	status := p.cluster.Status
+	if token == "" && (status.Phase == v1beta2.ClusterPhaseRunning || status.Size > 0 || status.RestoredFrom != "") {
+		token = adopted
+	}
+	if token != "" {
+		next = birth{Life: 1, Token: token, Formed: true}
+		next.Restored = status.RestoredFrom
+		return next, "Adopted what there is of the cluster"
+	}
+	return birth{Life: 1, Token: tokenFor(p.cluster, 1, "")}, "a new cluster"
+}
+
+// formed notes that the first member has answered. From here on nothing but a person begins it again, and the members of
+// an earlier life are of no use any more.
+func (r *hardenedClusters) formed(ctx context.Context, p *clusterPass) error {
+	p.birth.Formed = true
+	if uid, ok := strings.CutPrefix(p.birth.Source, fromRestore); ok {
+		p.birth.Restored = uid
+	}
+	if err := r.keep(ctx, p, &p.peers, wantedPeers(p)); err != nil {
+		return err
+	}
+	p.lookAgain(soon)
+	p.moved = true
+	return nil
+}

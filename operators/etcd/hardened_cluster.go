@@ -1,0 +1,290 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+)
+
+// +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters/status,verbs=patch
+// +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters/finalizers,verbs=update
+// +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdrestores,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;services;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=etcd-operator,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=etcd-operator,resources=events,verbs=create;patch
+
+// These are all the operator may do to clusters, and all it does. Of etcdclusters/finalizers it uses nothing, but where
+// OwnerReferencesPermissionEnforcement is on, only who may update them may make objects that hold up their owner's
+// deletion. Secrets are read by their names, never listed. The leases and the events in the operator's own namespace are
+// those of leader election.
+
+// fieldOwner owns the fields the operator writes.
+const fieldOwner = client.FieldOwner("etcd-operator")
+
+// How soon to look again at what nobody tells of: etcd has no watch for its leader, its learners or its health.
+const (
+	soon   = time.Second      // while a learner catches up
+	before = 2 * time.Second  // while something else is on its way
+	steady = 5 * time.Second  // when nothing is
+	stuck  = 10 * time.Second // when a person has to act
+)
+
+// hardenedClusters keeps clusters of etcd. A pass looks at what there is in the API and what etcd itself says, compares
+// that with what should be, and does the one next thing about it. Nothing is remembered from one pass to the next, in
+// status least of all: an operator that was killed, or whose status somebody wiped, goes on where it was.
+//
+// The one thing that neither pods nor etcd can tell when all of them are gone is that there ever was a cluster, whose
+// data may come back. That is the birth, see there.
+//
+// It needs no finalizer: all it makes is in the namespace of the EtcdCluster and has it as its owner, so the garbage
+// collector cleans up.
+type hardenedClusters struct {
+	client  client.Client
+	live    client.Reader // past the cache, before what cannot be undone
+	events  events.EventRecorder
+	options Options
+	etcds   *etcds
+	written writtenClusters
+}
+
+// setupHardenedClusters watches all kinds it makes, and restores. Changes of an EtcdCluster other than to its spec and
+// its annotations are left out, most of them being the operator's own to the status.
+func setupHardenedClusters(mgr ctrl.Manager, o Options) error {
+	r := &hardenedClusters{
+		client:  mgr.GetClient(),
+		live:    mgr.GetAPIReader(),
+		events:  mgr.GetEventRecorder(string(fieldOwner)),
+		options: o,
+		etcds:   newEtcds(o.Dial),
+	}
+	if err := mgr.Add(r.etcds); err != nil {
+		return err
+	}
+	options := o.Controller
+	if options.MaxConcurrentReconciles == 0 {
+		options.MaxConcurrentReconciles = 4 // a cluster that does not answer must not hold up the others
+	}
+	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	sameName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, restore client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(restore)}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(ClusterController).
+		For(&v1beta2.EtcdCluster{}, builder.WithPredicates(changed)).
+		Owns(&corev1.Pod{}).
+		Owns(&corev1.Service{}).
+		Owns(&corev1.PersistentVolumeClaim{}).
+		Owns(&policyv1.PodDisruptionBudget{}).
+		Watches(&v1beta2.EtcdRestore{}, sameName).
+		WithOptions(options).
+		Complete(r)
+}
+
+// clusterPass is one look at a cluster, and what came of it.
+type clusterPass struct {
+	cluster *v1beta2.EtcdCluster
+	known   v1beta2.EtcdClusterStatus // what the status says already
+
+	// What there is. Objects of somebody else are left out.
+	peers, clients corev1.Service
+	budget         policyv1.PodDisruptionBudget
+	pods           []*corev1.Pod
+	claims         []*corev1.PersistentVolumeClaim
+	restore        *v1beta2.EtcdRestore
+	birth          birth
+	tls            *clientTLS
+	view           view
+	members        []*member
+
+	// What came of it.
+	taken    []string // names that somebody else has
+	doing    []progress
+	troubles []trouble
+	moved    bool // something was changed, so that the view is out of date
+	wait     time.Duration
+}
+
+// clusterStep is one part of a pass. A failing one does not keep the next from its turn.
+type clusterStep func(context.Context, *clusterPass) error
+
+// Reconcile does the next thing about a cluster, then says how it is.
+func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	cluster := &v1beta2.EtcdCluster{}
+	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.written.forget(req.NamespacedName)
+			r.etcds.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("get the EtcdCluster: %w", err)
+	}
+	if !cluster.DeletionTimestamp.IsZero() {
+		r.etcds.forget(req.NamespacedName)
+		return ctrl.Result{}, nil // the garbage collector takes everything away
+	}
+
+	p := &clusterPass{cluster: cluster, known: r.written.latest(cluster), wait: steady}
+	if err := r.look(ctx, p); err != nil {
+		return ctrl.Result{}, err // without knowing what there is there is no status to write
+	}
+	steps := []clusterStep{r.keepBirth, r.markVoters, r.keepServices, r.keepBudget, r.tendMembers}
+	if p.cluster.Spec.Paused || !p.specValid() {
+		steps = nil
+		if p.birth.Formed && !p.view.quorum && !p.tls.missing() {
+			steps = []clusterStep{func(ctx context.Context, p *clusterPass) error {
+				_, err := r.tellOfLoss(ctx, p)
+				return err
+			}}
+		}
+	}
+	var errs []error
+	for _, step := range steps {
+		errs = append(errs, p.heed(step(ctx, p)))
+	}
+	if p.moved {
+		// Status tells what is, not what was before this pass. The API's part of it comes with an event.
+		errs = append(errs, r.lookAtEtcd(ctx, p))
+	}
+	errs = append(errs, r.writeStatus(ctx, p))
+	if err := errors.Join(errs...); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: p.wait}, nil
+}
+
+// heed notes what the API server refused for reasons that a person has to see, and returns all other errors.
+func (p *clusterPass) heed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err):
+		p.lookAgain(soon) // somebody was faster: look again
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		p.trouble(ReasonRejected, "the API server refuses what is needed: %v", err)
+		p.lookAgain(stuck)
+		return nil
+	}
+	return err
+}
+
+// lookAgain asks for the next pass, unless it comes sooner anyway.
+func (p *clusterPass) lookAgain(in time.Duration) {
+	if p.wait == steady || in < p.wait {
+		p.wait = in
+	}
+}
+
+// look reads what there is. It writes nothing.
+func (r *hardenedClusters) look(ctx context.Context, p *clusterPass) error {
+	if err := r.lookAtObjects(ctx, p); err != nil {
+		return err
+	}
+	p.birth = latestBirth(&p.peers, &p.clients, &p.budget)
+	if err := r.readTLS(ctx, p); err != nil {
+		return err
+	}
+	return r.lookAtEtcd(ctx, p)
+}
+
+func (r *hardenedClusters) lookAtObjects(ctx context.Context, p *clusterPass) error {
+	for _, o := range []struct {
+		name string
+		into client.Object
+	}{
+		{peerService(p.cluster), &p.peers}, {clientService(p.cluster), &p.clients}, {budgetName(p.cluster), &p.budget},
+	} {
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: o.name}, o.into)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get %T %s: %w", o.into, o.name, err)
+		}
+	}
+	// By owner and not by label, which anybody can take off.
+	var pods corev1.PodList
+	if err := r.client.List(ctx, &pods, client.InNamespace(p.cluster.Namespace)); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	for i := range pods.Items {
+		if p.mine(&pods.Items[i]) {
+			p.pods = append(p.pods, &pods.Items[i])
+		}
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.client.List(ctx, &claims, client.InNamespace(p.cluster.Namespace)); err != nil {
+		return fmt.Errorf("list volume claims: %w", err)
+	}
+	for i := range claims.Items {
+		if p.mine(&claims.Items[i]) {
+			p.claims = append(p.claims, &claims.Items[i])
+		}
+	}
+	restore := &v1beta2.EtcdRestore{}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(p.cluster), restore)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get the EtcdRestore: %w", err)
+	}
+	if err == nil && restore.DeletionTimestamp.IsZero() {
+		p.restore = restore
+	}
+	return nil
+}
+
+// mine tells whether this EtcdCluster, and not an earlier one of its name, controls an object. Classic's claims have it as
+// an owner that is no controller.
+func (p *clusterPass) mine(obj client.Object) bool {
+	if obj.GetUID() == "" {
+		return false
+	}
+	if owner := metav1.GetControllerOf(obj); owner != nil {
+		return owner.UID == p.cluster.UID
+	}
+	for _, owner := range obj.GetOwnerReferences() {
+		if owner.UID == p.cluster.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// claim is a member's.
+func (p *clusterPass) claim(name string) *corev1.PersistentVolumeClaim {
+	for _, claim := range p.claims {
+		if claim.Name == name {
+			return claim
+		}
+	}
+	return nil
+}
+
+// specValid tells whether a spec can be followed that a laxer definition than ours may have let in.
+func (p *clusterPass) specValid() bool {
+	spec := p.cluster.Spec
+	if spec.Size < 1 || spec.Size > 7 {
+		p.trouble(ReasonSpecInvalid, "spec.size is %d: ask for 1 to 7 members; nothing is done until then", spec.Size)
+		return false
+	}
+	if _, err := parseVersion(versionOf(p.cluster)); err != nil && len(p.pods) == 0 {
+		p.trouble(ReasonSpecInvalid, "spec.version: %v; nothing is done until then", err)
+		return false
+	}
+	return true
+}

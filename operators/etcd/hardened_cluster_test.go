@@ -1,0 +1,231 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/etcd"
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+)
+
+// cluster creates the sample, changed.
+func (s *stage) cluster(change func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
+	s.t.Helper()
+	cluster := s.newCluster()
+	if change != nil {
+		change(cluster)
+	}
+	s.create(cluster)
+	return cluster
+}
+
+func sized(size int) func(*v1beta2.EtcdCluster) {
+	return func(c *v1beta2.EtcdCluster) { c.Spec.Size = size }
+}
+
+// is tells whether a condition has a status and, unless that is empty, a reason, at the latest generation.
+func is(cluster *v1beta2.EtcdCluster, kind string, status metav1.ConditionStatus, reason string) error {
+	for _, c := range cluster.Status.Conditions {
+		if c.Type != kind {
+			continue
+		}
+		if c.Status == status && (reason == "" || c.Reason == reason) && c.ObservedGeneration == cluster.Generation {
+			return nil
+		}
+		return fmt.Errorf("%s is %s, %s: %s", kind, c.Status, c.Reason, c.Message)
+	}
+	return fmt.Errorf("there is no condition %s", kind)
+}
+
+// settles waits until a cluster is as it should be: all members there, Ready, with a vote, and nothing under way.
+func (s *stage) settles(cluster *v1beta2.EtcdCluster) {
+	s.t.Helper()
+	eventually(s.t, cluster.Name+" settles", func() error { return s.settled(cluster) })
+}
+
+func (s *stage) settled(cluster *v1beta2.EtcdCluster) error {
+	s.t.Helper()
+	s.read(cluster)
+	status := cluster.Status
+	if got := len(status.Members.Ready); got != cluster.Spec.Size || status.Size != got || len(status.Members.Unready) > 0 {
+		return fmt.Errorf("ready are %v, not ready %v, want %d: %+v", status.Members.Ready, status.Members.Unready, cluster.Spec.Size, status.Conditions)
+	}
+	for _, m := range status.MemberStatus {
+		if !m.Healthy || m.Learner {
+			return fmt.Errorf("%+v", m)
+		}
+	}
+	return errors.Join(
+		is(cluster, v1beta2.ConditionAvailable, metav1.ConditionTrue, "QuorumHealthy"),
+		is(cluster, v1beta2.ConditionProgressing, metav1.ConditionFalse, ""),
+		is(cluster, v1beta2.ConditionDegraded, metav1.ConditionFalse, ""),
+	)
+}
+
+// inPieces runs operators of which each ends after its first write to something other than events, until something is true.
+func (s *stage) inPieces(t *testing.T, cfg *rest.Config, done func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * patience); ; {
+		err := done()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain: %v", err)
+		}
+		wrote := make(chan struct{})
+		once := sync.OnceFunc(func() { close(wrote) })
+		piece := rest.CopyConfig(cfg)
+		piece.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				answer, err := next.RoundTrip(r)
+				if r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/events") {
+					once()
+				}
+				return answer, err
+			})
+		})
+		stop := s.operateAs(t, piece, etcd.Options{})
+		select {
+		case <-wrote:
+		case <-time.After(5 * time.Second): // it has nothing to write just now
+		}
+		stop()
+	}
+}
+
+// becomes waits for a condition.
+func (s *stage) becomes(cluster *v1beta2.EtcdCluster, kind string, status metav1.ConditionStatus, reason string) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("%s becomes %s=%s, %s", cluster.Name, kind, status, reason), func() error {
+		s.read(cluster)
+		return is(cluster, kind, status, reason)
+	})
+}
+
+// pods of a cluster that are not being deleted.
+func (s *stage) pods(cluster *v1beta2.EtcdCluster) (pods []corev1.Pod) {
+	s.t.Helper()
+	var list corev1.PodList
+	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels{etcd.ClusterLabel: cluster.Name}); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func names(pods []corev1.Pod) map[string]bool {
+	all := map[string]bool{}
+	for _, pod := range pods {
+		all[pod.Name] = true
+	}
+	return all
+}
+
+// kill deletes a pod at once, as if its node was gone.
+func (s *stage) kill(pods ...corev1.Pod) {
+	s.t.Helper()
+	for i := range pods {
+		if err := s.Delete(s.t.Context(), &pods[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// hasEvent tells whether there is an event of a reason.
+func (s *stage) hasEvent(reason string) error {
+	var list eventsv1.EventList
+	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
+		return err
+	}
+	for _, event := range list.Items {
+		if event.Reason == reason {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no event %s", reason)
+}
+
+func (s *stage) wantEvents(reasons ...string) {
+	s.t.Helper()
+	for _, reason := range reasons {
+		eventually(s.t, "an event "+reason, func() error { return s.hasEvent(reason) })
+	}
+}
+
+// put writes a key through the Service for clients, however long that takes.
+func (s *stage) put(cluster *v1beta2.EtcdCluster, key, value string) {
+	s.t.Helper()
+	store := s.store(s.t, cluster)
+	defer func() { _ = store.Close() }()
+	eventually(s.t, "write "+key, func() error {
+		ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := store.Put(ctx, key, value)
+		return err
+	})
+}
+
+// want reads a key through the Service for clients.
+func (s *stage) want(cluster *v1beta2.EtcdCluster, key, value string) {
+	s.t.Helper()
+	store := s.store(s.t, cluster)
+	defer func() { _ = store.Close() }()
+	got := ""
+	eventually(s.t, "read "+key, func() error {
+		ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Second)
+		defer cancel()
+		answer, err := store.Get(ctx, key)
+		if err == nil && len(answer.Kvs) == 1 {
+			got = string(answer.Kvs[0].Value)
+		}
+		return err
+	})
+	if got != value {
+		s.t.Errorf("%s is %q, want %q", key, got, value)
+	}
+}
+
+// TestCreate: AC-E01 and AC-E04.
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	cluster := s.cluster(nil)
+	s.settles(cluster)
+	s.put(cluster, "a", "1")
+	s.want(cluster, "a", "1")
+	s.wantEvents("MemberAdded", "MemberPromoted", "QuorumHealthy")
+	for _, pod := range s.pods(cluster) {
+		if pod.Spec.Containers[0].Image != "quay.io/coreos/etcd:v3.2.13" || pod.Labels[etcd.AppLabel] != "etcd" {
+			t.Errorf("%s is of %s with the labels %v", pod.Name, pod.Spec.Containers[0].Image, pod.Labels)
+		}
+	}
+	s.delete(cluster)
+	eventually(t, "all is gone", func() error {
+		var services corev1.ServiceList
+		if err := s.List(t.Context(), &services, client.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+		if pods := s.pods(cluster); len(pods)+len(services.Items) > 0 {
+			return fmt.Errorf("there are %d pods and %d Services", len(pods), len(services.Items))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,391 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// move is one change of the members. It tells whether it did something, or waits for something: then nothing else is
+// changed in this pass.
+type move func(context.Context, *clusterPass) (busy bool, err error)
+
+// tendMembers does the one next thing about the members. Most of them need a quorum: what a quorum has not agreed on is
+// not known, and what is not known is not acted upon.
+func (r *hardenedClusters) tendMembers(ctx context.Context, p *clusterPass) error {
+	if p.birth.Token == "" || birthOf(&p.peers) != p.birth || p.tls != nil && p.tls.problem != "" {
+		return nil // there is no place to write to, or no key to come in by
+	}
+	var moves []move
+	switch {
+	case !p.birth.Formed:
+		moves = append(moves, r.begin)
+	case !p.view.quorum:
+		moves = append(moves, r.clearEarlierLives, r.bringBack, r.makePods, r.undoImages, r.tellOfLoss)
+	default:
+		moves = append(moves, r.clearEarlierLives, r.bringBack, r.removeGone, r.deleteStrangers, r.makePods, r.tendLearner, r.resize,
+			r.settleImages, r.upgrade, r.roll)
+	}
+	for _, move := range moves {
+		busy, err := move(ctx, p)
+		if busy {
+			p.lookAgain(before)
+		}
+		if busy || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearEarlierLives deletes what belongs to an earlier life of the cluster, now that the first member of this one has
+// answered. Until then all of that is kept: a backup that has changed since it was checked, a store that cannot be reached
+// or a member that ends while it is copied costs nothing. Nothing waits for it but the clients, see markVoters.
+func (r *hardenedClusters) clearEarlierLives(ctx context.Context, p *clusterPass) (busy bool, err error) {
+	var earlier []client.Object
+	for _, pod := range p.pods {
+		if p.ours(pod) {
+			continue
+		}
+		earlier = append(earlier, pod)
+		if !overdue(pod) {
+			p.progress("Clearing", "the members of before are being deleted")
+		}
+	}
+	for _, claim := range p.claims {
+		if !p.ours(claim) {
+			earlier = append(earlier, claim)
+		}
+	}
+	if len(earlier) == 0 {
+		return false, nil
+	}
+	// What seems to be of an earlier life may be of the next.
+	if latest, err := r.knowsBirth(ctx, p); err != nil || !latest {
+		return true, err
+	}
+	for _, obj := range earlier {
+		if err := r.delete(ctx, obj); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// overdue tells whether a pod should have been gone for a while: its node, or the kubelet there, is lost.
+func overdue(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && time.Since(pod.DeletionTimestamp.Time) > overdueAfter
+}
+
+const overdueAfter = 5 * time.Second
+
+// begin makes the first member, and notes when it has answered.
+func (r *hardenedClusters) begin(ctx context.Context, p *clusterPass) (busy bool, err error) {
+	name := p.birth.seedName(p.cluster)
+	m := p.member(name)
+	if m == nil || m.pod == nil {
+		return r.makeSeed(ctx, p, name)
+	}
+	pod := m.pod
+	outdated := pod.Annotations[PolicyAnnotation] != policySum(p.cluster)
+	switch {
+	case m.healthy() && p.view.quorum:
+		if err := r.formed(ctx, p); err != nil {
+			return true, err
+		}
+		r.note(p, pod, corev1.EventTypeNormal, "MemberAdded", "Add", "The first member is %s", name)
+		return true, nil
+	case pod.DeletionTimestamp != nil:
+	case ended(pod), outdated && !canAnswer(pod):
+		return true, r.delete(ctx, pod)
+	case pod.Spec.Containers[0].Image != imageOf(p.cluster, versionOf(p.cluster)):
+		return true, r.setImage(ctx, p, m, versionOf(p.cluster))
+	}
+	if reason := cannotStart(pod); reason != "" {
+		kept := ""
+		if p.birth.Before != "" {
+			kept = "; the members of before are kept until it does: to go back to them, delete the EtcdRestore, or take the approval back"
+		}
+		p.trouble(ReasonMemberUnhealthy, "the first member, %s, does not start: %s%s", name, m.problemOr(reason), kept)
+	}
+	p.progress("Creating", fmt.Sprintf("waiting for the first member, %s: %s", name, m.problemOr("it starts")))
+	return true, nil
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+func (m *member) problemOr(other string) string {
+	if m.problem != "" {
+		return m.problem
+	}
+	return other
+}
+
+func (r *hardenedClusters) makeSeed(ctx context.Context, p *clusterPass, name string) (busy bool, err error) {
+	s := seed{token: string(p.cluster.UID) + "-" + p.birth.Token}
+	if uid, ok := strings.CutPrefix(p.birth.Source, fromRestore); ok {
+		if p.restore == nil || string(p.restore.UID) != uid {
+			p.trouble(ReasonRestoreFailed, "the EtcdRestore whose backup is being restored was deleted: create it again")
+			return true, nil
+		}
+		s.backup = p.restore
+	}
+	if survivor, ok := strings.CutPrefix(p.birth.Source, fromMember); ok {
+		s.member = survivor
+	}
+	// One that was formed meanwhile must not be begun a second time.
+	if latest, err := r.knowsBirth(ctx, p); err != nil || !latest {
+		return true, err
+	}
+	pod := memberPod(p.cluster, name, versionOf(p.cluster), p.birth.Token, beginning{state: "new", token: s.token})
+	s.addTo(pod, p.cluster, name, r.options)
+	p.progress("Creating", "making the first member, "+name)
+	return true, r.makePod(ctx, p, pod)
+}
+
+// makePod makes a member's claim, if it is to have one, and its pod.
+func (r *hardenedClusters) makePod(ctx context.Context, p *clusterPass, pod *corev1.Pod) error {
+	p.moved = true
+	if podPolicyOf(p.cluster).PersistentVolumeClaimSpec != nil && p.claim(pod.Name) == nil {
+		claim := memberClaim(p.cluster, pod.Name, p.birth.Token)
+		if err := r.client.Create(ctx, claim, fieldOwner); ignoreExists(err) != nil {
+			return fmt.Errorf("create PersistentVolumeClaim %s: %w", claim.Name, err)
+		}
+	}
+	// One that exists was made by an earlier pass, whose event is on its way; names are not guessed.
+	if err := r.client.Create(ctx, pod, fieldOwner); ignoreExists(err) != nil {
+		return fmt.Errorf("create Pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// bringBack makes the pods of members again whose data are in a claim: the same member, the same data, be there a quorum
+// or not. A claim of a member that etcd does not know any more is deleted.
+func (r *hardenedClusters) bringBack(ctx context.Context, p *clusterPass) (busy bool, err error) {
+	for _, claim := range p.claims {
+		if !p.ours(claim) || claim.DeletionTimestamp != nil {
+			continue
+		}
+		m := p.member(claim.Name)
+		switch {
+		case p.view.quorum && (m == nil || !m.inEtcd):
+			if m == nil || m.pod == nil {
+				if err := r.delete(ctx, claim); err != nil {
+					return true, err
+				}
+			}
+		case m != nil && m.pod != nil && ended(m.pod):
+			if err := r.delete(ctx, m.pod); err != nil {
+				return true, err
+			}
+			busy = true
+		case m == nil || m.pod == nil:
+			pod := memberPod(p.cluster, claim.Name, p.newVersion(), p.birth.Token, p.joining())
+			pod.Spec.Volumes[0] = claimVolume(claim.Name) // whatever the policy says by now
+			if err := r.makePod(ctx, p, pod); err != nil {
+				return true, err
+			}
+			r.note(p, pod, corev1.EventTypeNormal, "MemberReturned", "Return", "Made the pod of %s again, with its data", claim.Name)
+			p.progress("Returning", "bringing back "+claim.Name+" with its data")
+			busy = true
+		}
+	}
+	return busy && p.view.quorum, nil
+}
+
+func claimVolume(name string) corev1.Volume {
+	return corev1.Volume{Name: dataVolume, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}
+}
+
+// joining is how a member comes to those that there are.
+func (p *clusterPass) joining() beginning {
+	b := beginning{state: "existing", members: map[string]string{}}
+	for _, in := range p.view.list {
+		for _, url := range in.PeerURLs {
+			b.members[nameOf(in)] = url
+		}
+	}
+	return b
+}
+
+// removeGone has etcd forget a member that does not come back: its pod is gone, or has ended, or is on a lost node, and
+// its data with it. A member that is only slow is none of these.
+func (r *hardenedClusters) removeGone(ctx context.Context, p *clusterPass) (busy bool, err error) {
+	for _, m := range p.members {
+		if !m.inEtcd || !m.gone() {
+			continue
+		}
+		if !m.started && m.pod == nil && len(p.voters()) < p.target() {
+			continue // a member that was added and has no pod yet gets it
+		}
+		if m.pod == nil { // the cache may be behind
+			err := r.live.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: m.name}, &corev1.Pod{})
+			if err == nil {
+				return true, nil
+			}
+			if client.IgnoreNotFound(err) != nil {
+				return true, fmt.Errorf("get Pod %s: %w", m.name, err)
+			}
+		}
+		if !p.mayLose(m) {
+			p.trouble(ReasonMemberUnhealthy, "%s is gone, and cannot be replaced while others do not answer either", m.name)
+			return true, nil
+		}
+		p.progress("Replacing", "replacing "+m.name+": "+m.problem)
+		r.note(p, m.about(), corev1.EventTypeWarning, "ReplacingMember", "Replace", "%s is replaced: %s", m.name, m.problem)
+		return true, r.remove(ctx, p, m)
+	}
+	return false, nil
+}
+
+// gone: neither its process nor its data come back.
+func (m *member) gone() bool {
+	switch {
+	case m.status != nil:
+		return false
+	case m.pod == nil:
+		return m.claim == nil || m.claim.DeletionTimestamp != nil
+	case m.pod.DeletionTimestamp != nil:
+		return overdue(m.pod)
+	default:
+		return ended(m.pod) && m.claim == nil
+	}
+}
+
+// mayLose tells whether those that are left have a quorum among themselves.
+func (p *clusterPass) mayLose(gone *member) bool {
+	if gone.learner {
+		return true
+	}
+	left, healthy := 0, 0
+	for _, m := range p.voters() {
+		if m == gone {
+			continue
+		}
+		left++
+		if m.healthy() {
+			healthy++
+		}
+	}
+	return left > 0 && healthy >= quorum(left)
+}
+
+// voters are the members that vote.
+func (p *clusterPass) voters() (voters []*member) {
+	for _, m := range p.members {
+		if m.inEtcd && !m.learner {
+			voters = append(voters, m)
+		}
+	}
+	return voters
+}
+
+func quorum(voters int) int { return voters/2 + 1 }
+
+// deleteStrangers deletes pods whose members etcd has been told to forget. Since a member is added before its pod is made,
+// one that a quorum does not know was removed.
+func (r *hardenedClusters) deleteStrangers(ctx context.Context, p *clusterPass) (busy bool, err error) {
+	for _, m := range p.members {
+		if m.inEtcd || m.pod == nil || m.pod.DeletionTimestamp != nil {
+			continue
+		}
+		if err := r.delete(ctx, m.pod); err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// makePods makes the pods of members that were added and have none: an operator ended in between, or the answer to its
+// request got lost. Without a quorum it may be just they who are missing.
+func (r *hardenedClusters) makePods(ctx context.Context, p *clusterPass) (busy bool, err error) {
+	for _, m := range p.members {
+		if !m.inEtcd || m.started || m.pod != nil {
+			continue
+		}
+		if !strings.HasPrefix(m.name, p.cluster.Name+"-") {
+			if !p.view.quorum {
+				continue
+			}
+			p.progress("Replacing", "removing "+m.name+", which somebody else has added and never started")
+			return true, r.remove(ctx, p, m)
+		}
+		p.progress("Adding", "making the pod of "+m.name)
+		return true, r.makePod(ctx, p, memberPod(p.cluster, m.name, p.newVersion(), p.birth.Token, p.joining()))
+	}
+	return false, nil
+}
+
+// tellOfLoss says what a person can do about a lost quorum. Nothing is done about it without one: members that come back
+// bring everything, and a beginning with the data of one loses what only others knew.
+func (r *hardenedClusters) tellOfLoss(_ context.Context, p *clusterPass) (busy bool, err error) {
+	var answer, back, lost []string
+	for _, m := range p.members {
+		switch {
+		case m.pod != nil && p.ours(m.pod) && m.status != nil && !m.learner:
+			answer = append(answer, m.name)
+		case m.gone():
+			lost = append(lost, m.name)
+		default:
+			back = append(back, m.name)
+		}
+	}
+	approve := fmt.Sprintf("kubectl annotate --overwrite etcdcluster %s -n %s %s=", p.cluster.Name, p.cluster.Namespace, recoverKey)
+	switch {
+	case len(p.members) == 0 && len(p.claims) == 0:
+		p.trouble(ReasonDataLost, "no member is left, and no volume claim with data: restore a backup by an EtcdRestore named %s, or begin without data: %s%s",
+			p.cluster.Name, approve, Nothing)
+	case len(answer) == 0 && len(lost) == 0 && p.starting():
+		p.progress("Starting", "waiting for members that start: "+strings.Join(back, ", "))
+	default:
+		text := p.view.problem
+		if len(back) > 0 {
+			text += fmt.Sprintf("; %s may come back by themselves: wait for them", strings.Join(back, ", "))
+		}
+		if len(lost) > 0 {
+			text += fmt.Sprintf("; %s will not come back", strings.Join(lost, ", "))
+		}
+		if len(answer) > 0 {
+			or := ""
+			if len(back) > 0 {
+				or = "or "
+			}
+			text += fmt.Sprintf("; %sbegin anew with the data of one that answers (%s), which loses what only the others knew: %s%s",
+				or, strings.Join(answer, ", "), approve, answer[0])
+		}
+		p.trouble(ReasonQuorumLost, "%s", text)
+	}
+	p.lookAgain(before)
+	return false, nil
+}
+
+// startPatience is how long etcd may run without an answer before it is not taken for starting any more.
+const startPatience = time.Minute
+
+// runsInVain tells whether a pod's etcd has run for so long that it should answer.
+func runsInVain(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == containerName && c.State.Running != nil && !c.Ready {
+			return time.Since(c.State.Running.StartedAt.Time) > startPatience
+		}
+	}
+	return false
+}
+
+// starting tells whether all members that there are may still be on their way.
+func (p *clusterPass) starting() bool {
+	for _, m := range p.members {
+		if m.pod == nil && m.claim == nil || m.pod != nil && (cannotStart(m.pod) != "" || runsInVain(m.pod)) || m.gone() {
+			return false
+		}
+	}
+	return len(p.members) > 0
+}

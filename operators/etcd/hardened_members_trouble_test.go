@@ -1,0 +1,430 @@
+package etcd_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	cryptotls "crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-lab/operator-lab/operators/etcd"
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/node"
+)
+
+// stuckVersion is one whose image cannot be pulled.
+const stuckVersion = "3.2.99"
+
+// TestStuckUpgrade: the first member that does not come up is the last that is touched, and setting the version back
+// undoes it.
+func TestStuckUpgrade(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster, _ := s.run(nil)
+	s.put(cluster, "a", "1")
+	s.change(cluster, func() { cluster.Spec.Version = stuckVersion })
+	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "UpgradeStuck")
+	if err := is(cluster, v1beta2.ConditionAvailable, metav1.ConditionTrue, ""); err != nil {
+		t.Error(err)
+	}
+	touched := 0
+	for _, pod := range s.pods(cluster) {
+		if strings.HasSuffix(pod.Spec.Containers[0].Image, stuckVersion) {
+			touched++
+		}
+	}
+	if touched != 1 {
+		t.Errorf("%d members were upgraded", touched)
+	}
+	s.put(cluster, "b", "2")
+	s.change(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	s.settles(cluster)
+	s.want(cluster, "a", "1")
+	s.want(cluster, "b", "2")
+}
+
+// TestAloneAndKilled: the member that is left alone knows so also when it is killed, before anybody has written again.
+func TestAloneAndKilled(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster, _ := s.run(func(c *v1beta2.EtcdCluster) { c.Spec.Size = 2 })
+	s.put(cluster, "a", "1")
+	s.change(cluster, func() { cluster.Spec.Size = 1 })
+	s.settles(cluster)
+	alone := s.pods(cluster)[0]
+	match := node.Match{Namespace: alone.Namespace, Pod: alone.Name}
+	if killed, err := s.lab.KillContainers(match, node.ReasonError); err != nil || len(killed) != 1 {
+		t.Fatalf("killed %v: %v", killed, err)
+	}
+	eventually(t, "the member is back", func() error {
+		s.read(&alone)
+		for _, c := range alone.Status.ContainerStatuses {
+			if c.RestartCount > 0 && c.Ready {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %+v", alone.Status.ContainerStatuses)
+	})
+	s.settles(cluster)
+	s.want(cluster, "a", "1")
+}
+
+// TestStuckBirth: the very first image cannot be pulled; another version heals it.
+func TestStuckBirth(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	cluster := s.cluster(func(c *v1beta2.EtcdCluster) { c.Spec.Size, c.Spec.Version = 1, stuckVersion })
+	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
+	s.change(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	s.settles(cluster)
+}
+
+// TestNoSpace fills a member's quota.
+func TestNoSpace(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster, _ := s.run(func(c *v1beta2.EtcdCluster) {
+		c.Spec.Size = 1
+		c.Spec.Pod = &v1beta2.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: "4194304"}}}
+	})
+	store := s.store(t, cluster)
+	eventually(t, "the quota is used up", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := store.Put(ctx, "big", strings.Repeat("x", 1<<20))
+		if err != nil && strings.Contains(err.Error(), "database space exceeded") {
+			return nil
+		}
+		return fmt.Errorf("writing was answered by: %w", err)
+	})
+	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "NoSpace")
+	s.wantEvents("NoSpace")
+	before := names(s.pods(cluster))
+
+	members, err := store.MemberList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := store.Get(t.Context(), "big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Compact(t.Context(), answer.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Defragment(t.Context(), store.Endpoints()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
+		t.Fatal(err)
+	}
+	s.settles(cluster)
+	if after := names(s.pods(cluster)); len(after) != 1 || !before[members.Members[0].Name] || !after[members.Members[0].Name] {
+		t.Errorf("the members are %v, were %v", after, before)
+	}
+	s.put(cluster, "a", "1")
+}
+
+// TestTLS: AC-E09. The Secrets come late, and one is wrong at first.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	s.operate(t, etcd.Options{})
+	cluster := s.cluster(func(c *v1beta2.EtcdCluster) { c.Spec.TLS = tls("peer", "server", "operator") })
+	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "TLSSecretInvalid")
+	a := newAuthority(t)
+	hosts := []string{
+		"localhost", cluster.Name + "-client." + s.namespace + ".svc", "*." + cluster.Name + "." + s.namespace + ".svc",
+	}
+	server := a.secret(t, s.namespace, "server", "server", hosts)
+	key := server.Data["server.key"]
+	server.Data["server.key"] = []byte("no key")
+	for _, secret := range []*corev1.Secret{a.secret(t, s.namespace, "peer", "peer", hosts), server, a.secret(t, s.namespace, "operator", "etcd-client", nil)} {
+		s.create(secret)
+	}
+	eventually(t, "it says what is wrong", func() error {
+		s.read(cluster)
+		for _, c := range cluster.Status.Conditions {
+			if c.Type == v1beta2.ConditionDegraded && strings.Contains(c.Message, "Secret server: server.crt and server.key are no pair") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", cluster.Status.Conditions)
+	})
+	s.change(server, func() { server.Data["server.key"] = key })
+	s.settles(cluster)
+
+	store := s.storeWith(t, clientv3.Config{Endpoints: []string{"https://" + cluster.Name + "-client." + s.namespace + ".svc:2379"}, TLS: a.client(t)})
+	if _, err := store.Put(t.Context(), "a", "1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// authority signs certificates.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{}
+	der, key := a.sign(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.key, a.cert = key, cert
+	return a
+}
+
+func (a *authority) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "etcd"}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der, key
+}
+
+func (a *authority) pair(t *testing.T, hosts []string) (cert, key []byte) {
+	t.Helper()
+	der, private := a.sign(t, &x509.Certificate{
+		DNSNames: hosts, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+}
+
+func (a *authority) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+}
+
+func (a *authority) secret(t *testing.T, namespace, name, prefix string, hosts []string) *corev1.Secret {
+	t.Helper()
+	cert, key := a.pair(t, hosts)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data:       map[string][]byte{prefix + ".crt": cert, prefix + ".key": key, prefix + "-ca.crt": a.pem()},
+	}
+}
+
+func (a *authority) client(t *testing.T) *cryptotls.Config {
+	t.Helper()
+	cert, key := a.pair(t, nil)
+	pair, err := cryptotls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(a.pem())
+	return &cryptotls.Config{Certificates: []cryptotls.Certificate{pair}, RootCAs: pool, MinVersion: cryptotls.VersionTLS12}
+}
+
+// TestGhost: E-05 and E-11. Members that were added and never came are recognised: one more than needed is removed, one
+// that is needed gets its pod.
+func TestGhost(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster, stop := s.run(sized(1))
+	s.put(cluster, "a", "1")
+	stop()
+	ghost := func(name string) {
+		url := "http://" + name + "." + cluster.Name + "." + s.namespace + ".svc:2380"
+		if _, err := s.store(t, cluster).MemberAddAsLearner(t.Context(), []string{url}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ghost(cluster.Name + "-ghost")
+	stop = s.operate(t, etcd.Options{})
+	eventually(t, "the ghost is gone", func() error {
+		list, err := s.store(t, cluster).MemberList(t.Context())
+		if err == nil && len(list.Members) != 1 {
+			err = fmt.Errorf("there are %v", list.Members)
+		}
+		return err
+	})
+	stop()
+	ghost(cluster.Name + "-needed")
+	s.change(cluster, func() { cluster.Spec.Size = 2 })
+	s.operate(t, etcd.Options{})
+	s.settles(cluster)
+	if !names(s.pods(cluster))[cluster.Name+"-needed"] {
+		t.Errorf("the pods are %v", names(s.pods(cluster)))
+	}
+	s.want(cluster, "a", "1")
+}
+
+// TestHalfAdded: what E-04 leaves. A member was added with a vote, its pod never came, so there is no quorum; making its
+// pod is all that it takes.
+func TestHalfAdded(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster, stop := s.run(sized(1))
+	s.put(cluster, "a", "1")
+	stop()
+	name := cluster.Name + "-half"
+	url := "http://" + name + "." + cluster.Name + "." + s.namespace + ".svc:2380"
+	if _, err := s.store(t, cluster).MemberAdd(t.Context(), []string{url}); err != nil {
+		t.Fatal(err)
+	}
+	s.change(cluster, func() { cluster.Spec.Size = 2 })
+	s.operate(t, etcd.Options{})
+	s.settles(cluster)
+	s.want(cluster, "a", "1")
+}
+
+// TestConverged: an operator that looks at a cluster that is as it should be writes nothing; nor does one that comes new.
+func TestConverged(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster, stop := s.run(nil)
+	stop()
+	w := &writes{}
+	cfg := s.operatorConfig(t, etcd.Hardened)
+	cfg.Wrap(w.wrap)
+	s.operateAs(t, cfg, etcd.Options{})
+	// Somebody else's change shows that the operator has looked at everything.
+	eventually(t, "the operator reads", func() error {
+		if w.count() == 0 && w.reads() < 6 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	other := s.newCluster()
+	other.Name, other.Spec.Size = "other", 1
+	s.create(other)
+	s.settles(other)
+	for _, path := range w.about(cluster.Name) {
+		t.Errorf("it wrote %s", path)
+	}
+}
+
+// writes are the requests of an operator that change something.
+type writes struct {
+	mu    sync.Mutex
+	paths []string
+	read  int
+}
+
+func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		w.mu.Lock()
+		if r.Method == http.MethodGet {
+			w.read++
+		} else {
+			w.paths = append(w.paths, r.Method+" "+r.URL.Path)
+		}
+		w.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+func (w *writes) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.paths)
+}
+
+func (w *writes) reads() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.read
+}
+
+func (w *writes) about(name string) (about []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, path := range w.paths {
+		if strings.Contains(path, name) {
+			about = append(about, path)
+		}
+	}
+	return about
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestKilledAfterEachWrite runs an operator that ends after each of its writes, until the cluster is there, has lost a
+// member and has another one.
+func TestKilledAfterEachWrite(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cfg := s.operatorConfig(t, etcd.Hardened)
+	cluster := s.cluster(nil)
+	s.inPieces(t, cfg, func() error { return s.settled(cluster) })
+	s.put(cluster, "a", "1")
+	old := s.pods(cluster)
+	s.kill(old[0])
+	s.inPieces(t, cfg, func() error {
+		if err := s.settled(cluster); err != nil {
+			return err
+		}
+		if names(s.pods(cluster))[old[0].Name] {
+			return errors.New("the old member is still there")
+		}
+		return nil
+	})
+	s.want(cluster, "a", "1")
+	members, err := s.store(t, cluster).MemberList(t.Context())
+	if err != nil || len(members.Members) != 3 {
+		t.Errorf("etcd knows %v, %v", members, err)
+	}
+}
+
+// TestLabelsTakenOff: somebody takes the labels off a member by which the operator knows its life. It is no stranger for
+// that: the labels come back, and the member was never gone.
+func TestLabelsTakenOff(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster, _ := s.run(sized(1))
+	s.put(cluster, "a", "1")
+	pod := &s.pods(cluster)[0]
+	s.change(pod, func() { pod.Labels = nil })
+	eventually(t, "the labels are back", func() error {
+		s.read(pod)
+		for _, label := range []string{etcd.TokenLabel, etcd.ClusterLabel, etcd.VotingLabel} {
+			if pod.Labels[label] == "" {
+				return fmt.Errorf("there is no label %s: %v", label, pod.Labels)
+			}
+		}
+		return nil
+	})
+	s.settles(cluster)
+	s.want(cluster, "a", "1")
+	if now := s.pods(cluster); len(now) != 1 || now[0].UID != pod.UID {
+		t.Errorf("the members are %v, were %s", names(now), pod.Name)
+	}
+}

@@ -1,0 +1,133 @@
+package etcd_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/operator-lab/operator-lab/operators/etcd"
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+)
+
+// newCluster is the sample in the stage's namespace, not created yet.
+func (s *stage) newCluster() *v1beta2.EtcdCluster {
+	s.t.Helper()
+	cluster, err := etcd.Sample()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cluster.Namespace = s.namespace
+	return cluster
+}
+
+// TestBadInput has the API server refuse what cannot be kept, and say why.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	for name, test := range map[string]struct {
+		spoil func(*v1beta2.EtcdCluster)
+		want  string
+	}{
+		"negative":          {func(c *v1beta2.EtcdCluster) { c.Spec.Size = -1 }, "spec.size: Invalid value: -1: spec.size in body should be greater than or equal to 1"},
+		"too many":          {func(c *v1beta2.EtcdCluster) { c.Spec.Size = 100 }, "spec.size in body should be less than or equal to 7"},
+		"no version":        {func(c *v1beta2.EtcdCluster) { c.Spec.Version = "x.y" }, "spec.version in body should match"},
+		"half a version":    {func(c *v1beta2.EtcdCluster) { c.Spec.Version = "3.2" }, "spec.version in body should match"},
+		"long name":         {func(c *v1beta2.EtcdCluster) { c.Name = strings.Repeat("a", 53) }, "at most 52 characters"},
+		"name with a dot":   {func(c *v1beta2.EtcdCluster) { c.Name = "a.b" }, "must be that of a Service"},
+		"our label":         {labelled("app"), "labels must not be app"},
+		"our other label":   {labelled("etcd_cluster"), "nor begin with etcd_"},
+		"our annotation":    {annotated("etcd.version"), "etcd.version is the operator's"},
+		"half of TLS":       {func(c *v1beta2.EtcdCluster) { c.Spec.TLS = tls("", "", "operator") }, "must be set together"},
+		"the other half":    {func(c *v1beta2.EtcdCluster) { c.Spec.TLS = tls("", "server", "") }, "must be set together"},
+		"repository's tag":  {func(c *v1beta2.EtcdCluster) { c.Spec.Repository = "quay.io/coreos/etcd:v1" }, "spec.repository in body should match"},
+		"reserved variable": {variable("ETCD_NAME"), "are the operator's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := s.newCluster()
+			test.spoil(cluster)
+			err := s.Create(t.Context(), cluster)
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v\nwant an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestSizeZero needs a raw object: Go's zero is left out, and would be the default.
+func TestSizeZero(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster := s.newCluster()
+	cluster.Spec.Size = 0
+	obj, err := unstructuredOf(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Create(t.Context(), obj)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "should be greater than or equal to 1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestGoodInput has the API server accept what people may well write.
+func TestGoodInput(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	for name, change := range map[string]func(*v1beta2.EtcdCluster){
+		"even":        func(c *v1beta2.EtcdCluster) { c.Spec.Size = 2 },
+		"longest":     func(c *v1beta2.EtcdCluster) { c.Name = strings.Repeat("a", 52) },
+		"v":           func(c *v1beta2.EtcdCluster) { c.Name, c.Spec.Version = "v", "v3.5.1" },
+		"candidate":   func(c *v1beta2.EtcdCluster) { c.Name, c.Spec.Version = "candidate", "3.6.0-rc.1" },
+		"port":        func(c *v1beta2.EtcdCluster) { c.Name, c.Spec.Repository = "port", "localhost:5000/etcd" },
+		"TLS":         func(c *v1beta2.EtcdCluster) { c.Name, c.Spec.TLS = "tls", tls("peer", "server", "operator") },
+		"peers alone": func(c *v1beta2.EtcdCluster) { c.Name, c.Spec.TLS = "peers", tls("peer", "", "") },
+		"labels":      func(c *v1beta2.EtcdCluster) { c.Name = "labels"; labelled("team")(c) },
+		"variable":    func(c *v1beta2.EtcdCluster) { c.Name = "variable"; variable("ETCD_QUOTA_BACKEND_BYTES")(c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := s.newCluster()
+			change(cluster)
+			if err := s.Create(t.Context(), cluster); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTLSStays has the API server refuse to change TLS.
+func TestTLSStays(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hardenedCRDs)
+	cluster := s.newCluster()
+	s.create(cluster)
+	cluster.Spec.TLS = tls("peer", "", "")
+	if err := s.Update(t.Context(), cluster); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "TLS cannot be changed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func labelled(key string) func(*v1beta2.EtcdCluster) {
+	return func(c *v1beta2.EtcdCluster) { c.Spec.Pod = &v1beta2.PodPolicy{Labels: map[string]string{key: "x"}} }
+}
+
+func annotated(key string) func(*v1beta2.EtcdCluster) {
+	return func(c *v1beta2.EtcdCluster) {
+		c.Spec.Pod = &v1beta2.PodPolicy{Annotations: map[string]string{key: "x"}}
+	}
+}
+
+func variable(name string) func(*v1beta2.EtcdCluster) {
+	return func(c *v1beta2.EtcdCluster) {
+		c.Spec.Pod = &v1beta2.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: name, Value: "1"}}}
+	}
+}
+
+func tls(peer, server, operator string) *v1beta2.TLSPolicy {
+	static := &v1beta2.StaticTLS{OperatorSecret: operator}
+	if peer != "" || server != "" {
+		static.Member = &v1beta2.MemberSecret{PeerSecret: peer, ServerSecret: server}
+	}
+	return &v1beta2.TLSPolicy{Static: static}
+}

@@ -1,0 +1,143 @@
+package durability
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// Clients are applications that use a store through one address.
+type Clients struct {
+	// URL of the Service, such as http://example-client.default.svc:2379.
+	URL string
+	// Dial connects to it.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Count is how many there are. Default: 4.
+	Count int
+	// Seed of what they do.
+	Seed uint64
+	// History gets what they ask and are told.
+	History *History
+}
+
+const (
+	// patience is how long an application waits for an answer before it takes the outcome for unknown.
+	patience = time.Second
+	// pause is between two operations of one client: who waits for nothing would only measure how fast this machine is.
+	pause = 5 * time.Millisecond
+	// epoch is how long a key is used. A new one from time to time keeps the history of each short, and so the judge quick.
+	epoch = time.Second
+	// keysAtOnce is for how few keys clients meet.
+	keysAtOnce = 2
+)
+
+// Run has them work until ctx is done.
+func (c Clients) Run(ctx context.Context) {
+	count := c.Count
+	if count == 0 {
+		count = 4
+	}
+	var all sync.WaitGroup
+	for id := range count {
+		all.Go(func() { c.work(ctx, id) })
+	}
+	all.Wait()
+}
+
+// work is one client's.
+func (c Clients) work(ctx context.Context, id int) {
+	//nolint:gosec // it is to be repeatable, not secret
+	chance := rand.New(rand.NewPCG(c.Seed, uint64(id)))
+	for n := 0; ctx.Err() == nil; {
+		store, err := c.open()
+		if err != nil {
+			return // the URL is wrong; the history is empty, which the caller sees
+		}
+		for ; ctx.Err() == nil; n++ {
+			if err := c.operate(ctx, store, chance, id, n); err != nil {
+				break // an application takes a new connection, which is to another member, perhaps
+			}
+			await(ctx, pause)
+		}
+		_ = store.Close()
+	}
+}
+
+// operate does one operation.
+func (c Clients) operate(ctx context.Context, store *clientv3.Client, chance *rand.Rand, id, n int) error {
+	key := fmt.Sprintf("durability/%d/%d", int(c.History.now()/epoch), chance.IntN(keysAtOnce))
+	began := c.History.now()
+	// What is under way when the clients stop is seen to its end.
+	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if chance.IntN(2) == 0 {
+		value := strconv.Itoa(id) + "." + strconv.Itoa(n)
+		_, err := store.Put(asked, key, value)
+		c.History.wrote(id, key, value, began, err == nil)
+		return err
+	}
+	value, err := get(asked, store, key)
+	if err == nil {
+		c.History.read(id, key, value, began)
+	}
+	return err
+}
+
+// ReadAll reads every key that was ever used, when all is calm again.
+func (c Clients) ReadAll(ctx context.Context) error {
+	store, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+	for _, key := range c.History.keys() {
+		began := c.History.now()
+		value, err := get(ctx, store, key)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", key, err)
+		}
+		c.History.read(-1, key, value, began)
+	}
+	return nil
+}
+
+// get is a linearizable read, which etcd's are unless told otherwise.
+func get(ctx context.Context, store *clientv3.Client, key string) (string, error) {
+	got, err := store.Get(ctx, key)
+	if err != nil || len(got.Kvs) == 0 {
+		return "", err
+	}
+	return string(got.Kvs[0].Value), nil
+}
+
+// open is a new client. It retries no write by itself: what came of the first try would not be known.
+func (c Clients) open() (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints:   []string{c.URL},
+		DialTimeout: patience,
+		Logger:      zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return c.Dial(ctx, "tcp", address) }),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
+				MinConnectTimeout: patience,
+			}),
+		},
+	})
+}
+
+func await(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

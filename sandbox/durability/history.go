@@ -1,0 +1,169 @@
+package durability
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// History is what clients asked and were told. Its methods may be called from any goroutine.
+type History struct {
+	began time.Time
+	mu    sync.Mutex
+	all   []porcupine.Operation
+	sums  Summary
+}
+
+// Summary counts a history.
+type Summary struct {
+	// Acknowledged are writes that were said to have been done, Reads are reads with an answer, and Unknown are writes of
+	// which nobody said whether they were done.
+	Acknowledged, Reads, Unknown int
+	// LongestGap is the longest time without an acknowledged write between two of them.
+	LongestGap time.Duration
+
+	lastWrite time.Duration
+}
+
+// NewHistory begins a history.
+func NewHistory() *History { return &History{began: time.Now()} }
+
+// request is one operation on a key.
+type request struct {
+	write      bool
+	key, value string
+}
+
+// answer is what a read returned; nothing is the empty value.
+type answer struct{ value string }
+
+// never is after everything: when an operation returns that may happen at any time, or not at all.
+const never = int64(math.MaxInt64)
+
+// now is the time since the history began. It only grows, also when somebody sets the clock.
+func (h *History) now() time.Duration { return time.Since(h.began) }
+
+// wrote notes a write. If it was not acknowledged it may have happened, may yet happen, or not.
+func (h *History) wrote(client int, key, value string, began time.Duration, acknowledged bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ended := never
+	if acknowledged {
+		now := h.now()
+		ended = int64(now)
+		h.sums.Acknowledged++
+		if h.sums.Acknowledged > 1 {
+			h.sums.LongestGap = max(h.sums.LongestGap, now-h.sums.lastWrite)
+		}
+		h.sums.lastWrite = now
+	} else {
+		h.sums.Unknown++
+	}
+	h.all = append(h.all, porcupine.Operation{
+		ClientId: client, Input: request{true, key, value}, Call: int64(began), Output: answer{}, Return: ended,
+	})
+}
+
+// read notes a read with an answer. One without says nothing.
+func (h *History) read(client int, key, value string, began time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sums.Reads++
+	h.all = append(h.all, porcupine.Operation{
+		ClientId: client, Input: request{false, key, ""}, Call: int64(began), Output: answer{value}, Return: int64(h.now()),
+	})
+}
+
+// Summary counts the history.
+func (h *History) Summary() Summary {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sums
+}
+
+// keys are all that were used.
+func (h *History) keys() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen := map[string]bool{}
+	for _, o := range h.all {
+		seen[o.Input.(request).key] = true
+	}
+	var keys []string
+	for key := range seen {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Check judges the history, and returns why it is not linearizable. It gives up after a time, which is an error too.
+func (h *History) Check(patience time.Duration) error {
+	h.mu.Lock()
+	all := slices.Clone(h.all)
+	h.mu.Unlock()
+	parts := partition(all)
+	for _, part := range parts {
+		switch porcupine.CheckOperationsTimeout(register, part, patience) {
+		case porcupine.Ok:
+		case porcupine.Unknown:
+			return fmt.Errorf("key %s: no verdict on %d operations within %v", part[0].Input.(request).key, len(part), patience)
+		case porcupine.Illegal:
+			return fmt.Errorf("key %s: its history is not linearizable:\n%s", part[0].Input.(request).key, tell(part))
+		}
+	}
+	return nil
+}
+
+// register is a key: a read returns what the last write wrote.
+var register = porcupine.Model{
+	Init: func() any { return "" },
+	Step: func(state, input, output any) (bool, any) {
+		r := input.(request)
+		if r.write {
+			return true, r.value
+		}
+		return output.(answer).value == state.(string), state
+	},
+}
+
+// partition is the history of each key for itself: keys do not know of each other.
+func partition(all []porcupine.Operation) [][]porcupine.Operation {
+	byKey := map[string][]porcupine.Operation{}
+	var keys []string
+	for _, o := range all {
+		key := o.Input.(request).key
+		if byKey[key] == nil {
+			keys = append(keys, key)
+		}
+		byKey[key] = append(byKey[key], o)
+	}
+	parts := make([][]porcupine.Operation, 0, len(keys))
+	for _, key := range keys {
+		parts = append(parts, byKey[key])
+	}
+	return parts
+}
+
+// tell is the history of one key, for people.
+func tell(part []porcupine.Operation) string {
+	var text []byte
+	for _, o := range part {
+		r := o.Input.(request)
+		ended := "never answered"
+		if o.Return != never {
+			ended = fmt.Sprintf("answered %v", time.Duration(o.Return).Round(time.Microsecond))
+		}
+		what := fmt.Sprintf("read %q", o.Output.(answer).value)
+		if r.write {
+			what = fmt.Sprintf("write %q", r.value)
+		}
+		text = fmt.Appendf(text, "  client %d: %s, asked %v, %s\n", o.ClientId, what,
+			time.Duration(o.Call).Round(time.Microsecond), ended)
+	}
+	return string(text)
+}

@@ -1,0 +1,144 @@
+package durability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Membership watches the members of a cluster of etcd, and complains when more than one is changed at a time.
+type Membership struct {
+	// URL of the Service.
+	URL string
+	// Dial connects to it.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Changes is how often the members were others than before, and Looks how often they were looked at.
+	Changes, Looks int
+	// problems are what it complains of.
+	problems []error
+}
+
+const (
+	// look is how often the members are asked for, far more often than a member can come and be caught up with.
+	look = 25 * time.Millisecond
+	// blind is the time without an answer after which two views are not compared: more than one change fits in.
+	blind = time.Second
+)
+
+// view is the members at a moment: by ID, whether each is a learner.
+type view struct {
+	at      time.Time
+	members map[uint64]bool
+}
+
+// Run watches until ctx is done.
+func (m *Membership) Run(ctx context.Context) error {
+	var before view
+	for ctx.Err() == nil {
+		store, err := Clients{URL: m.URL, Dial: m.Dial}.open()
+		if err != nil {
+			return err
+		}
+		for ctx.Err() == nil {
+			now, err := list(ctx, store)
+			if err != nil {
+				break
+			}
+			m.compare(before, now)
+			before = now
+			await(ctx, look)
+		}
+		_ = store.Close()
+	}
+	return nil
+}
+
+// list asks for the members, linearizably: a stale list would be compared with a newer one.
+func list(ctx context.Context, store *clientv3.Client) (view, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	got, err := store.MemberList(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	v := view{at: time.Now(), members: map[uint64]bool{}}
+	for _, member := range got.Members {
+		v.members[member.ID] = member.IsLearner
+	}
+	return v, nil
+}
+
+// compare complains of two learners at once, and of two changes between one look and the next.
+func (m *Membership) compare(before, now view) {
+	m.Looks++
+	if learners := count(maps.Values(now.members)); learners > 1 {
+		m.problems = append(m.problems, fmt.Errorf("%d learners at once", learners))
+	}
+	if before.members == nil || maps.Equal(before.members, now.members) {
+		return
+	}
+	m.Changes++
+	came, left, promoted := changes(before, now)
+	if max(came, left, promoted) > 1 && now.at.Sub(before.at) < blind {
+		m.problems = append(m.problems, fmt.Errorf("within %v %d members came, %d left and %d were promoted",
+			now.at.Sub(before.at).Round(time.Millisecond), came, left, promoted))
+	}
+}
+
+// changes counts them. One that leaves and one that comes may be seen at once: that is how a dead member is replaced.
+func changes(before, now view) (came, left, promoted int) {
+	for id, learner := range now.members {
+		switch was, known := before.members[id]; {
+		case !known:
+			came++
+		case was != learner:
+			promoted++
+		}
+	}
+	for id := range before.members {
+		if _, still := now.members[id]; !still {
+			left++
+		}
+	}
+	return came, left, promoted
+}
+
+// Voters are the names of the members that vote, as etcd knows them.
+func Voters(ctx context.Context, url string, dial func(ctx context.Context, network, address string) (net.Conn, error)) ([]string, error) {
+	store, err := Clients{URL: url, Dial: dial}.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = store.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	got, err := store.MemberList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, member := range got.Members {
+		if !member.IsLearner && member.Name != "" { // one without a name has never started
+			names = append(names, member.Name)
+		}
+	}
+	return names, nil
+}
+
+func count(all func(func(bool) bool)) (n int) {
+	for is := range all {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// Err is what it complains of, once it has ended.
+func (m *Membership) Err() error { return errors.Join(m.problems...) }

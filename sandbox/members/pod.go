@@ -1,0 +1,110 @@
+package members
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pod is what matters of a member's pod.
+type pod struct {
+	name      string
+	uid       types.UID
+	phase     corev1.PodPhase
+	leaving   bool
+	ip        string
+	requested string
+	secure    bool
+	problem   string
+}
+
+const containerName = "etcd"
+
+func podOf(p *corev1.Pod) pod {
+	out := pod{
+		name: p.Name, uid: p.UID, phase: p.Status.Phase, leaving: p.DeletionTimestamp != nil, ip: p.Status.PodIP,
+		requested: p.Annotations[versionAnnotation], problem: trouble(p),
+	}
+	for _, c := range p.Spec.Containers {
+		if c.Name != containerName && len(p.Spec.Containers) > 1 {
+			continue
+		}
+		if out.requested == "" {
+			out.requested = imageVersion(c.Image)
+		}
+		out.secure = asksForTLS(slices.Concat(c.Command, c.Args))
+	}
+	return out
+}
+
+// imageVersion is the version that an image's tag asks for.
+func imageVersion(image string) string {
+	name := image[strings.LastIndex(image, "/")+1:]
+	name, _, _ = strings.Cut(name, "@")
+	_, tag, _ := strings.Cut(name, ":")
+	return strings.TrimPrefix(tag, "v")
+}
+
+// asksForTLS reports whether a member's command has it serve clients with TLS.
+func asksForTLS(command []string) bool {
+	const flag = "--listen-client-urls"
+	words := strings.Fields(strings.Join(command, " ")) // it may be a shell's
+	for i, word := range words {
+		if value, is := strings.CutPrefix(word, flag); is && strings.HasPrefix(value, "=https:") {
+			return true
+		} else if is && value == "" && i+1 < len(words) && strings.HasPrefix(words[i+1], "https:") {
+			return true
+		}
+	}
+	return false
+}
+
+// trouble is why a pod does not run; empty if it does.
+func trouble(p *corev1.Pod) string {
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			return w.Reason
+		}
+		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+			return t.Reason
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+// cluster is what matters of an EtcdCluster.
+type cluster struct {
+	uid            types.UID
+	operatorSecret string
+}
+
+// listClusters returns the EtcdClusters that are not being deleted. Where there is no such resource, there are none.
+func (b *Observer) listClusters() map[types.NamespacedName]cluster {
+	list, err := b.clusters.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	out := map[types.NamespacedName]cluster{}
+	for _, o := range list {
+		if u, ok := o.(*unstructured.Unstructured); ok && u.GetDeletionTimestamp() == nil {
+			secret, _, _ := unstructured.NestedString(u.Object, "spec", "TLS", "static", "operatorSecret") // none if it is something else
+			out[types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}] = cluster{u.GetUID(), secret}
+		}
+	}
+	return out
+}
+
+// Wanted reports whether there is an EtcdCluster of the name that is not being deleted.
+func (b *Observer) Wanted(name types.NamespacedName) bool {
+	_, wanted := b.listClusters()[name]
+	return wanted
+}

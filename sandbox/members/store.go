@@ -1,0 +1,141 @@
+package members
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// store is one etcd cluster. It belongs to the look that is under way.
+type store struct {
+	observer *Observer
+	name     types.NamespacedName
+	askers   map[types.UID]*asker
+
+	// object is the EtcdCluster as it was last seen; hadObject whether there ever was one.
+	object    cluster
+	hadObject bool
+	// members as they were last known.
+	members []*pb.Member
+
+	// secure is how TLS clients are known, or why they cannot be, as of readAt.
+	secure    *tls.Config
+	secureErr error
+	readAt    time.Time
+}
+
+// rereadAfter is how long certificates are believed.
+const rereadAfter = 10 * time.Second
+
+func (s *store) close() {
+	for _, a := range s.askers {
+		_ = a.conn.Close() // nothing is under way
+	}
+}
+
+// look asks all members.
+func (s *store) look(ctx context.Context, pods []pod) trace.Membership {
+	object, wanted := s.observer.listClusters()[s.name]
+	if wanted && s.hadObject && object.uid != s.object.uid {
+		s.members = nil // another cluster of the same name
+	}
+	if wanted {
+		s.object, s.hadObject = object, true
+	}
+	if !wanted && isLeaving(pods) {
+		s.members, s.hadObject = nil, false
+		return trace.Membership{Gone: true}
+	}
+	answers, unknown := s.ask(ctx, pods)
+	seen, members := judge(pods, answers, s.members)
+	s.members = members
+	seen.Unknown = unknown
+	return seen
+}
+
+// isLeaving reports whether a cluster that is no longer wanted has begun to go.
+func isLeaving(pods []pod) bool {
+	for _, p := range pods {
+		if p.leaving {
+			return true
+		}
+	}
+	return len(pods) == 0
+}
+
+// ask asks all pods that run, at once. Unknown says why none can be asked.
+func (s *store) ask(ctx context.Context, pods []pod) (answers map[string]answer, unknown string) {
+	s.forgetOthers(pods)
+	answers = map[string]answer{}
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	for _, p := range pods {
+		if p.phase != corev1.PodRunning || p.ip == "" {
+			continue
+		}
+		a, err := s.asker(ctx, p)
+		if err != nil {
+			unknown = err.Error()
+			continue
+		}
+		asking.Go(func() {
+			said := a.ask(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[p.name] = said
+		})
+	}
+	asking.Wait()
+	return answers, unknown
+}
+
+// forgetOthers closes the connections to pods that are no more.
+func (s *store) forgetOthers(pods []pod) {
+	there := map[types.UID]bool{}
+	for _, p := range pods {
+		there[p.uid] = true
+	}
+	for uid, a := range s.askers {
+		if !there[uid] {
+			_ = a.conn.Close() // nobody is at the other end
+			delete(s.askers, uid)
+		}
+	}
+}
+
+func (s *store) asker(ctx context.Context, p pod) (*asker, error) {
+	if a := s.askers[p.uid]; a != nil {
+		if a.ip == p.ip {
+			return a, nil
+		}
+		_ = a.conn.Close() // nobody is at the other end any more
+		delete(s.askers, p.uid)
+	}
+	var secure *tls.Config
+	if p.secure {
+		if time.Since(s.readAt) > rereadAfter {
+			s.secure, s.secureErr = s.observer.certificates(ctx, s.name.Namespace, s.object.operatorSecret)
+			s.readAt = time.Now()
+		}
+		if s.secureErr != nil {
+			return nil, s.secureErr
+		}
+		secure = s.secure.Clone()
+		secure.ServerName = fmt.Sprintf("%s.%s.%s.svc", p.name, s.name.Name, s.name.Namespace)
+	}
+	a, err := newAsker(s.observer.options.Dial, address(p.ip), secure)
+	if err != nil {
+		return nil, err
+	}
+	a.ip = p.ip
+	s.askers[p.uid] = a
+	return a, nil
+}

@@ -1,0 +1,137 @@
+package members
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// WriteSum adds up writes, from the first that was acknowledged on: before that there is nothing to be written to yet. The
+// zero value is ready.
+type WriteSum struct {
+	// OK and Failed are how many were acknowledged, and how many were not.
+	OK, Failed int
+	// Longest is the longest time from one acknowledgement to the next, or to the last failure.
+	Longest time.Duration
+	// Gap is how long there was no acknowledgement when writes last failed.
+	Gap time.Duration
+	// Failing: the newest failed, for the reason Problem.
+	Failing bool
+	Problem string
+
+	acknowledged, sent time.Time
+}
+
+// Add adds a write, and reports whether it counts.
+func (s *WriteSum) Add(w Write) bool {
+	came := w.Sent.Add(w.Latency)
+	switch {
+	case w.Err == nil:
+		if s.OK > 0 {
+			s.Longest = max(s.Longest, came.Sub(s.acknowledged))
+		}
+		if s.Failing {
+			s.Gap = came.Sub(s.acknowledged)
+		}
+		s.OK++
+		if came.After(s.acknowledged) {
+			s.acknowledged = came
+		}
+	case s.OK == 0:
+		return false
+	default:
+		s.Failed++
+		s.Problem = w.Problem()
+		s.Longest = max(s.Longest, came.Sub(s.acknowledged))
+	}
+	if !w.Sent.Before(s.sent) { // one that failed late says nothing of now
+		s.sent, s.Failing = w.Sent, w.Err != nil
+	}
+	return true
+}
+
+// Print writes it in a line.
+func (s *WriteSum) Print(out io.Writer) error {
+	line := fmt.Sprintf("%d writes acknowledged, %d failed; longest time without an acknowledgement %s", s.OK, s.Failed, trace.FormatDuration(s.Longest))
+	if s.Problem != "" {
+		line += "; the last failure: " + s.Problem
+	}
+	_, err := fmt.Fprintln(out, line)
+	return err
+}
+
+// WriteRecorder writes what came of writes into a journal: once a second, and at once when they begin to fail or to be
+// acknowledged again. It belongs to one goroutine.
+type WriteRecorder struct {
+	journal  *trace.Journal
+	cluster  types.NamespacedName
+	endpoint string
+
+	sum  WriteSum
+	told WriteSum
+	at   time.Time
+	// switched is when it was last told that writes fail, or no longer do.
+	switched time.Time
+}
+
+// NewWriteRecorder returns a recorder of the writes to a cluster.
+func NewWriteRecorder(journal *trace.Journal, cluster types.NamespacedName, endpoint string) *WriteRecorder {
+	return &WriteRecorder{journal: journal, cluster: cluster, endpoint: endpoint}
+}
+
+// leastSwitch is the time between two events when writes fail and succeed in turns.
+const leastSwitch = 250 * time.Millisecond
+
+// Record takes what came of a write.
+func (r *WriteRecorder) Record(w Write) {
+	first := r.sum.OK == 0
+	if !r.sum.Add(w) {
+		return
+	}
+	now := w.Sent.Add(w.Latency)
+	switch {
+	case first, r.sum.Failing != r.told.Failing && now.Sub(r.switched) >= leastSwitch:
+		r.tell(trace.VerbSwitch, now)
+		r.switched = now
+	case now.Sub(r.at) >= leastTick:
+		r.tell(trace.VerbAnswer, now)
+	}
+}
+
+// Over takes note that there is nothing to write to any more.
+func (r *WriteRecorder) Over() {
+	if r.sum.OK == 0 {
+		return
+	}
+	r.sum.Failing = false
+	r.tell(trace.VerbStop, time.Now())
+	*r = WriteRecorder{journal: r.journal, cluster: r.cluster, endpoint: r.endpoint}
+}
+
+func (r *WriteRecorder) tell(verb string, now time.Time) {
+	e := trace.Event{
+		Kind: trace.KindWrites, Actor: Writes, Verb: verb, Object: Object(r.cluster), Count: r.sum.OK - r.told.OK,
+		Duration: r.sum.Longest, Values: []string{r.endpoint, strconv.Itoa(r.sum.Failed - r.told.Failed)},
+	}
+	if !r.at.IsZero() {
+		e.Delay = max(0, now.Sub(r.at))
+	}
+	failing := r.sum.Failing
+	if verb == trace.VerbAnswer {
+		failing = r.told.Failing // that it is another is for a switch to tell
+	}
+	switch {
+	case failing:
+		e.Error = r.sum.Problem
+	case r.told.Failing && verb == trace.VerbSwitch:
+		e.Values = append(e.Values, trace.FormatDuration(r.sum.Gap))
+	}
+	r.journal.Append(e)
+	r.told, r.at = r.sum, now
+	r.told.Failing = failing
+}
