@@ -91,6 +91,9 @@ func (d *doing) assert(ctx context.Context, in scene, op *format.Assert, r resou
 
 // await looks until it is so, or the time is up.
 func (a *asserted) await(ctx context.Context, limit time.Duration) error {
+	if a.Once {
+		return a.lookOnce(ctx)
+	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var last *seen
@@ -121,6 +124,15 @@ func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 		return fmt.Errorf("it could not be told within %s: %w", limit, err)
 	}
 	return a.problem(ctx, last, fmt.Sprintf("after %s", limit))
+}
+
+// lookOnce does not wait for it.
+func (a *asserted) lookOnce(ctx context.Context) error {
+	now, err := a.look(ctx)
+	if err != nil || now.ok {
+		return err
+	}
+	return a.problem(ctx, now, "now")
 }
 
 // forGood reports whether an error stays when one looks again.

@@ -26,6 +26,11 @@ type Options struct {
 	// Kubeconfig is the file with that cluster as its current context: each script and command gets a copy of it of
 	// its own, so that one cannot change it for the others. Default: one is made of Config.
 	Kubeconfig string
+	// Connection reaches that cluster instead of Config and Kubeconfig, and keeps what it has learned of it from one run to
+	// the next. Default: each run learns it anew.
+	Connection *Connection
+	// Once has what is asserted looked at once: what is not so by then has failed. Default: it is waited for.
+	Once bool
 	// Kubectl is the program that get, describe, events, podLogs, wait and proxy run. If it is a path, its directory is
 	// the first on the PATH of scripts and commands. Default: kubectl.
 	Kubectl string
@@ -62,6 +67,17 @@ type Hooks interface {
 	Cleaned(ctx context.Context, t *format.Test, r *report.Test, ok bool) []report.Finding
 	// Explain says what is known of the loop that owns an object, line by line: for a failed assert.
 	Explain(ctx context.Context, object *unstructured.Unstructured) []string
+}
+
+// Connection is a cluster as several runs reach it. Its methods and the runs may be used from any goroutine.
+type Connection struct{ cluster *cluster }
+
+// Connect returns a connection; nothing is asked of the cluster before a run does. The kubeconfig is the file that
+// programs get a copy of; empty: one is made of the configuration.
+func Connect(config *rest.Config, kubeconfig string) *Connection {
+	return &Connection{&cluster{
+		load: func() (*rest.Config, error) { return config, nil }, file: kubeconfig, allows: nothing{}.Object,
+	}}
 }
 
 // nothing is the sink and the hooks of who has none.

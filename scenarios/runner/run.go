@@ -244,7 +244,11 @@ func (s *suite) scene(ctx context.Context) (scene, error) {
 	}
 	base.scope = base.scope.With("timeouts", base.timeouts.values()).With("values", s.values())
 	var here *string
-	if s.Config != nil {
+	switch {
+	case s.Connection != nil:
+		here = new(string)
+		base.clusters[*here] = s.Connection.cluster
+	case s.Config != nil:
 		here = new(string)
 		base.clusters[*here] = s.clusterFromConfig(s.Config, s.Kubeconfig)
 	}
