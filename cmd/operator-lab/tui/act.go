@@ -16,6 +16,11 @@ func (m *Model) press(pressed string) tea.Cmd {
 			return tea.Quit
 		}
 		return nil
+	case m.busy != nil:
+		if pressed == "q" {
+			return tea.Quit
+		}
+		return nil
 	case m.typing:
 		m.typeFilter(pressed)
 		return nil
@@ -33,6 +38,9 @@ func (m *Model) press(pressed string) tea.Cmd {
 	if reason := m.refuse(c); reason != "" {
 		m.say(c.Help().Key + ": " + reason)
 		return nil
+	}
+	if c.group == groupLoop || c.group == groupTime || c.group == groupAct {
+		m.toLoop()
 	}
 	return c.do(m)
 }
@@ -61,15 +69,9 @@ func (m *Model) stepCall() {
 	m.refresh(true)
 }
 
-func (m *Model) nextLesson() {
-	m.opts.Narrator.Next()
-	m.hinted = false
-	m.scroll[LessonPane] = 0
-	m.refresh(true)
-}
-
 func (m *Model) showTab(t Tab) {
-	m.tab = t
+	m.toLoop()
+	m.tab, m.low = t, DetailPane
 	m.scroll[DetailPane] = 0
 }
 
@@ -104,36 +106,27 @@ func (m *Model) typeFilter(pressed string) {
 		m.typing = false
 	case "esc":
 		m.typing, *f = false, ""
-	case "backspace":
-		if r := []rune(*f); len(r) > 0 {
-			*f = string(r[:len(r)-1])
-		}
-	case "space":
-		*f += " "
-	case "ctrl+u":
-		*f = ""
 	default:
-		if typed := len([]rune(pressed)) == 1 || !isASCII(pressed); typed && len(*f) < maxFilter {
-			*f += clean(pressed)
-		}
+		f.press(pressed, maxFilter)
 	}
 	if m.live && m.follow {
 		m.selectNewest()
 	}
 }
 
-// paste adds pasted text to a filter that is being typed.
+// paste adds pasted text to what is being typed.
 func (m *Model) paste(text string) {
-	if m.typing {
-		f := &m.filter[m.focus]
-		*f = m.cutTo(*f+clean(text), maxFilter)
+	if p, is := m.popup.(*answerPopup); is {
+		p.text.add(text, longestAnswer)
+	} else if m.typing {
+		m.filter[m.focus].add(text, maxFilter)
 	}
 }
 
 // wheel moves the selection in the pane under the pointer.
 func (m *Model) wheel(e tea.Mouse) {
 	p := m.paneAt(e.X, e.Y)
-	if p == NoPane || m.popup != nil {
+	if p == NoPane || m.popup != nil || m.busy != nil {
 		return
 	}
 	m.setFocus(p)
@@ -147,7 +140,7 @@ func (m *Model) wheel(e tea.Mouse) {
 
 // click focuses the pane under the pointer.
 func (m *Model) click(e tea.Mouse) {
-	if p := m.paneAt(e.X, e.Y); p != NoPane && m.popup == nil {
+	if p := m.paneAt(e.X, e.Y); p != NoPane && m.popup == nil && m.busy == nil {
 		m.setFocus(p)
 	}
 }

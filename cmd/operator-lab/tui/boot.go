@@ -71,33 +71,32 @@ func (m *Model) boots(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// add notes a step; one of the same name that is not done is replaced.
-func (b *boot) add(st Step) {
-	i := slices.IndexFunc(b.steps, func(old Step) bool { return old.Name == st.Name })
+func (b *boot) add(st Step) { b.steps = addStep(b.steps, st) }
+
+// addStep notes a step; one of the same name is replaced.
+func addStep(steps []Step, st Step) []Step {
+	i := slices.IndexFunc(steps, func(old Step) bool { return old.Name == st.Name })
 	if i >= 0 {
-		b.steps[i] = st
-		return
+		steps[i] = st
+		return steps
 	}
-	b.steps = append(b.steps, st)
+	return append(steps, st)
 }
 
-// bootScreen shows the steps in the middle of the screen.
-func (s *scene) bootScreen() []string {
-	rows := []row{
-		*(&row{}).add(title, " operator-lab  ").add(accent, s.title),
-		{},
-	}
+// stepRows are a line for each step.
+func (s *scene) stepRows(steps []Step, failed bool) []row {
 	name := 24
-	for _, st := range s.booting.steps {
+	for _, st := range steps {
 		name = max(name, width(st.Name)+2)
 	}
 	name = min(name, s.w/2)
-	for _, st := range s.booting.steps {
+	var rows []row
+	for _, st := range steps {
 		sign, signStyle := s.working, warn
 		switch {
 		case st.Done:
 			sign, signStyle = s.ok, ok
-		case s.booting.err != nil:
+		case failed:
 			sign, signStyle = s.failing, bad
 		}
 		r := text(plain, "   ")
@@ -109,6 +108,16 @@ func (s *scene) bootScreen() []string {
 		r.add(dim, blanks(7-width(took))+took+"  ").add(dim, st.Detail)
 		rows = append(rows, r)
 	}
+	return rows
+}
+
+// bootScreen shows the steps in the middle of the screen.
+func (s *scene) bootScreen() []string {
+	rows := []row{
+		*(&row{}).add(title, " operator-lab  ").add(accent, s.title),
+		{},
+	}
+	rows = append(rows, s.stepRows(s.booting.steps, s.booting.err != nil)...)
 	if s.booting.err != nil {
 		rows = append(rows, row{}, text(bad, " "+s.t("it did not start:", "起動に失敗:")))
 		for _, line := range wrap(s.booting.err.Error(), s.w-6) {

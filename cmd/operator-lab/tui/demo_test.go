@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -32,11 +34,17 @@ func demo(mode string) int {
 	if os.Getenv("DEMO_ASCII") != "" {
 		o.ASCII = true
 	}
+	var lesson *demoLesson
 	if os.Getenv("DEMO_LESSON") != "" {
-		o.Narrator = &demoLesson{}
+		lesson = &demoLesson{}
+		o.Guide = lesson
 	}
 	ctx := context.Background() //nolint:forbidigo // a main function: nobody gives it one
 	switch mode {
+	case "pick":
+		id, err := Pick(ctx, demoPick(o.Language))
+		fmt.Printf("picked %q, %v\n", id, err)
+		return 0
 	case "replay":
 		o.Journal, o.Replay = duet().journal, true
 		if name := os.Getenv("DEMO_FILE"); name != "" {
@@ -51,7 +59,15 @@ func demo(mode string) int {
 		o.Journal, o.Replay = story().journal, true
 	default:
 		stop := liveDemo(&o, mode)
-		defer stop()
+		defer func() { stop() }()
+		if lesson != nil {
+			lesson.state = trace.NewTimeline(o.Journal)
+			lesson.restart = func() *Room {
+				stop()
+				stop = liveDemo(&o, mode)
+				return &Room{Journal: o.Journal, Controls: o.Controls}
+			}
+		}
 	}
 	if err := Run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -78,7 +94,7 @@ func liveDemo(o *Options, mode string) (stop func()) {
 	words := append(append([]string{}, song...), strings.Fields(strings.Repeat("Zun Doko ", 100))...)
 	h := newSim(o.Journal, o.Journal.Elapsed, &rv, "hikawa", "Hikawa", "demo", "Zundoko", words...)
 	h.conflict = 3
-	o.Controls = Controls{Loop: h, Cluster: &demoCluster{h}, Facts: "k8s 1.36"}
+	o.Controls = Controls{Loop: h, Cluster: &demoCluster{h}, Facts: "k8s 1.36", Shell: demoShell}
 	done, over := make(chan struct{}), sync.WaitGroup{}
 	over.Go(func() {
 		h.begin()
@@ -100,7 +116,7 @@ func liveDemo(o *Options, mode string) (stop func()) {
 			return demoBoot(ctx, step, controls, mode)
 		}
 	case "panic":
-		o.Narrator = panics{}
+		o.Guide = panics{o.Journal}
 	}
 	return func() { close(done); over.Wait() }
 }
@@ -121,32 +137,101 @@ func demoBoot(ctx context.Context, step func(Step), c Controls, mode string) (Co
 	return c, nil
 }
 
-// panics is a narrator that fails when the first reconcile is seen.
-type panics struct{}
+// demoShell is a shell that says where it is.
+func demoShell() (*exec.Cmd, error) {
+	cmd := exec.Command("sh")
+	cmd.Env = append(os.Environ(), "PS1=lesson$ ")
+	return cmd, nil
+}
 
-func (panics) Narrate(s *trace.State) Narration {
-	if len(s.Spans()) > 2 {
+// panics is a guide that fails when some reconciles are seen.
+type panics struct{ journal *trace.Journal }
+
+func (g panics) Page() Page {
+	if g.journal.Stats().Last > 60 {
 		panic("a bug, on purpose")
 	}
-	return Narration{}
+	return Page{}
 }
 
-func (panics) Next() {}
+func (panics) Do(context.Context, Action, string, func(Step)) (*Room, error) { return nil, nil }
 
-// demoLesson is a lesson that ticks itself.
-type demoLesson struct{}
+// demoLesson is a lesson of two tasks that ticks itself. It can be undone: that begins the song anew.
+type demoLesson struct {
+	mu      sync.Mutex
+	state   *trace.Timeline
+	restart func() *Room
+	task    int
+	hints   int
+	solved  bool
+	answer  string
+	last    Page
+}
 
-func (*demoLesson) Narrate(s *trace.State) Narration {
-	return Narration{
-		Title: "2/9  Keys, not events",
-		Text:  "A controller is never told what happened. It is told WHICH object to look at. The queue stores keys, so three events become one visit.\n\nCheck yourself: how many reconciles ran, and why is that safe?",
-		Tasks: []Task{{"see a merge", s.Total().Merged > 0}, {"hold a write", s.Mode().HoldWrites}},
-		Hint:  "Press space, then e three times, then s.",
-		Next:  s.Total().Merged > 0,
+func (l *demoLesson) Page() Page {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state == nil {
+		return Page{}
 	}
+	l.state.Update()
+	tip := l.state.Tip()
+	checks := []Task{{"Three reconciles ran", tip.Total().Reconciles > 2}, {"The loop is paused", tip.Mode().Paused}}
+	all := []string{"Three lines in pane 3 are enough.", "Press `space`."}
+	p := Page{
+		Lesson: "2/9  Keys, not events", Task: itoa(l.task+1) + "/2  See a merge", Next: "Task " + itoa(l.task+2),
+		Text:   "A controller is never told **what** happened. It is told *which* object to look at.\n\n```sh\nkubectl get hikawa demo -o yaml\n```",
+		Checks: checks, Hints: all[:l.hints], More: l.hints < len(all), DoneText: "The queue stores keys: three events became one visit.",
+		Done: checks[0].Done && checks[1].Done,
+	}
+	if l.solved {
+		p.Solution = "Press `space` while it sings."
+	}
+	if l.task == 1 {
+		p.Question, p.Answer, p.Last, p.Next = "How many reconciles run?", l.answer, true, ""
+		p.Done = p.Done && l.answer == "1"
+	}
+	for _, c := range checks {
+		if !c.Done && p.Missing == "" {
+			p.Missing = c.Text
+		}
+	}
+	if p.Serial = l.last.Serial; !reflect.DeepEqual(p, l.last) {
+		p.Serial++
+		l.last = p
+	}
+	return p
 }
 
-func (*demoLesson) Next() {}
+func (l *demoLesson) Do(ctx context.Context, what Action, text string, step func(Step)) (*Room, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch what {
+	case ActHint:
+		l.hints++
+	case ActSolution:
+		l.solved = true
+	case ActAnswer:
+		l.answer = text
+	case ActNext:
+		l.task, l.hints, l.solved = l.task+1, 0, false
+	case ActUndo:
+		for _, name := range []string{"etcd", "kube-apiserver"} {
+			step(Step{Name: name})
+			select {
+			case <-time.After(300 * time.Millisecond):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			step(Step{Name: name, Done: true, Took: 300 * time.Millisecond})
+		}
+		room := l.restart()
+		l.state = trace.NewTimeline(room.Journal)
+		return room, nil
+	case ActCheck:
+	}
+	return nil, nil
+}
 
 // demoCluster changes the sim's objects.
 type demoCluster struct{ sim *sim }

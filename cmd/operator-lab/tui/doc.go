@@ -13,10 +13,14 @@
 //   - Rewinding moves a cursor; it undoes nothing, and the screen says so.
 //   - However it ends, the terminal is left as it was found.
 //
-// There is one Bubble Tea model, [Model]. It embeds the scene, which is all that
+// A lesson is the one thing that is told by the caller, a [Guide]; what its texts
+// are about is still seen in the journal.
+//
+// [Run] has one Bubble Tea model, [Model]. It embeds the scene, which is all that
 // a frame depends on; each pane is a file of methods on the scene that return
-// rows. Keys are in keys.go, and what they do in act.go, navigate.go, menu.go
-// and edit.go.
+// rows. Keys are in keys.go, and what they do in act.go, navigate.go, menu.go,
+// edit.go and guided.go. [Pick] has a model of its own: a list to pick a lesson
+// from. [Plain] is the text of a lesson for who reads it elsewhere.
 //
 // Callers use [Run]; it is the only importer of Bubble Tea, and knows no
 // Kubernetes.

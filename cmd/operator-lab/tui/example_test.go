@@ -2,6 +2,7 @@ package tui_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
@@ -31,4 +32,16 @@ func ExampleRun_live() {
 			return tui.Controls{Facts: "k8s 1.36"}, nil
 		},
 	})
+}
+
+// The text of a lesson for a screen reader, or for another terminal.
+func ExamplePlain() {
+	const lesson = "## Ask for a song\n\nApply the **Hikawa** in `hikawa.yaml`:\n\n```sh\nkubectl apply -f hikawa.yaml\n```\n"
+	fmt.Fprint(os.Stdout, tui.Plain(lesson, 76))
+	// Output:
+	// Ask for a song
+	//
+	// Apply the Hikawa in `hikawa.yaml`:
+	//
+	//   kubectl apply -f hikawa.yaml
 }

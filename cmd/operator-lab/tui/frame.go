@@ -87,7 +87,10 @@ func (s *scene) frame() string {
 	one(l.Rule2, s.rule())
 	one(l.Footer, s.footer(l.Footer.W))
 	out := c.String()
-	if s.popup != nil {
+	switch {
+	case s.busy != nil && s.busy.shown:
+		out = s.overlay(out, s.workWindow())
+	case s.popup != nil:
 		out = s.overlay(out, s.popup.window(s))
 	}
 	return out
@@ -97,7 +100,7 @@ func (s *scene) frame() string {
 var drawOrder = []Pane{ObjectsPane, QueuePane, LoopPane, CausePane, DetailPane, LessonPane}
 
 func (s *scene) layout() Layout {
-	l := layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, lesson: s.narrator, asked: s.asked(), store: s.membersSeen()})
+	l := layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, low: s.low, lesson: s.guided, asked: s.asked(), store: s.membersSeen()})
 	if !l.TooSmall && s.zoom == ZoomHalf && l.Pane[s.focus].X == 0 && leftFirst(s.focus) > 0 {
 		swapHalves(&l, s.focus)
 	}
@@ -168,8 +171,18 @@ func (s *scene) box(p Pane, r Rect) []string {
 		}
 		out = append(out, side.String()+line+side.String())
 	}
-	bottom := text(st, border[2]+strings.Repeat(border[4], max(0, r.W-2))+border[3])
-	return append(out, bottom.draw(&s.theme, r.W))
+	return append(out, s.lowerEdge(border, st, content.foot, r.W))
+}
+
+// lowerEdge draws the lower border of a pane, with what is to be said there.
+func (s *scene) lowerEdge(border [6]string, st style, foot string, w int) string {
+	if foot != "" {
+		foot = " " + s.cutTo(foot, w-6) + " "
+	}
+	line := strings.Repeat(border[4], max(0, w-3-width(foot)))
+	bottom := text(st, border[2]+line)
+	bottom.add(plain, foot).add(st, border[4]+border[3])
+	return bottom.draw(&s.theme, w)
 }
 
 // leastTitle is what is left of a pane's title before what is on its right goes.
@@ -179,7 +192,7 @@ const leastTitle = 14
 func (s *scene) edge(p Pane, border [6]string, st style, c pane, w int) string {
 	name := itoa(int(p)) + " " + c.title
 	if f := s.filter[p]; f != "" || s.typing && s.focus == p {
-		name += "  /" + f
+		name += "  /" + string(f)
 		if s.typing && s.focus == p {
 			name += "_"
 		}

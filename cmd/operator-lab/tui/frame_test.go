@@ -75,7 +75,7 @@ func TestEveryFrameIsExact(t *testing.T) {
 	c := hostile()
 	for _, o := range []Options{
 		{Journal: c.journal, ASCII: true, Title: "ズンドコ"},
-		{Journal: c.journal, Language: trace.Japanese, Narrator: &demoLesson{}, Title: "ズンドコ"},
+		{Journal: c.journal, Language: trace.Japanese, Guide: lessonOf(halfTicked(trace.Japanese)), Title: "ズンドコ"},
 	} {
 		m := modelOf(t, o, 0, 0)
 		step := 3 // FuzzFrame tries the others
@@ -103,12 +103,15 @@ func TestEveryScreenIsExact(t *testing.T) {
 	keys := []string{
 		"1", "down", "down", "z", "z", "z", "2", "down", "3", "up", "up", "enter", "4", "d", "y", "c", "l", "pgdown", "6", "5",
 		"w", "w", "down", "esc", "?", "down", "pgdown", "esc", "[", "[", "{", "}", "x", "o", "/", "ズ", "enter", "esc", "home", "]", "L", "f", "tab", "shift+tab",
+		"5", "h", "pgdown", "a", "1", "enter", "u", "esc", "v", "y", "t", "n", "z", "z", "z", "tab",
 	}
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {90, 50}, {120, 40}, {200, 50}, {250, 100}} {
 		for _, ascii := range []bool{true, false} {
-			m := modelOf(t, Options{Journal: c.journal, ASCII: ascii, Narrator: &demoLesson{}, Controls: Controls{Loop: nil, Cluster: &demoCluster{}}}, size[0], size[1])
+			m := modelOf(t, Options{Journal: c.journal, ASCII: ascii, Guide: lessonOf(halfTicked(trace.Japanese)), Controls: Controls{Loop: nil, Cluster: &demoCluster{}}}, size[0], size[1])
 			for _, k := range keys {
-				m.press(k)
+				if cmd := m.press(k); m.busy != nil {
+					settle(m, cmd)
+				}
 				checkSize(t, m)
 			}
 		}
@@ -120,6 +123,7 @@ func FuzzFrame(f *testing.F) {
 	for _, size := range []uint8{0, 1, 59, 60, 80, 100, 120, 160, 200, 250} {
 		f.Add(size, size/2, "123[]w?", "ズン\u0301ドコ🇯🇵", true)
 		f.Add(size, size, "x/a\x00z4yz", "\x1b[31m\u200d👨‍👩‍👧", false)
+		f.Add(size, size/2, "5jhva1\nuynzz\t", "**b** `c` 深い\n\n- [x](y)", true)
 	}
 	base := story().journal.Since(0)
 	f.Fuzz(func(t *testing.T, w, h uint8, keys, text string, flag bool) {
@@ -136,7 +140,7 @@ func FuzzFrame(f *testing.F) {
 		}
 		o := Options{Journal: c.journal, ASCII: flag, Title: text, Controls: Controls{Facts: text, Cluster: &demoCluster{}}}
 		if flag {
-			o.Language, o.Narrator = trace.Japanese, &demoLesson{}
+			o.Language, o.Guide = trace.Japanese, lessonOf(hostilePage(text, len(keys)))
 		}
 		m := modelOf(t, o, int(w), int(h))
 		checkSize(t, m)
@@ -153,7 +157,10 @@ func FuzzFrame(f *testing.F) {
 			case '\t':
 				name = "tab"
 			}
-			m.press(name)
+			if cmd := m.press(name); m.busy != nil {
+				checkSize(t, m)
+				settle(m, cmd)
+			}
 			checkSize(t, m)
 		}
 	})

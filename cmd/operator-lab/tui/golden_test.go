@@ -83,7 +83,6 @@ func TestGoldenJournals(t *testing.T) {
 					o := Options{Journal: j, Title: name, Replay: name != "story", ASCII: ascii, Getenv: utf8Env}
 					if name == "story" {
 						o.Controls = Controls{Loop: &fakeLoop{}, Cluster: &demoCluster{}, Facts: "k8s 1.36"}
-						o.Narrator = &demoLesson{}
 					}
 					m := newModel(t.Context(), o)
 					m.w, m.h = size[0], size[1]
@@ -120,7 +119,13 @@ func TestGoldenScreens(t *testing.T) {
 		{"one-operator", 120, 40, Options{Journal: duet, Replay: true}, "o down down enter"},
 		{"filter", 120, 40, Options{Journal: duet, Replay: true}, "/ t i m e r enter"},
 		{"zoomed", 120, 40, Options{Journal: duet, Replay: true}, "6 z z"},
-		{"lesson", 80, 24, Options{Journal: story, Controls: live, Narrator: &demoLesson{}}, "5 h"},
+		{"help-lesson", 120, 40, Options{Journal: story, Controls: live, Guide: lessonOf(pageOf(trace.English))}, "? pgdown"},
+		{"help-lesson-japanese", 80, 24, Options{Journal: story, Controls: live, Language: trace.Japanese, Guide: lessonOf(pageOf(trace.Japanese))}, "? pgdown pgdown"},
+		{"lesson-tall", 80, 60, Options{Journal: story, Controls: live, Guide: lessonOf(pageOf(trace.English))}, ""},
+		{"lesson-smallest", 60, 16, Options{Journal: story, Controls: live, Guide: lessonOf(halfTicked(trace.English))}, ""},
+		{"lesson-ascii", 80, 24, Options{Journal: story, Controls: live, ASCII: true, Guide: lessonOf(pages(trace.English)["done"])}, ""},
+		{"lesson-zoomed", 120, 40, Options{Journal: story, Controls: live, Guide: lessonOf(pageOf(trace.English))}, "z"},
+		{"lesson-refused", 80, 24, Options{Journal: story, Controls: live, Language: trace.Japanese, Guide: lessonOf(halfTicked(trace.Japanese))}, "3 n"},
 		{"refused", 80, 24, Options{Journal: duet, Replay: true}, "space"},
 		{"too-small", 50, 10, Options{Journal: story}, ""},
 		{"traffic", 80, 24, Options{Journal: asked(answer{8, "Production Page !", ""}), Controls: live}, ""},

@@ -18,6 +18,7 @@ const (
 	groupLook
 	groupMove
 	groupAct
+	groupLesson
 	groupOther
 )
 
@@ -71,7 +72,7 @@ func newKeyMap() keyMap {
 		bind(groupLoop, 2, k("s"), "s", "step|let one worker take one key", "1調整|ワーカー 1 つがキーを 1 つ取り出す", just((*Model).stepOne), (*scene).noLoop),
 		bind(groupLoop, 3, k("S"), "S", "call|go on to the next write and hold it before it is sent", "1書込|次の書き込みまで進み、送信前に保留する", just((*Model).stepCall), (*scene).noLoop),
 
-		bind(groupTime, 4, k("["), "[ ]", "rewind|the previous, the next reconcile: everything as of its end", "時間|前/次の調整。画面全体がその終了時点になる", just(func(m *Model) { m.goSpan(-1) }), (*scene).nothingYet),
+		bind(groupTime, 5, k("["), "[ ]", "rewind|the previous, the next reconcile: everything as of its end", "時間|前/次の調整。画面全体がその終了時点になる", just(func(m *Model) { m.goSpan(-1) }), (*scene).nothingYet),
 		bind(groupTime, 0, k("]"), "", "", "", just(func(m *Model) { m.goSpan(1) }), (*scene).nothingYet),
 		bind(groupTime, 12, k("{"), "{ }", "event|the previous, the next event of the journal", "イベント|前/次のイベント", just(func(m *Model) { m.goEvent(-1) }), (*scene).nothingYet),
 		bind(groupTime, 0, k("}"), "", "", "", just(func(m *Model) { m.goEvent(1) }), (*scene).nothingYet),
@@ -82,6 +83,15 @@ func newKeyMap() keyMap {
 		bind(groupAct, 6, k("x"), "x", "break|delete the selected object, or change a field, behind the operator's back", "壊す|選択中のオブジェクトを無断で削除、または変更", just((*Model).breakMenu), (*scene).noCluster),
 		bind(groupAct, 9, k("e"), "e", "edit|edit the selected object in $EDITOR", "編集|選択中のオブジェクトを $EDITOR で編集", (*Model).edit, (*scene).noEdit),
 
+		bind(groupAct, 4, k("!"), "!", "shell|a shell in which kubectl finds this cluster", "シェル|kubectl でこのクラスターを操作できるシェル", (*Model).shell, (*scene).noShell),
+
+		bind(groupLesson, 1, k("n"), "n", "next|the next task, when this one is done", "次へ|次のタスクへ (終わったら)", (*Model).next, (*scene).noNext),
+		bind(groupLesson, 3, k("a"), "a", "answer|answer the question", "回答|質問に答える", (*Model).answer, (*scene).noQuestion),
+		bind(groupLesson, 3, k("h"), "h", "hint|a hint; again: a stronger one", "ヒント|ヒント。もう一度でより詳しく", (*Model).hint, (*scene).noHint),
+		bind(groupLesson, 4, k("u"), "u", "undo|bring the cluster back to the start of this task", "元に戻す|クラスターをこのタスクの開始時点に戻す", (*Model).undo, (*scene).noLesson),
+		bind(groupLesson, 13, k("v"), "v", "solution|look at the solution", "解答|解答を見る", (*Model).solve, (*scene).noLesson),
+		bind(groupLesson, 0, k("t"), "t", "check now|check the task now; it is also checked by itself", "確認|今すぐ確認する (自動でも確認される)", (*Model).check, (*scene).noLesson),
+
 		bind(groupLook, 7, k("w"), "w", "why|why it happened, and what it led to; again: in the other language", "なぜ|起きた理由とその結果。もう一度で英語", just((*Model).showWhy), (*scene).nothingYet),
 		bind(groupLook, 0, k("d"), "d", "detail: what changed", "詳細: 差分", just(func(m *Model) { m.showTab(DiffTab) }), nil),
 		bind(groupLook, 0, k("y"), "y", "detail: the object as YAML", "詳細: YAML", just(func(m *Model) { m.showTab(YAMLTab) }), nil),
@@ -89,13 +99,11 @@ func newKeyMap() keyMap {
 		bind(groupLook, 0, k("l"), "l", "detail: log lines", "詳細: ログ", just(func(m *Model) { m.showTab(LogTab) }), nil),
 		bind(groupLook, 11, k("/"), "/", "filter|show only what contains a text, in the focused pane", "絞込|文字列を含むものだけを表示", just((*Model).startFilter), nil),
 		bind(groupLook, 13, k("o"), "o", "operator|choose whose loop is shown", "オペレーター|表示するループを選択", just((*Model).operatorMenu), (*scene).oneOperator),
-		bind(groupLook, 14, k("n"), "n", "next|next lesson, when this one is done", "次へ|次のレッスンへ (終わったら)", just((*Model).nextLesson), (*scene).noNext),
-		bind(groupLook, 0, k("h"), "h", "lesson: hint", "ヒント", just(func(m *Model) { m.hinted = !m.hinted }), (*scene).noHint),
 
 		bind(groupMove, 0, k("up", "k"), "up k", "up", "上へ", just(func(m *Model) { m.move(-1) }), nil),
 		bind(groupMove, 0, k("down", "j"), "down j", "down", "下へ", just(func(m *Model) { m.move(1) }), nil),
-		bind(groupMove, 0, k("pgup"), "pgup", "a page up", "1 ページ上へ", just(func(m *Model) { m.page(-1) }), nil),
-		bind(groupMove, 0, k("pgdown"), "pgdn", "a page down", "1 ページ下へ", just(func(m *Model) { m.page(1) }), nil),
+		bind(groupMove, 0, k("pgup"), "pgup", "a page up", "1 ページ上へ", just(func(m *Model) { m.turn(-1) }), nil),
+		bind(groupMove, 0, k("pgdown"), "pgdn", "a page down", "1 ページ下へ", just(func(m *Model) { m.turn(1) }), nil),
 		bind(groupMove, 0, k("enter"), "enter", "open or close a reconcile; details", "調整を開閉、詳細へ", just((*Model).enter), nil),
 		bind(groupMove, 0, k("esc"), "esc", "back", "戻る", just((*Model).back), nil),
 		bind(groupMove, 0, k("tab"), "tab", "next pane (shift+tab: previous)", "次のペイン (shift+tab: 前)", just(func(m *Model) { m.cycle(1) }), nil),
@@ -127,6 +135,8 @@ func (k pressedKey) String() string { return string(k) }
 // footer is one line of the keys that matter most, made of the key map.
 func (s *scene) footer(w int) row {
 	switch {
+	case s.busy != nil && s.busy.shown:
+		return s.footerOf([]string{"q"}, []string{s.t("quit", "終了")})
 	case s.flash != "":
 		return text(note, " "+s.flash)
 	case s.typing:
@@ -249,19 +259,55 @@ func (s *scene) oneOperator() string {
 	return ""
 }
 
+func (s *scene) noShell() string {
+	switch {
+	case s.replay:
+		return s.t("this is a recording: there is no cluster for a shell", "記録の再生中: シェルで操作するクラスターはない")
+	case s.controls.Shell == nil:
+		return s.t("there is no shell here", "ここにはシェルがない")
+	}
+	return ""
+}
+
+func (s *scene) noLesson() string {
+	if !s.guided || s.page.Lesson == "" {
+		return s.t("there is no lesson here", "レッスンはない")
+	}
+	return ""
+}
+
 func (s *scene) noNext() string {
 	switch {
-	case !s.narrator:
-		return s.t("there is no lesson here", "レッスンはない")
-	case !s.told.Next:
-		return s.t("this part is not done yet", "このパートはまだ終わっていない")
+	case s.noLesson() != "":
+		return s.noLesson()
+	case !s.page.Done && s.page.Missing == "":
+		return s.t("this task is not done yet", "このタスクはまだ終わっていない")
+	case !s.page.Done:
+		return s.t("not yet: ", "まだ: ") + s.cutTo(s.page.Missing, max(20, s.w-18))
+	case s.page.Next == "":
+		return s.t("this was the last lesson", "これが最後のレッスン")
 	}
 	return ""
 }
 
 func (s *scene) noHint() string {
-	if s.told.Hint == "" {
-		return s.t("there is no hint", "ヒントはない")
+	switch {
+	case s.noLesson() != "":
+		return s.noLesson()
+	case s.page.More:
+		return ""
+	case len(s.page.Hints) == 0:
+		return s.t("this task has no hints; v shows the solution", "このタスクにヒントはない。v で解答を表示")
+	}
+	return s.t("there are no more hints; v shows the solution", "ヒントはこれですべて。v で解答を表示")
+}
+
+func (s *scene) noQuestion() string {
+	switch {
+	case s.noLesson() != "":
+		return s.noLesson()
+	case s.page.Question == "":
+		return s.t("this task asks no question", "このタスクに質問はない")
 	}
 	return ""
 }

@@ -56,7 +56,8 @@ type layoutArgs struct {
 	w, h   int
 	zoom   Zoom
 	focus  Pane
-	top    Pane // in a stack: which of Objects, Queue, Loop, Lesson and Cause is on top
+	top    Pane // in a stack: which of Objects, Queue, Loop and Cause is on top
+	low    Pane // which of Detail and Lesson is shown where they share a place
 	lesson bool // there is a lesson
 	asked  bool // somebody asks a URL
 	store  int  // how many members somebody looks at, at most so far; 0 without a store
@@ -67,13 +68,16 @@ type layoutArgs struct {
 //	wide (160x40 on)        medium (100x30 on)    stack       tall (45 lines on)
 //	+-----+-------+-----+   +-----+-----------+   +-------+   +-------+
 //	|  1  |   3   |  4  |   |  1  |     3     |   | 3,1,2 |   |   1   |
-//	|     |       |     |   |     |           |   | 5 or 6|   +-------+
+//	|     |       |     |   |     |           |   | or 6  |   +-------+
 //	|     +-------+     |   +-----+-----------+   +-------+   |   2   |
-//	+-----+   6   +-----+   |  2  |     4     |   |   4   |   +-------+
+//	+-----+   6   +-----+   |  2  |   4 or 5  |   |   4   |   +-------+
 //	|  2  |       |  5  |   |     |           |   |       |   |   3   |
 //	+-----+-------+-----+   +-----+-----------+   +-------+   +-------+
-//	                                                          |   4   |
+//	                                                          | 4 or 5|
 //	                                                          +-------+
+//
+// A lesson is to be read: while it is focused it takes all of a stack, and the
+// greater part of its place elsewhere.
 func layout(a layoutArgs) Layout {
 	if a.w < minWidth || a.h < minHeight {
 		return Layout{TooSmall: true}
@@ -160,7 +164,11 @@ func wide(l *Layout, a layoutArgs, r Rect) {
 	columns(0, left, 58, ObjectsPane, QueuePane)
 	columns(left, mid, 58, LoopPane, CausePane)
 	if a.lesson {
-		columns(left+mid, right, 64, DetailPane, LessonPane)
+		share := 50
+		if a.focus == LessonPane {
+			share = 32
+		}
+		columns(left+mid, right, share, DetailPane, LessonPane)
 	} else {
 		l.Pane[DetailPane] = Rect{left + mid, r.Y, right, r.H}
 	}
@@ -169,10 +177,13 @@ func wide(l *Layout, a layoutArgs, r Rect) {
 func medium(l *Layout, a layoutArgs, r Rect) {
 	left := max(36, a.w/3)
 	leftTop, rightTop := r.H*55/100, r.H*52/100
+	if a.focus == LessonPane {
+		rightTop = max(6, r.H*30/100)
+	}
 	l.Pane[ObjectsPane] = Rect{0, r.Y, left, leftTop}
 	l.Pane[QueuePane] = Rect{0, r.Y + leftTop, left, r.H - leftTop}
-	l.Pane[upper(a, LessonPane, CausePane)] = Rect{left, r.Y, a.w - left, rightTop}
-	l.Pane[DetailPane] = Rect{left, r.Y + rightTop, a.w - left, r.H - rightTop}
+	l.Pane[upper(a, CausePane)] = Rect{left, r.Y, a.w - left, rightTop}
+	l.Pane[lower(a)] = Rect{left, r.Y + rightTop, a.w - left, r.H - rightTop}
 }
 
 // upper returns which of several panes that share a place is shown there: the
@@ -186,8 +197,20 @@ func upper(a layoutArgs, others ...Pane) Pane {
 	return LoopPane
 }
 
+// lower returns which of the panes that share the lower place is shown there.
+func lower(a layoutArgs) Pane {
+	if a.lesson && (a.low == LessonPane || a.focus == LessonPane) {
+		return LessonPane
+	}
+	return DetailPane
+}
+
 func stack(l *Layout, a layoutArgs, r Rect) {
-	top := upper(a, ObjectsPane, QueuePane, LessonPane, CausePane)
+	if a.focus == LessonPane {
+		l.Pane[LessonPane] = r
+		return
+	}
+	top := upper(a, ObjectsPane, QueuePane, CausePane)
 	share := 58
 	if a.focus == DetailPane {
 		share = 45
@@ -198,8 +221,8 @@ func stack(l *Layout, a layoutArgs, r Rect) {
 }
 
 func tall(l *Layout, a layoutArgs, r Rect) {
-	order := []Pane{ObjectsPane, QueuePane, upper(a, LessonPane, CausePane), DetailPane}
-	weight := map[Pane]int{ObjectsPane: 3, QueuePane: 2, DetailPane: 3}
+	order := []Pane{ObjectsPane, QueuePane, upper(a, CausePane), lower(a)}
+	weight := map[Pane]int{ObjectsPane: 3, QueuePane: 2, DetailPane: 3, LessonPane: 6}
 	total := 0
 	share := func(p Pane) int {
 		w := weight[p]
@@ -225,9 +248,13 @@ func tall(l *Layout, a layoutArgs, r Rect) {
 
 // half gives the focused pane one half of the area, and what goes with it the other.
 func half(l *Layout, a layoutArgs, r Rect) {
-	other := DetailPane
-	if a.focus == DetailPane {
-		other = upper(a, ObjectsPane, QueuePane, LessonPane, CausePane)
+	if a.w < 100 && a.focus == LessonPane {
+		l.Pane[LessonPane] = r
+		return
+	}
+	other := lower(a)
+	if a.focus == DetailPane || a.focus == LessonPane {
+		other = upper(a, ObjectsPane, QueuePane, CausePane)
 	}
 	if a.w >= 100 {
 		w := a.w / 2

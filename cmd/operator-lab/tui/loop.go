@@ -22,7 +22,7 @@ func (s *scene) loopSpans() []*trace.Span {
 	if s.operator == "" && s.filter[LoopPane] == "" {
 		return all
 	}
-	key := s.operator + "\x00" + s.filter[LoopPane]
+	key := s.operator + "\x00" + string(s.filter[LoopPane])
 	if key != l.key || l.seen > len(all) || len(all) > 0 && l.first != all[0] {
 		*l = loopList{key: key}
 		if len(all) > 0 {
@@ -129,7 +129,7 @@ func (s *scene) loop(in Rect) pane {
 }
 
 func (s *scene) lessonTab() string {
-	if s.narrator {
+	if s.guided {
 		return s.t(" 5 lesson", " 5 レッスン")
 	}
 	return ""

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -30,19 +31,15 @@ type Model struct {
 	cursorAt int64 // where the cursor stands; 0 at the live edge
 	drawn    string
 	stale    bool
+	works    sync.WaitGroup // what the guide still does
+	followed int64          // the page whose room was asked for last
 }
 
 // newModel returns a model. The context ends the commands it starts.
 func newModel(ctx context.Context, o Options) *Model {
 	o = o.withDefaults()
 	m := &Model{opts: o, ctx: ctx, clock: time.Now, steps: make(chan Step, 64), booted: make(chan bootedMsg, 1)}
-	m.scene = scene{
-		theme: newTheme(o), title: o.Title, replay: o.Replay, controls: o.Controls, motion: !o.NoMotion,
-		index: newIndex(o.Journal), live: true, focus: LoopPane, from: LoopPane, top: LoopPane, follow: true,
-		open: map[int64]bool{}, narrator: o.Narrator != nil,
-	}
-	m.keys = newKeyMap()
-	m.state = m.index.timeline.Tip()
+	m.scene = newScene(o)
 	if o.Boot != nil {
 		m.booting = &boot{}
 	}
@@ -51,6 +48,16 @@ func newModel(ctx context.Context, o Options) *Model {
 		m.say(o.Notice)
 	}
 	return m
+}
+
+// newScene returns what is seen of a journal at first.
+func newScene(o Options) scene {
+	index := newIndex(o.Journal)
+	return scene{
+		theme: newTheme(o), title: o.Title, replay: o.Replay, controls: o.Controls, motion: !o.NoMotion, keys: newKeyMap(),
+		index: index, state: index.timeline.Tip(), live: true, focus: LoopPane, from: LoopPane, top: LoopPane, low: DetailPane, follow: true,
+		open: map[int64]bool{}, guided: o.Guide != nil,
+	}
 }
 
 // tickMsg asks to look at the journal.
@@ -72,7 +79,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tickMsg:
 		m.stale = m.refresh(false)
-		return m, tick()
+		return m, tea.Batch(tick(), m.catchUp())
 	case tea.WindowSizeMsg:
 		m.w, m.h = max(msg.Width, 0), max(msg.Height, 0)
 		return m, nil
@@ -92,6 +99,16 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case doneMsg:
 		m.done(msg)
 		return m, nil
+	case toldMsg:
+		return m, m.told(msg)
+	case workedMsg:
+		m.worked(msg)
+		return m, nil
+	case shellMsg:
+		return m, m.shells(msg)
+	case leftMsg:
+		m.left(msg)
+		return m, nil
 	case editMsg:
 		return m, m.editor(msg)
 	case editedMsg:
@@ -107,10 +124,8 @@ func (m *Model) refresh(always bool) bool {
 	changed := grown
 	if grown {
 		m.recall()
-		if m.opts.Narrator != nil {
-			m.told = m.opts.Narrator.Narrate(m.index.timeline.Tip())
-		}
 	}
+	changed = m.look() || changed
 	if m.flash != "" && m.opts.Notice != m.flash && m.clock().After(m.flashEnd) {
 		m.flash, changed = "", true
 	}
@@ -121,7 +136,10 @@ func (m *Model) refresh(always bool) bool {
 	if m.live && m.follow && grown {
 		m.selectNewest()
 	}
-	return changed || m.booting != nil
+	if m.busy != nil && m.clock().Sub(m.busy.began) > busyAfter {
+		m.busy.shown = true
+	}
+	return changed || m.booting != nil || m.busy != nil
 }
 
 // recall makes the state that of the cursor.

@@ -17,7 +17,7 @@ func paneOf(pressed string) (Pane, bool) {
 // focusOn focuses a pane, bringing it on top where it shares a place; focusing
 // the focused pane again zooms it.
 func (m *Model) focusOn(p Pane) {
-	if p == LessonPane && !m.narrator {
+	if p == LessonPane && !m.guided {
 		m.say("5: " + m.t("there is no lesson here", "レッスンはない"))
 		return
 	}
@@ -35,8 +35,10 @@ func (m *Model) setFocus(p Pane) {
 		m.from, m.top = p, p
 		m.scroll[DetailPane], m.scroll[CausePane] = 0, 0
 		m.selectSomething()
-	case LessonPane, CausePane:
+	case CausePane:
 		m.top = p
+	case DetailPane, LessonPane:
+		m.low = p
 	}
 }
 
@@ -59,9 +61,12 @@ func (m *Model) selectSomething() {
 
 // cycle focuses the next pane of those that are shown or can be.
 func (m *Model) cycle(n int) {
-	order := []Pane{ObjectsPane, QueuePane, LoopPane, DetailPane, LessonPane, CausePane}
+	order := []Pane{ObjectsPane, QueuePane, LoopPane, DetailPane, CausePane}
+	if m.guided { // from the lesson to the loop
+		order = []Pane{LessonPane, LoopPane, DetailPane, ObjectsPane, QueuePane, CausePane}
+	}
 	order = slices.DeleteFunc(order, func(p Pane) bool {
-		return p == LessonPane && !m.narrator || p == CausePane && m.w < 160
+		return p == CausePane && m.w < 160
 	})
 	i := slices.Index(order, m.focus)
 	m.setFocus(order[(i+n+len(order))%len(order)])
@@ -193,8 +198,8 @@ func (m *Model) move(n int) {
 	}
 }
 
-// page moves by as much as is seen.
-func (m *Model) page(n int) {
+// turn moves by as much as is seen.
+func (m *Model) turn(n int) {
 	h := max(1, m.layout().Pane[m.focus].H-3)
 	switch m.focus {
 	case LoopPane, ObjectsPane, QueuePane:
@@ -278,7 +283,11 @@ func (m *Model) moveKey(n int) {
 
 // enter opens or closes a reconcile, and goes from what is selected to its details.
 func (m *Model) enter() {
-	if m.focus != LoopPane || m.sel.step != 0 {
+	switch {
+	case m.focus == LessonPane:
+		m.setFocus(LoopPane)
+		return
+	case m.focus != LoopPane || m.sel.step != 0:
 		m.setFocus(DetailPane)
 		return
 	}

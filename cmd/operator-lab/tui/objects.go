@@ -93,7 +93,7 @@ func (s *scene) fadeSeq() int64 {
 // treeLines returns the lines of the tree at the cursor; they are kept until something changes.
 func (s *scene) treeLines() []treeLine {
 	tip := s.index.timeline.Tip()
-	key := s.filter[ObjectsPane] + "\x00" + string(s.lang)
+	key := string(s.filter[ObjectsPane]) + "\x00" + string(s.lang)
 	if s.memo.tree != nil && s.memo.treeSeq == s.cursor() && s.memo.tipSeq == tip.Seq() && s.memo.treeKey == key {
 		return s.memo.tree
 	}

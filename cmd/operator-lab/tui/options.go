@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -42,6 +43,9 @@ type Controls struct {
 	Cluster Cluster
 	// Faults are more ways to break things, for the menu. Default: deleting and changing objects.
 	Faults []Fault
+	// Shell returns the command that is run while the screen steps aside, such as
+	// a shell in which kubectl finds the cluster. It may take a moment.
+	Shell func() (*exec.Cmd, error)
 	// Facts is a short text for the header, such as "k8s 1.36". Default: empty.
 	Facts string
 }
@@ -66,34 +70,6 @@ type Step struct {
 	Detail string
 }
 
-// Narrator tells what happens in the caller's words: a lesson, or a scenario's steps.
-type Narrator interface {
-	// Narrate is called when the journal has grown, and must return at once.
-	Narrate(*trace.State) Narration
-	// Next goes to the next part; it is called only when Narration.Next is true.
-	Next()
-}
-
-// Narration is what the lesson pane and the lines at the bottom tell.
-type Narration struct {
-	// Title such as "2/9  Keys, not events". Default: empty.
-	Title string
-	// Text in paragraphs, separated by empty lines. Default: empty.
-	Text string
-	// Tasks to do, which tick themselves. Default: none.
-	Tasks []Task
-	// Hint is shown when asked for. Default: empty.
-	Hint string
-	// Next is true when there is another part and this one is done. Default: false.
-	Next bool
-}
-
-// Task is something the person at the keyboard is to do.
-type Task struct {
-	Text string
-	Done bool
-}
-
 // Options of [Run]. Only Journal is needed.
 type Options struct {
 	// Journal to show.
@@ -111,8 +87,8 @@ type Options struct {
 	Replay bool
 	// Notice is shown until a key is pressed, such as what is missing of a journal. Default: empty.
 	Notice string
-	// Narrator tells what happens. Default: the lines at the bottom say why the selected reconcile ran.
-	Narrator Narrator
+	// Guide leads through a lesson. Default: the lines at the bottom say why the selected reconcile ran.
+	Guide Guide
 	// Language of all texts. Default: English.
 	Language trace.Language
 	// ASCII draws with ASCII only; automatic if the locale is not UTF-8 or TERM is linux. Default: false.

@@ -86,10 +86,13 @@ func (p *helpPopup) press(m *Model, pressed string) tea.Cmd {
 func (s *scene) helpRows() []row {
 	headings := []string{
 		s.t("The loop", "ループ"), s.t("Time", "時間"), s.t("Look closer", "詳しく見る"),
-		s.t("Move", "移動"), s.t("Act", "操作"), s.t("Other", "その他"),
+		s.t("Move", "移動"), s.t("Act", "操作"), s.t("Lesson", "レッスン"), s.t("Other", "その他"),
 	}
 	var rows []row
 	for group, heading := range headings {
+		if keyGroup(group) == groupLesson && !s.guided {
+			continue
+		}
 		rows = append(rows, text(bold, " "+heading))
 		for _, c := range s.keys.commands {
 			if int(c.group) != group || c.Help().Key == "" {

@@ -257,6 +257,50 @@ func TestEditInATerminal(t *testing.T) {
 	term.awaitEnd(0)
 }
 
+func TestLessonInATerminal(t *testing.T) {
+	term := startDemo(t, "live", 80, 24, "DEMO_LESSON=1")
+	term.await("5 Lesson", "1/2  See a merge", "what happened", "h hint")
+	term.send("h")
+	term.await("Hint 1", "pane 3 are enough")
+	term.send("n")
+	term.await("n: not yet")
+	term.send("3")
+	term.await("3 Loop", "[✓][ ]", "Not yet: The loop is paused")
+	term.send("!")
+	term.await("lesson$")
+	term.send("echo from the $((40+2))nd shell; exit 3\r")
+	term.await("3 Loop", "LESSON 2/9") // which command came last is its own business
+	term.send(" ")
+	term.await("PAUSED", "DONE", "n next")
+	term.send("5")
+	term.await("[✓] Done", "three events became one visit")
+	term.send("uy")
+	term.await("Putting the cluster back", "kube-apiserver")
+	term.await("undone:", "LIVE", "[ ]", "Not yet:")
+	term.send("3")
+	term.await("[✓][ ]")
+	term.send(" ")
+	term.await("DONE")
+	term.send("n")
+	term.await("2/2  See a merge", "How many reconciles run?", "a answer")
+	term.send("a1\r")
+	term.await("DONE", "Your answer: 1")
+	term.send("uyq") // in the middle of it
+	term.awaitEnd(0)
+	term.await("goodbye")
+}
+
+func TestPickInATerminal(t *testing.T) {
+	term := startDemo(t, "pick", 80, 24)
+	term.await("Watches and owners", "2 of 34 done")
+	term.send("/zun\r")
+	term.await("Run zundoko", "/zun")
+	term.resize(120, 40)
+	term.send("\r")
+	term.awaitEnd(0)
+	term.await(`picked "zundoko"`)
+}
+
 func TestReplayInATerminal(t *testing.T) {
 	term := startDemo(t, "replay", 80, 24)
 	term.await("REPLAY", "#16/16")

@@ -23,7 +23,7 @@ var ErrPanic = errors.New("the terminal UI failed")
 // held, and a held write unsent: it is for the caller's stopping to end them. If
 // the boot failed its error is returned.
 func Run(ctx context.Context, o Options) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -35,7 +35,24 @@ func Run(ctx context.Context, o Options) error {
 			m.start()
 		}
 	}()
-	settings := []tea.ProgramOption{tea.WithInput(m.opts.In), tea.WithOutput(m.opts.Out), tea.WithoutSignalHandler()}
+	err := runProgram(ctx, m, m.opts)
+	cancel()
+	<-booted
+	m.works.Wait()
+	if err != nil {
+		return err
+	}
+	return m.bootErr
+}
+
+// untilSignal ends with the signals that ask a program of a terminal to leave it.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+}
+
+// runProgram runs a model on the terminal until it quits or the context ends.
+func runProgram(ctx context.Context, m tea.Model, o Options) error {
+	settings := []tea.ProgramOption{tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler()}
 	if o.ForceColor {
 		settings = append(settings, tea.WithEnvironment(colorful(os.Environ())))
 	}
@@ -50,15 +67,11 @@ func Run(ctx context.Context, o Options) error {
 	}()
 	_, err := p.Run()
 	close(ended)
-	cancel()
-	<-booted
 	switch {
 	case errors.Is(err, tea.ErrProgramPanic):
 		return fmt.Errorf("%w: %w", ErrPanic, err)
 	case err != nil && ctx.Err() == nil:
 		return fmt.Errorf("terminal: %w", err)
-	case m.bootErr != nil:
-		return m.bootErr
 	}
 	return nil
 }

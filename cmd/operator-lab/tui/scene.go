@@ -26,20 +26,21 @@ type scene struct {
 	focus    Pane
 	from     Pane // the list pane that was focused last: what it selects is the subject
 	top      Pane // which pane is on top where several share a place
+	low      Pane // which of Detail and Lesson is shown where they share one
 	zoom     Zoom
 	follow   bool
 	operator string // shown alone; empty for all
-	filter   [panes]string
+	filter   [panes]typed
 
-	sel      selection
-	open     map[int64]bool // reconciles opened or closed by hand, by number
-	tab      Tab
-	scroll   [panes]int // of panes of text: lines scrolled down
-	hinted   bool
-	narrator bool
-	told     Narration
+	sel    selection
+	open   map[int64]bool // reconciles opened or closed by hand, by number
+	tab    Tab
+	scroll [panes]int // of panes of text: lines scrolled down
+	guided bool       // there is a lesson, which page tells of
+	page   Page
 
 	booting *boot
+	busy    *work // what the guide does now, or nil
 	popup   popup
 	typing  bool // a filter is being typed
 	flash   string
@@ -62,6 +63,7 @@ type selection struct {
 type pane struct {
 	title string
 	right string
+	foot  string // in the lower border
 	rows  []row
 }
 
@@ -132,7 +134,7 @@ func (s *scene) counters() trace.Counters {
 
 // matches reports whether a text passes a pane's filter.
 func (s *scene) matches(p Pane, text string) bool {
-	f := s.filter[p]
+	f := string(s.filter[p])
 	return f == "" || strings.Contains(strings.ToLower(text), strings.ToLower(f))
 }
 

@@ -249,32 +249,40 @@ func wrap(s string, w int) []string {
 
 func wrapLine(s string, w int) []string {
 	var out []string
-	line, n := "", 0
-	flush := func() {
-		out = append(out, strings.TrimRight(line, " "))
-		line, n = "", 0
-	}
-	for _, word := range words(s) {
-		size := width(word)
-		if n+width(strings.TrimRight(word, " ")) > w && n > 0 {
-			flush()
-		}
-		for size > w && width(strings.TrimRight(word, " ")) > w { // no line is long enough for it
-			head := ansi.Truncate(word, w, "")
-			if head == "" {
-				return append(out, line)
-			}
-			out = append(out, head)
-			word = word[len(head):]
-			size = width(word)
-		}
-		line += word
-		n += size
-	}
-	if line != "" {
-		flush()
+	for _, l := range breaks(s, w) {
+		out = append(out, s[l[0]:l[1]])
 	}
 	return out
+}
+
+// breaks returns where the lines of a text begin and end, which was cleaned
+// before. Blanks at the end of a line belong to none.
+func breaks(s string, w int) (lines [][2]int) {
+	from, at, n := 0, 0, 0 // the line, where the next word begins, and what the line takes so far
+	flush := func(to int) {
+		lines = append(lines, [2]int{from, from + len(strings.TrimRight(s[from:to], " "))})
+		from, n = to, 0
+	}
+	for _, word := range words(s) {
+		if n+width(strings.TrimRight(word, " ")) > w && n > 0 {
+			flush(at)
+		}
+		end := at + len(word)
+		for width(strings.TrimRight(s[at:end], " ")) > w { // no line is long enough for it
+			head := ansi.Truncate(s[at:end], w, "")
+			if head == "" {
+				return lines
+			}
+			at += len(head)
+			flush(at)
+		}
+		n += width(s[at:end])
+		at = end
+	}
+	if from < len(s) {
+		flush(len(s))
+	}
+	return lines
 }
 
 // closers are the marks that no line begins with.

@@ -51,6 +51,7 @@ const (
 	wait    = style(3 + 1)      // timers
 	hold    = style(3+1) | bold // what is held
 	planned = style(3+1) | bold // writes not sent yet
+	code    = style(6 + 1)      // code in the text of a lesson
 )
 
 // glyphs are the signs that differ between Unicode and ASCII.

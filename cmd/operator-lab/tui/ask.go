@@ -1,0 +1,104 @@
+package tui
+
+import (
+	tea "charm.land/bubbletea/v2"
+)
+
+// typed is a text that is being typed.
+type typed string
+
+// press takes a key that edits the text.
+func (t *typed) press(pressed string, most int) {
+	switch pressed {
+	case "backspace":
+		if r := []rune(*t); len(r) > 0 {
+			*t = typed(r[:len(r)-1])
+		}
+	case "ctrl+u":
+		*t = ""
+	case "space":
+		t.add(" ", most)
+	default:
+		if len([]rune(pressed)) == 1 || !isASCII(pressed) {
+			t.add(pressed, most)
+		}
+	}
+}
+
+// add appends what fits.
+func (t *typed) add(text string, most int) {
+	for _, r := range clean(text) {
+		if len(*t)+len(string(r)) > most {
+			return
+		}
+		*t += typed(r)
+	}
+}
+
+// confirmPopup asks before something is done that cannot be taken back.
+type confirmPopup struct {
+	question string
+	do       func(*Model) tea.Cmd
+}
+
+func (p *confirmPopup) window(s *scene) []string {
+	var rows []row
+	for _, line := range wrap(p.question, min(72, s.w-8)) {
+		rows = append(rows, text(plain, " "+line))
+	}
+	rows = append(rows, *(&row{}).add(plain, " ").add(tool, "y").add(plain, s.t(" yes   ", " はい   ")).add(tool, "n").add(plain, s.t(" no", " いいえ")))
+	return s.window(s.t("Sure?", "確認"), rows, 40, 0)
+}
+
+func (p *confirmPopup) keys(s *scene) ([]string, []string) {
+	return []string{"y", "n"}, []string{s.t("yes", "はい"), s.t("no", "いいえ")}
+}
+
+func (p *confirmPopup) press(m *Model, pressed string) tea.Cmd {
+	switch pressed {
+	case "y", "Y":
+		m.popup = nil
+		return p.do(m)
+	case "n", "N", "esc", "q":
+		m.popup = nil
+	}
+	return nil
+}
+
+// longestAnswer bounds an answer: it is a number or a word.
+const longestAnswer = 60
+
+// answerPopup takes the answer to a question.
+type answerPopup struct{ text typed }
+
+func (p *answerPopup) window(s *scene) []string {
+	rows := markdownRows(s.page.Question, min(72, s.w-8))
+	if most := s.h - 8; len(rows) > most { // it is in the lesson too
+		rows = rows[:max(0, most)]
+	}
+	for i := range rows {
+		rows[i].segs = append([]seg{{plain, " "}}, rows[i].segs...)
+	}
+	rows = append(rows, row{}, *(&row{}).add(plain, " ").add(tool, "> ").add(bold, string(p.text)).add(plain, "_"))
+	return s.window(s.t("Your answer", "あなたの答え"), rows, 40, 0)
+}
+
+func (p *answerPopup) keys(s *scene) ([]string, []string) {
+	return []string{s.t("type", "入力"), "enter", "esc"}, []string{s.t("a number or a word", "数字か単語"), s.t("send it", "送信"), s.t("never mind", "やめる")}
+}
+
+func (p *answerPopup) press(m *Model, pressed string) tea.Cmd {
+	switch pressed {
+	case "esc":
+		m.popup = nil
+	case "enter":
+		if p.text == "" {
+			return nil
+		}
+		m.popup = nil
+		return m.ask(ActAnswer, string(p.text))
+	default:
+		p.text.press(pressed, longestAnswer)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package tui
+
+import (
+	"context"
+	"io"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// PickOptions of [Pick]. Only Items are needed.
+type PickOptions struct {
+	// Items to pick from, in their order; those of a module stand together.
+	Items []PickItem
+	// Tracks are ways through some of the items. Default: none.
+	Tracks []PickTrack
+	// Suggested is the ID of the item the cursor stands on at first. Default: the first item.
+	Suggested string
+	// Language, look and terminal, as in [Options].
+	Language   trace.Language
+	ASCII      bool
+	NoColor    bool
+	ForceColor bool
+	In         io.Reader
+	Out        io.Writer
+	Getenv     func(string) string
+}
+
+// PickItem is a lesson that can be picked.
+type PickItem struct {
+	ID     string
+	Number int
+	Title  string
+	// Module is the heading it stands under, in words.
+	Module string
+	// Done of Total tasks are done.
+	Done, Total int
+	// Tags such as "P1" and "H2".
+	Tags []string
+	// Tracks are the names of the tracks it belongs to.
+	Tracks []string
+	// Note is more to say while the cursor stands on it. Default: empty.
+	Note string
+}
+
+// PickTrack is a way through some of the items.
+type PickTrack struct {
+	// Name is what items call it.
+	Name string
+	// Title is what the person reads.
+	Title string
+}
+
+// Pick lets one item be picked on the terminal, and returns its ID: "" if the
+// person leaves, the context ends or a signal comes.
+func Pick(ctx context.Context, o PickOptions) (id string, err error) {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	p := newPicker(o)
+	err = runProgram(ctx, p, p.look)
+	return p.picked, err
+}
