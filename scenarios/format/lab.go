@@ -32,9 +32,19 @@ type Lab struct {
 	Counts string
 	// Japanese is what the steps show, in Japanese, by the names of the steps.
 	Japanese map[string]string
+	// Habits of successful operators, 1 to 7, that the test is evidence of.
+	Habits []int
+	// Phases of the capability model, 1 to 5, that the test is evidence of.
+	Phases []int
 	// Audience, Title and Finding are free text.
 	Audience, Title, Finding string
 }
+
+// There are so many habits, and so many phases.
+const (
+	Habits = 7
+	Phases = 5
+)
 
 // Parameter is one parameter of an operator.
 type Parameter struct{ Name, Value string }
@@ -87,6 +97,10 @@ func (r *labReader) read(key, name, value string) {
 		r.parameters(key, value)
 	case "counts":
 		r.counts(key, value)
+	case "habits":
+		r.lab.Habits = r.numbers(key, value, "habit", Habits)
+	case "phase":
+		r.lab.Phases = r.numbers(key, value, "phase", Phases)
 	case "audience":
 		r.lab.Audience = value
 	case "title":
@@ -136,6 +150,23 @@ func ParseCounts(text string) ([]Count, error) {
 	return counts, nil
 }
 
+// numbers reads numbers from 1 with commas between them.
+func (r *labReader) numbers(key, value, what string, most int) []int {
+	var numbers []int
+	for part := range strings.SplitSeq(value, ",") {
+		part = strings.TrimSpace(part)
+		switch n, err := strconv.Atoi(part); {
+		case err != nil || n < 1 || n > most:
+			r.problem(key, fmt.Sprintf(`write numbers from 1 to %d with commas between them: "1, 2"`, most), "there is no %s %q", what, part)
+		case slices.Contains(numbers, n):
+			r.problem(key, "", "%s %d is there twice", what, n)
+		default:
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
 // named reads an annotation that has a name in its key.
 func (r *labReader) named(key, name, value string) {
 	if oracle, ok := strings.CutPrefix(name, "oracle."); ok {
@@ -150,7 +181,7 @@ func (r *labReader) named(key, name, value string) {
 		r.stays(key, step, value)
 		return
 	}
-	known := []string{"operator", "variant", "parameters", "counts", "audience", "title", "finding", "stays.<step>", "ja.<step>"}
+	known := []string{"operator", "variant", "parameters", "counts", "habits", "phase", "audience", "title", "finding", "stays.<step>", "ja.<step>"}
 	for _, o := range Oracles {
 		known = append(known, "oracle."+o)
 	}

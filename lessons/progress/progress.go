@@ -1,0 +1,230 @@
+// Package progress keeps which lessons are done, in a file that people can read.
+package progress
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/operator-lab/operator-lab/lessons/book"
+)
+
+// FileName is the name of the file in the state directory.
+const FileName = "lessons.txt"
+
+// File is what is kept. It is as it was when it was opened, and what was changed here since; a change goes into the file
+// as it is then, so that two processes do not undo each other's.
+type File struct {
+	path string
+	notes
+	kept string
+	now  func() time.Time
+}
+
+// Open reads the file of a path. If there is none, nothing is done yet. If the error is [*Damaged], what could be read
+// is there all the same.
+func Open(path string) (*File, error) {
+	f := &File{path: path, now: time.Now}
+	_, err := f.load()
+	if _, damaged := errors.AsType[*Damaged](err); err != nil && !damaged {
+		return nil, err
+	}
+	return f, err
+}
+
+// Damaged says that a file is not one of this version. It is not lost: before anything is written in its place it is
+// kept under another name.
+type Damaged struct {
+	// Path of the file.
+	Path string
+	// Line that is wrong, from 1.
+	Line int
+	// Reason is what is wrong with it.
+	Reason string
+}
+
+func (d *Damaged) Error() string { return fmt.Sprintf("%s:%d: %s", d.Path, d.Line, d.Reason) }
+
+// Hint says how to go on.
+func (d *Damaged) Hint() string {
+	return "go on: what can be read counts, and the file is kept as " + filepath.Base(d.Path) + ".bak-<time> before another is written; or set it right"
+}
+
+// Kept is where a damaged file was kept, when another was written in its place; empty if that has not happened.
+func (f *File) Kept() string { return f.kept }
+
+// Done says whether a task is done.
+func (f *File) Done(lesson, task string) bool { return f.find(lesson, task) >= 0 }
+
+// Lesson counts the tasks of a lesson, and those of them that are done.
+func (f *File) Lesson(l *book.Lesson) (done, total int) {
+	for _, t := range l.Tasks {
+		if f.Done(l.ID, t.ID) {
+			done++
+		}
+	}
+	return done, len(l.Tasks)
+}
+
+// Changed says whether something that is done was done in another version of the lesson. It stays done.
+func (f *File) Changed(l *book.Lesson) bool {
+	return slices.ContainsFunc(l.Tasks, func(t *book.Task) bool {
+		i := f.find(l.ID, t.ID)
+		return i >= 0 && f.done[i].digest != l.Digest
+	})
+}
+
+// Last is where the learner was last; both are empty at the very beginning.
+func (f *File) Last() (lesson, task string) { return f.last[0], f.last[1] }
+
+// Mark notes that a task is done, in a lesson of a digest.
+func (f *File) Mark(lesson, task, digest string) error {
+	if err := words(lesson, task, digest); err != nil {
+		return err
+	}
+	return f.change(func(n *notes) bool {
+		i := n.find(lesson, task)
+		if i >= 0 && n.done[i].digest == digest {
+			return false
+		}
+		if i >= 0 {
+			n.done = slices.Delete(n.done, i, i+1)
+		}
+		n.done = append(n.done, note{lesson, task, f.now().UTC().Truncate(time.Second), digest})
+		return true
+	})
+}
+
+// SetLast notes where the learner is.
+func (f *File) SetLast(lesson, task string) error {
+	if err := words(lesson, task); err != nil {
+		return err
+	}
+	return f.change(func(n *notes) bool {
+		was := n.last
+		n.last = [2]string{lesson, task}
+		return n.last != was
+	})
+}
+
+// Reset forgets what is done of a lesson.
+func (f *File) Reset(lesson string) error {
+	return f.change(func(n *notes) bool {
+		before := len(n.done)
+		n.done = slices.DeleteFunc(n.done, func(d note) bool { return d.lesson == lesson })
+		return len(n.done) != before
+	})
+}
+
+// words refuses what would not come back as it is.
+func words(all ...string) error {
+	for _, w := range all {
+		if len(w) > longestWord || len(strings.Fields(w)) != 1 || strings.TrimSpace(w) != w || !printable(w) {
+			return fmt.Errorf("%q cannot be kept: it is not a word", w)
+		}
+	}
+	return nil
+}
+
+// change changes the file as it is now. What is done says whether anything changed.
+func (f *File) change(do func(*notes) bool) error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return fmt.Errorf("keep the progress: %w", err)
+	}
+	unlock, err := lock(f.path + ".lock")
+	if err != nil {
+		return fmt.Errorf("keep the progress: %w", err)
+	}
+	defer unlock()
+	old, err := f.load()
+	_, damaged := errors.AsType[*Damaged](err)
+	if err != nil && !damaged {
+		return err
+	}
+	if !do(&f.notes) {
+		return nil
+	}
+	if damaged {
+		if f.kept, err = keep(f.path, old, f.now()); err != nil {
+			return fmt.Errorf("keep the damaged file: %w", err)
+		}
+	}
+	return write(f.path, f.write())
+}
+
+// load reads the file as it is now.
+func (f *File) load() ([]byte, error) {
+	data, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.notes = notes{}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the progress: %w", err)
+	}
+	found, wrong := parse(data)
+	f.notes = found
+	if wrong != nil {
+		wrong.Path = f.path
+		return data, wrong
+	}
+	return data, nil
+}
+
+// lock takes a lock, and waits for whoever has it: nobody has it for longer than it takes to write the file.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// keep writes what a file was under a name that is not taken.
+func keep(path string, data []byte, now time.Time) (string, error) {
+	base := path + ".bak-" + now.UTC().Format("20060102-150405")
+	for name, n := base, 2; ; name, n = fmt.Sprintf("%s-%d", base, n), n+1 {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(data)
+		return name, errors.Join(err, f.Sync(), f.Close())
+	}
+}
+
+// write puts a file in the place of another at once, so that a crash leaves one of them.
+func write(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("keep the progress: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("keep the progress: %w", err), os.Remove(f.Name()))
+		}
+	}()
+	_, err = bytes.NewReader(data).WriteTo(f)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
