@@ -30,6 +30,9 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := s.layout.forgetCheckpoints(); err != nil {
+		return err
+	}
 	if err := s.openRecord(); err != nil {
 		return err
 	}

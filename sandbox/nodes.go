@@ -97,7 +97,7 @@ func (p *plane) nodeProgram(index int, imagesFile string, plan network.Plan) (*p
 		"--client-ca-file=" + p.pki.path(clusterCA+".crt"),
 		"--images=" + imagesFile, "--troubles=" + p.troubles(), "--binary=" + p.binary, "--api-server=" + config.Host,
 	}}
-	return &program{name: name, logFile: p.logFile(name), launch: c.launch, halt: c.halt}, nil
+	return &program{name: name, logFile: p.logFile(name), launch: c.launch, halt: c.halt, orderly: true}, nil
 }
 
 // nodeGrace is how long a node may take to end its containers when the sandbox stops.

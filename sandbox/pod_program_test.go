@@ -30,6 +30,8 @@ var podPrograms = map[string]func(context.Context) int{
 	"deaf":     func(ctx context.Context) int { <-ctx.Done(); return 0 },
 	"daemons":  daemons,
 	"links":    links,
+	"counts":   counts,
+	"undoes":   undoes,
 	"webhook":  func(ctx context.Context) int { return serveTLS(ctx, http.HandlerFunc(refuseAll)) },
 	"api":      func(ctx context.Context) int { return serveTLS(ctx, http.HandlerFunc(smallAPI)) },
 }

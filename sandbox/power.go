@@ -13,25 +13,58 @@ func (p *program) regain() {
 	p.turned.Broadcast()
 }
 
-func (p *program) isLost() bool {
+// hold ends the program, whatever it is about, and keeps it from being started until [program.release]. It returns when
+// nothing of it is left: in contrast to one that is lost, somebody changes its files then.
+func (p *program) hold(ctx context.Context) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lost
+	p.held, p.serving = true, false
+	out := p.out
+	p.mu.Unlock()
+	if p.orderly {
+		_ = p.halt()
+	}
+	out.kill()
+	return p.await(ctx, func() bool { return p.parked || p.stopping })
 }
 
-// awaitPower returns when the program is not lost any more, or false when it is stopped.
-func (p *program) awaitPower() bool {
+// release has a program be started again that was held, or lost by whomever.
+func (p *program) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held, p.lost = false, false
+	p.turned.Broadcast()
+}
+
+// isOff reports whether the program is not to be running, so that its death is no surprise.
+func (p *program) isOff() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost || p.held
+}
+
+// awaitPower returns when the program is neither lost nor held any more: on is false when it is stopped instead. It was
+// held when it did not die by itself.
+func (p *program) awaitPower() (on, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turned.L = &p.mu
-	for p.lost && !p.stopping {
+	p.parked = true
+	p.turned.Broadcast()
+	for (p.lost || p.held) && !p.stopping {
+		held = held || p.held
 		p.turned.Wait()
 	}
-	return !p.stopping
+	p.parked = false
+	return !p.stopping, held
 }
 
 // awaitServing returns when the program serves, or never will before somebody wants it to, or with ctx's error.
 func (p *program) awaitServing(ctx context.Context) error {
+	return p.await(ctx, func() bool { return p.serving || p.stopping || p.lost })
+}
+
+// await returns when a condition holds, which is looked at with p.mu held, or with ctx's error.
+func (p *program) await(ctx context.Context, condition func() bool) error {
 	stop := context.AfterFunc(ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -41,7 +74,7 @@ func (p *program) awaitServing(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turned.L = &p.mu
-	for !p.serving && !p.stopping && !p.lost && ctx.Err() == nil {
+	for !condition() && ctx.Err() == nil {
 		p.turned.Wait()
 	}
 	return ctx.Err()

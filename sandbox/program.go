@@ -21,6 +21,8 @@ type program struct {
 	launch func(ctx context.Context, out *output) error
 	// halt ends the process that launch started and returns when it is gone.
 	halt func() error
+	// orderly: halt ends more than the process, and nobody else does so at once.
+	orderly bool
 
 	mu       sync.Mutex
 	turned   sync.Cond // it serves, or never will again
@@ -29,6 +31,8 @@ type program struct {
 	stopping bool
 	asked    bool // somebody asked for its death: not its own fault
 	lost     bool // it is not started again before somebody says so
+	held     bool // nor is it as long as what it keeps on disk is exchanged
+	parked   bool // it is dead, and waits to be started again
 	restarts int
 }
 
@@ -73,7 +77,7 @@ func (p *program) start(ctx context.Context) error {
 		return err
 	}
 	p.mu.Lock()
-	if p.stopping {
+	if p.stopping || p.held {
 		p.mu.Unlock()
 		out.started()
 		return context.Canceled
@@ -126,25 +130,29 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 		if time.Since(began) > steadyAfter {
 			deaths = 0
 		}
-		if !p.wasAsked() {
+		off := p.isOff()
+		if !p.wasAsked() && !off {
 			deaths++
 		}
 		exit := Exit{Program: p.name, LogEnd: out.end(), LogFile: p.logFile, Restarted: deaths <= maxRestarts}
-		if !p.isLost() {
+		if !off {
 			report(exit)
 		}
 		if !exit.Restarted {
 			return fmt.Errorf("%s died %d times; the end of its log:\n%s", p.name, deaths, indent(exit.LogEnd))
 		}
 		_ = p.halt() // reaps
-		if !p.awaitPower() {
+		on, held := p.awaitPower()
+		if !on {
 			return nil
 		}
 		began = time.Now()
-		p.mu.Lock()
-		p.restarts++
-		p.mu.Unlock()
-		if err := p.start(ctx); err != nil && !p.isStopping() && ctx.Err() == nil {
+		if !held {
+			p.mu.Lock()
+			p.restarts++
+			p.mu.Unlock()
+		}
+		if err := p.start(ctx); err != nil && !p.isOff() && !p.isStopping() && ctx.Err() == nil {
 			report(Exit{Program: p.name, LogEnd: err.Error(), LogFile: p.logFile})
 			return err
 		}

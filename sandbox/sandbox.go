@@ -102,6 +102,9 @@ type Sandbox struct {
 	releaseLoopback func()
 	tendNodesOnce   func() error
 
+	turn   chan struct{} // to make or restore a checkpoint: one at a time
+	ending chan struct{} // closed when the sandbox is to be stopped
+
 	stopOnce sync.Once
 	stopErr  error
 	watching context.Context // of what runs as long as the sandbox
@@ -131,7 +134,10 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := lifeline.Open(); err != nil {
 		return nil, explain(err)
 	}
-	s := &Sandbox{options: o, layout: layoutOf(o.StateDir, o.Name), began: began, done: make(chan struct{})}
+	s := &Sandbox{
+		options: o, layout: layoutOf(o.StateDir, o.Name), began: began,
+		done: make(chan struct{}), ending: make(chan struct{}), turn: make(chan struct{}, 1),
+	}
 	err := s.start(ctx)
 	if err == nil {
 		return s, nil
@@ -439,6 +445,7 @@ func (s *Sandbox) stop() error {
 	if s.lock == nil {
 		return nil // never claimed
 	}
+	s.keepOut()
 	var errs []error
 	if len(s.programs) > 0 {
 		// etcd last, so that nobody misses it while stopping.

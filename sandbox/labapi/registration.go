@@ -54,6 +54,11 @@ func (r *registration) make(ctx context.Context, cluster *rest.Config) error {
 		return err
 	}
 	r.aggregator = client.APIServices()
+	return r.renew(ctx)
+}
+
+// renew makes what of the registration is not there.
+func (r *registration) renew(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{r.makeNamespace, r.makeService, r.makeAPIService, r.makeRole, r.await} {
 		if err := step(ctx); err != nil {
 			return err

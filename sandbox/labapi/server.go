@@ -62,6 +62,15 @@ func Start(ctx context.Context, cluster *rest.Config, o Options) (*Server, error
 	return s, nil
 }
 
+// Renew registers the API again with the cluster, which may have lost the registration or been restarted, and returns when
+// kube-apiserver serves it.
+func (s *Server) Renew(ctx context.Context) error {
+	if err := s.registration.renew(ctx); err != nil {
+		return fmt.Errorf("register the lab's API: %w", err)
+	}
+	return nil
+}
+
 // serve answers requests that arrive at the listener.
 func serve(ctx context.Context, client kubernetes.Interface, listener net.Listener, o Options) (*Server, error) {
 	proxy, err := readFrontProxy(ctx, client)

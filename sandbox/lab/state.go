@@ -1,0 +1,70 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// State is what a lab keeps outside of its cluster: which operators run, with which spec, and whose CRDs are installed. It
+// belongs to a checkpoint of the sandbox that was made at the same time.
+type State struct {
+	operators map[string]v1alpha1.OperatorSpec
+	installed map[string]string
+}
+
+// State of now. The spec of an operator that was paused by a key does not say so.
+func (l *Lab) State() State {
+	s := State{operators: map[string]v1alpha1.OperatorSpec{}}
+	for _, k := range l.keepers() {
+		spec, _, _, _ := k.now()
+		s.operators[k.op.Name] = *spec.DeepCopy()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.installed = maps.Clone(l.installed)
+	return s
+}
+
+// Suspend ends the operators of the round and its faults, so that the sandbox can be restored. The API, once it can be
+// reached again, goes on telling of them until [Lab.Resume].
+func (l *Lab) Suspend() error { return l.end() }
+
+// Resume begins a round as [Lab.Begin] does, in a cluster that was restored to when the state was taken, and loads the
+// operators of that state. It returns when the lab's API can be used and the operators serve, or do not after half a minute.
+func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error {
+	err := l.end()
+	if err := l.server.Renew(ctx); err != nil {
+		return fmt.Errorf("serve the lab's own API again: %w", err)
+	}
+	l.mu.Lock()
+	l.installed = maps.Clone(s.installed)
+	l.mu.Unlock()
+	if err := errors.Join(err, l.Begin(ctx, journal)); err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(s.operators))
+	for _, name := range names {
+		if err := l.apply(name, s.operators[name]); err != nil {
+			return err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, awayPatience)
+	defer cancel()
+	for _, name := range names { // which start side by side
+		// One that does not serve now may not have served then either: it is tried again and again, and [Lab.Err] tells.
+		_ = l.keeper(name).awaitServing(limited)
+	}
+	return ctx.Err()
+}
+
+// Operators are those of this round, as the API tells of them; UIDs and resource versions are its own.
+func (l *Lab) Operators() []v1alpha1.Operator { return (*backend)(l).Operators() }
+
+// Loops are those seen in this round, as the API tells of them.
+func (l *Lab) Loops() []v1alpha1.Loop { return (*backend)(l).Loops() }

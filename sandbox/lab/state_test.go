@@ -1,0 +1,121 @@
+package lab_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/zundoko"
+	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+)
+
+// back takes the sandbox and the lab back, as an undo does.
+func (w *world) back(point *sandbox.Checkpoint, resume func() error) {
+	w.Helper()
+	w.must(w.lab.Suspend())
+	w.must(box.Restore(w.Context(), point))
+	w.must(resume())
+}
+
+// hasStatus reports whether the cluster has the CRDs of the variant whose status is a subresource.
+func (w *world) hasStatus() bool {
+	w.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	w.must(crdClient(w.T).Get(w.Context(), client.ObjectKey{Name: "hikawas.zundokokiyoshi.kaitoy.github.com"}, crd))
+	sub := crd.Spec.Versions[0].Subresources
+	return sub != nil && sub.Status != nil
+}
+
+// TestResume: another variant and what it did are undone, twice; faults are over, also one that has taken a node.
+func TestResume(t *testing.T) {
+	w := open(t)
+	classic := song()
+	classic.Variant = string(zundoko.Classic)
+	w.load(classic)
+	w.sing("before")
+	state := w.lab.State()
+	point, err := box.Checkpoint(t.Context(), "task")
+	w.must(err)
+	harden := func() {
+		w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = string(zundoko.Hardened) })
+		w.awaitOperator("another variant", restarted(1))
+	}
+	for range 2 {
+		harden()
+		w.sing("after")
+		f := w.arm("dark", v1alpha1.FaultSpec{Node: &v1alpha1.NodeFault{Name: "node-1", Action: v1alpha1.NodeLost}})
+		w.awaitFault(f, "the node to be lost", injected)
+
+		journal := w.lab.NewJournal()
+		w.back(point, func() error { return w.lab.Resume(t.Context(), state, journal) })
+
+		if o := w.operator(); !running(o) || o.Spec.Variant != string(zundoko.Classic) || o.Spec.Parameters["song"] != classic.Parameters["song"] {
+			t.Errorf("the operator is %+v", o)
+		}
+		if w.hasStatus() {
+			t.Error("the cluster has the CRDs of the other variant")
+		}
+		if w.lab.Journal() != journal {
+			t.Error("the round has another journal")
+		}
+		if err := w.you.Get(t.Context(), client.ObjectKeyFromObject(f), f); !apierrors.IsNotFound(err) {
+			t.Errorf("the fault of before: %v", err)
+		}
+		after := &v1beta1.Hikawa{}
+		if err := w.you.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "after"}, after); !apierrors.IsNotFound(err) {
+			t.Errorf("what was made after the checkpoint: %v", err)
+		}
+		w.sing("again")
+		w.tellsTheSame()
+	}
+	harden() // as other tests expect it
+}
+
+// tellsTheSame: what the lab tells in Go it tells by its API.
+func (w *world) tellsTheSame() {
+	w.Helper()
+	w.loop("again", quiet)
+	var loops v1alpha1.LoopList
+	var operators v1alpha1.OperatorList
+	w.must(w.you.List(w.Context(), &loops))
+	w.must(w.you.List(w.Context(), &operators))
+	w.eventually("the API to tell the same", func() error {
+		w.must(w.you.List(w.Context(), &loops))
+		if a, b := len(w.lab.Loops()), len(loops.Items); a != b || a == 0 {
+			return fmt.Errorf("there are %d loops, and %d by the API", a, b)
+		}
+		return nil
+	})
+	if o := w.lab.Operators(); len(o) != 1 || len(operators.Items) != 1 || o[0].Name != operators.Items[0].Name || o[0].Status.State != operators.Items[0].Status.State {
+		w.Errorf("there are operators %v, and %v by the API", o, operators.Items)
+	}
+}
+
+// TestResumeOfNothing: in a cluster from before there was a lab its API is served again.
+func TestResumeOfNothing(t *testing.T) {
+	point, err := box.Checkpoint(t.Context(), "nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := open(t)
+	state := w.lab.State()
+	w.load(song())
+	w.ask("long", time.Hour)
+	w.back(point, func() error { return w.lab.Resume(t.Context(), state, w.lab.NewJournal()) })
+	var operators v1alpha1.OperatorList
+	w.must(w.you.List(t.Context(), &operators))
+	if len(operators.Items) != 0 || len(w.lab.Operators()) != 0 {
+		t.Errorf("there are operators %v", operators.Items)
+	}
+	w.must(w.you.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})) // it is undone, too
+	w.load(song())
+	w.sing("hikawa")
+}
