@@ -1,0 +1,44 @@
+package scorecard
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+
+	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+)
+
+// Progress tells which scenarios have been run, a line each. What failed is told by the card.
+type Progress struct {
+	report.Nothing
+
+	mu   sync.Mutex
+	w    io.Writer
+	done int
+	all  int
+}
+
+var _ report.Sink = (*Progress)(nil)
+
+// NewProgress returns a sink that writes to w of all these tests, in however many runs.
+func NewProgress(w io.Writer, tests []*format.Loaded) *Progress {
+	p := &Progress{w: w}
+	for _, loaded := range tests {
+		p.all += max(1, len(loaded.Test.Spec.Scenarios))
+	}
+	return p
+}
+
+// EndTest says how it ended.
+func (p *Progress) EndTest(t *report.Test) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	if t.Status() == report.Skipped {
+		return
+	}
+	took := t.Ended.Sub(t.Started).Seconds()
+	fmt.Fprintf(p.w, "%*d/%d  %-7s %s  %.1fs\n", len(strconv.Itoa(p.all)), p.done, p.all, t.Status(), t.Name, took)
+}

@@ -1,0 +1,130 @@
+package scorecard
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/operator-lab/operator-lab/scenarios/format"
+)
+
+// phases of the capability model, by the names that they have in every language.
+var phases = []string{"Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"}
+
+// words are what a card says in one language.
+type words struct {
+	// habits are their titles.
+	habits []string
+	// Headings of the two parts, and the verdicts.
+	theHabits, thePhases string
+	verdicts             map[Verdict]string
+	// What evidence is introduced by.
+	shownBy, notShown string
+	// The sentence at the end: whom it is about and how much is held, numbers being those that are held, and all.
+	holds, and                        string
+	allHabits, someHabits, somePhases string
+	unknown                           string
+	// What the operator is capable of, after how much is held or alone.
+	then, alone, noPhase, phaseName string
+}
+
+var english = words{
+	habits: []string{
+		"One Deployment is all there is to install",
+		"It defines resources of its own",
+		"It builds on what Kubernetes has",
+		"What it looks after does not suffer when it dies",
+		"What was made for an older version still works",
+		"It has a way from one version to the next",
+		"It is tested, with chaos too",
+	},
+	theHabits: "HABITS", thePhases: "PHASES",
+	verdicts: map[Verdict]string{Held: "held", NotHeld: "NOT HELD", NotShown: "not shown"},
+	shownBy:  "shown by", notShown: "no scenario shows it",
+	holds: "%s holds %s", and: " and ",
+	allHabits: "%d of %d habits", someHabits: "%d of %d habits looked at", somePhases: "%d of %d phases looked at",
+	unknown: " (%d not shown)",
+	then:    "%s; capability: %s", alone: "%s: capability: %s", noPhase: "no phase yet", phaseName: "phase %d (%s)",
+}
+
+var japanese = words{
+	habits: []string{
+		"Deployment 1 つでインストールできる",
+		"自分のカスタムリソースを定義する",
+		"Kubernetes にあるもので組み立てる",
+		"オペレーターが落ちても、世話をしている相手は困らない",
+		"古い版のために作られたものが、そのまま使える",
+		"次の版へ上げる道がある",
+		"カオスも含めてテストされている",
+	},
+	theHabits: "習慣", thePhases: "フェーズ",
+	verdicts: map[Verdict]string{Held: "○", NotHeld: "×", NotShown: "不明"},
+	shownBy:  "根拠", notShown: "示すシナリオがありません",
+	holds: "%s は、%sを満たします", and: "、",
+	allHabits: "習慣 %[2]d つのうち %[1]d つ", someHabits: "調べた習慣 %[2]d つのうち %[1]d つ", somePhases: "調べたフェーズ %[2]d つのうち %[1]d つ",
+	unknown: " (不明 %d つ) ",
+	then:    "%s。成熟度: %s", alone: "%s の成熟度: %s", noPhase: "まだどのフェーズにも達していません", phaseName: "フェーズ %d (%s)",
+}
+
+// wordsOf are those of a language; default English.
+func wordsOf(language string) words {
+	if language == "ja" {
+		return japanese
+	}
+	return english
+}
+
+// summary is the sentence at the end.
+func (w words) summary(c Card) string {
+	text, then := c.name(), w.alone
+	if parts := w.held(c); len(parts) > 0 {
+		text, then = fmt.Sprintf(w.holds, text, strings.Join(parts, w.and)), w.then
+	}
+	if c.Capability != nil {
+		text = fmt.Sprintf(then, text, w.phase(*c.Capability))
+	}
+	return text
+}
+
+// name is the operator with its variant.
+func (c Card) name() string { return c.Operator + " (" + c.Variant + ")" }
+
+// held says how much is held: of the phases only if they do not add up to what the operator is capable of.
+func (w words) held(c Card) []string {
+	var parts []string
+	habits := w.someHabits
+	if len(c.Habits) == format.Habits {
+		habits = w.allHabits
+	}
+	if len(c.Habits) > 0 {
+		parts = append(parts, w.share(habits, c.Habits))
+	}
+	if len(c.Phases) > 0 && c.Capability == nil {
+		parts = append(parts, w.share(w.somePhases, c.Phases))
+	}
+	return parts
+}
+
+// share is how many of the rows are held, and how many nobody knows of.
+func (w words) share(words string, rows []Row) string {
+	text := fmt.Sprintf(words, count(rows, Held), len(rows))
+	if n := count(rows, NotShown); n > 0 {
+		text += fmt.Sprintf(w.unknown, n)
+	}
+	return text
+}
+
+func (w words) phase(n int) string {
+	if n == 0 {
+		return w.noPhase
+	}
+	return fmt.Sprintf(w.phaseName, n, phases[n-1])
+}
+
+func count(rows []Row, v Verdict) (n int) {
+	for _, r := range rows {
+		if r.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
