@@ -9,7 +9,7 @@ ARGS ?=
 # What test tests.
 PACKAGES ?= ./...
 # What is tested under the race detector: packages full of goroutines that do not need all of Kubernetes built again.
-RACE_PACKAGES ?= ./sandbox/trace/... ./sandbox/taps/... ./sandbox/gate/... ./sandbox/network/... ./sandbox/node/... ./sandbox/program/... ./sandbox/guard/... ./sandbox/traffic/... ./sandbox/members/... ./sandbox/storage/... ./scenarios/report/... ./scenarios/expression/... ./scenarios/oracle/...
+RACE_PACKAGES ?= ./sandbox/trace/... ./sandbox/taps/... ./sandbox/gate/... ./sandbox/network/... ./sandbox/node/... ./sandbox/program/... ./sandbox/guard/... ./sandbox/traffic/... ./sandbox/members/... ./sandbox/storage/... ./scenarios/report/... ./scenarios/expression/... ./scenarios/oracle/... ./lessons/book/... ./lessons/progress/...
 
 # One version of each tool, built by Go from its source. CI takes them from here.
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -90,6 +90,7 @@ bench: build ## Measure everything; bin/bench.txt has it in the format of 'go te
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime $(BENCH_COUNT)x ./sandbox && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 3x ./sandbox/durability && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 3x ./scenarios && \
+		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 5x ./lessons/tutor && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . -benchtime 60x ./sandbox/taps && \
 		$(GO) test -vet=off -timeout 60m -run '^$$' -bench . ./sandbox/trace ./cmd/operator-lab/tui; \
 	} >bin/bench.txt 2>&1 || { cat bin/bench.txt; exit 1; }

@@ -20,14 +20,17 @@ func newCommand(io streams) *cobra.Command {
 		Short: "Make a commented file to start from",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError("there is: scenario", "what is to be made?")
+				return usageError(newKinds, "what is to be made?")
 			}
-			return usageError("there is: scenario", "there is nothing new of the kind %q", args[0])
+			return usageError(newKinds, "there is nothing new of the kind %q", args[0])
 		},
 	}
-	cmd.AddCommand(newScenarioCommand(io))
+	cmd.AddCommand(newScenarioCommand(io), newLessonCommand(io))
 	return cmd
 }
+
+// newKinds is a hint.
+const newKinds = "there are: scenario, lesson"
 
 type newScenarioFlags struct {
 	operator string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,14 +86,11 @@ func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show,
 	if s.stage, err = p.boot(ctx, progress); err != nil {
 		return nil, err
 	}
-	scheme, err := host.Scheme(p.op)
+	scheme, err := personScheme(p.op)
 	if err != nil {
 		return nil, err
 	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if s.you, err = s.person(scheme); err != nil {
+	if s.you, err = personIn(s.stage, p.journal, scheme); err != nil {
 		return nil, err
 	}
 	s.lab, err = lab.Open(ctx, lab.Options{
@@ -201,15 +199,25 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 	}, nil
 }
 
-// person is a client whose calls are in the journal as those of the person at the keyboard.
-func (s *show) person(scheme *runtime.Scheme) (client.Client, error) {
-	config := s.stage.Config()
+// personScheme knows the kinds of operators and the lab's own.
+func personScheme(ops ...operators.Operator) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	errs := []error{clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)}
+	for _, op := range ops {
+		errs = append(errs, op.AddToScheme(scheme))
+	}
+	return scheme, errors.Join(errs...)
+}
+
+// personIn is a client whose calls are in a journal as those of the person at the keyboard.
+func personIn(cluster host.Cluster, journal *trace.Journal, scheme *runtime.Scheme) (client.Client, error) {
+	config := cluster.Config()
 	config.UserAgent = lab.Person
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
-	return taps.New(s.journal, taps.Options{Operator: lab.Person}).Client(c), nil
+	return taps.New(journal, taps.Options{Operator: lab.Person}).Client(c), nil
 }
 
 // awaitEnd returns when the scenario is over and the operator has nothing left to do.

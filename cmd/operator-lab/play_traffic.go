@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/sandbox/traffic"
 )
 
@@ -24,17 +25,17 @@ func (s *show) beginTraffic(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.asking = s.ask(ctx, demo.Traffic(), transport)
+	s.asking = ask(ctx, s.journal, demo.Traffic(), transport)
 	return nil
 }
 
-// ask begins to ask a URL.
-func (s *show) ask(ctx context.Context, url string, transport http.RoundTripper) *asking {
+// ask begins to ask a URL; what it answers goes into the journal.
+func ask(ctx context.Context, journal *trace.Journal, url string, transport http.RoundTripper) *asking {
 	// As with the scenario: it ends when the person quits.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &asking{cancel: cancel, done: make(chan struct{})}
 	prober := traffic.Prober{URL: url, Transport: transport}
-	recorder := traffic.NewRecorder(s.journal, url)
+	recorder := traffic.NewRecorder(journal, url)
 	go func() {
 		defer close(a.done)
 		_ = prober.Run(ctx, recorder.Record) // it ends by being cancelled

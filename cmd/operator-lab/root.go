@@ -19,7 +19,8 @@ scheduler and kubelet, all linked into this one binary), runs operators in it an
 reconcile loop. Pods run on simulated nodes, and Services answer. Nothing is downloaded; no
 Docker, no cluster, no root.
 
-Start with:  operator-lab run zundoko`,
+Start with:  operator-lab run zundoko
+Learn with:  operator-lab lesson`,
 		Example: `  operator-lab run zundoko                 watch an operator at work, from boot to end
   operator-lab run maintpage               another one, whose pods serve real requests
   operator-lab up --detach                 start a sandbox and leave it running
@@ -53,13 +54,13 @@ Start with:  operator-lab run zundoko`,
 		id       string
 		commands []*cobra.Command
 	}{
-		{"learn", []*cobra.Command{runCommand(io), replayCommand(io)}},
+		{"learn", []*cobra.Command{lessonCommand(io), runCommand(io), replayCommand(io)}},
 		{"sandbox", []*cobra.Command{
 			upCommand(io), downCommand(io), statusCommand(io), listCommand(io), logsCommand(io),
 			kubectlCommand(), ocCommand(io), etcdctlCommand(), etcdutlCommand(), trafficCommand(io), membersCommand(io), envCommand(io), proxyCommand(io),
 		}},
 		{"develop", []*cobra.Command{
-			testCommand(io), lintCommand(io), newCommand(io), operatorCommand(io), assetsCommand(io),
+			testCommand(io), lintCommand(io), scorecardCommand(io), newCommand(io), operatorCommand(io), assetsCommand(io),
 		}},
 		{"", []*cobra.Command{versionCommand(io)}},
 	} {

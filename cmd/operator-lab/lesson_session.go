@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/progress"
+	"github.com/operator-lab/operator-lab/lessons/tutor"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/network"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// session is a learner at work: one lesson after another, each in a sandbox of its own.
+type session struct {
+	io       streams
+	look     lookFlags
+	course   *course
+	progress *progress.File
+	state    string // directory
+
+	mu     sync.Mutex
+	room   *lessonRoom
+	cancel context.CancelFunc // of who watches the room
+	watch  sync.WaitGroup
+	moved  int64 // how often the room or its journal was another one
+	// remote lets other terminals take part; nil if there is none.
+	remote *lessonServer
+}
+
+// newSession reads how far the learner is.
+func newSession(io streams, look lookFlags, c *course) (*session, error) {
+	state, err := sandbox.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{io: io, look: look, course: c, state: state}
+	s.progress, err = openProgress(io, state)
+	return s, err
+}
+
+// openProgress reads the state file. One that cannot be read is said, and kept: the learner goes on without it.
+func openProgress(io streams, state string) (*progress.File, error) {
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := progress.Open(filepath.Join(state, progress.FileName))
+	if damaged, is := errors.AsType[*progress.Damaged](err); is {
+		fmt.Fprintf(io.err, "warning: %s\nhint: %s\n", damaged, damaged.Hint())
+		return file, nil
+	}
+	return file, err
+}
+
+func (s *session) language() book.Language {
+	if s.look.language() == trace.Japanese {
+		return book.Japanese
+	}
+	return book.English
+}
+
+// t chooses between the languages.
+func (s *session) t(english, japanese string) string {
+	if s.language() == book.Japanese {
+		return japanese
+	}
+	return english
+}
+
+// opening is how a lesson is opened: who is told of the boot and of what comes after it, and where the loop is written
+// down at the beginning; nil: in a new journal.
+type opening struct {
+	step    func(sandbox.Step)
+	say     func(string)
+	journal *trace.Journal
+}
+
+// open leaves the lesson there is, boots the sandbox of another one, and begins with it.
+func (s *session) open(ctx context.Context, lesson *book.Lesson, o opening) error {
+	if err := s.leave(ctx); err != nil {
+		return err
+	}
+	room, err := openLessonRoom(ctx, s.io, lesson, lessonRoomOptions{name: lessonSandbox, progress: o.step, journal: o.journal})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.room = room
+	s.moved++
+	s.mu.Unlock()
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	if err := room.teach(watching, tutor.Options{
+		Next: s.course.After(lesson), Language: s.language(), Progress: s.progress, Dir: s.dir(lesson), Say: o.say,
+	}); err != nil {
+		return err
+	}
+	if err := room.tutor.Begin(ctx); err != nil {
+		return err
+	}
+	s.watch.Go(func() { room.tutor.Watch(watching) })
+	if s.remote == nil {
+		s.remote = s.serveOthers()
+	}
+	return nil
+}
+
+// dir is where the learner has the manifests of a lesson.
+func (s *session) dir(lesson *book.Lesson) string {
+	return filepath.Join(s.state, "lessons", lesson.ID)
+}
+
+// leave ends the lesson there is.
+func (s *session) leave(ctx context.Context) error {
+	if s.cancel != nil {
+		s.cancel()
+		s.watch.Wait()
+		s.cancel = nil
+	}
+	s.mu.Lock()
+	room := s.room
+	s.room = nil
+	s.mu.Unlock()
+	if room == nil {
+		return nil
+	}
+	return room.close(ctx)
+}
+
+// close ends everything.
+func (s *session) close(ctx context.Context) error {
+	if s.remote != nil {
+		s.remote.close()
+	}
+	return s.leave(ctx)
+}
+
+// tutor of the lesson under way; nil while there is none.
+func (s *session) tutor() *tutor.Tutor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.room == nil {
+		return nil
+	}
+	return s.room.tutor
+}
+
+// undo brings the cluster back to the start of the task.
+func (s *session) undo(ctx context.Context) error {
+	_, err := s.tutor().Undo(ctx)
+	s.mu.Lock()
+	s.moved++
+	s.mu.Unlock()
+	return err
+}
+
+// errBookOver says that there is no further lesson.
+var errBookOver = errors.New("this was the last lesson")
+
+// next goes on to the next task, or the next lesson.
+func (s *session) next(ctx context.Context, o opening) error {
+	t := s.tutor()
+	err := t.Next(ctx)
+	if !errors.Is(err, tutor.ErrLessonOver) {
+		return err
+	}
+	next := s.course.After(t.Lesson())
+	if next == nil {
+		return errBookOver
+	}
+	return s.open(ctx, next, o)
+}
+
+// controls are what the screen acts on.
+func (s *session) controls() (tui.Controls, error) {
+	s.mu.Lock()
+	room := s.room
+	s.mu.Unlock()
+	scheme, err := personScheme(bundledOperators(room.lesson)...)
+	if err != nil {
+		return tui.Controls{}, err
+	}
+	you, err := personIn(room.sandbox, room.lab.Journal(), scheme)
+	if err != nil {
+		return tui.Controls{}, err
+	}
+	c := tui.Controls{
+		Cluster: hands{you}, Shell: s.greetedShell,
+		Facts: "k8s " + dependency("k8s.io/kubernetes"),
+	}
+	operator := ""
+	if len(room.lesson.Operators) > 0 {
+		operator = room.lesson.Operators[0].Name
+		if loop := room.lab.Taps(operator); loop != nil {
+			c.Loop = loop
+		}
+	}
+	c.Faults = breaks(you, operator, s.look.language(), room.lesson.Nodes > 0)
+	return c, nil
+}
+
+// shell is the learner's shell, in the lesson's directory, where kubectl finds the cluster.
+func (s *session) shell() (*exec.Cmd, error) {
+	at := s.place()
+	if at.Kubeconfig == "" {
+		return nil, errors.New(s.t("no lesson is under way", "進行中のレッスンはありません"))
+	}
+	return lessonShell(at)
+}
+
+// greetedShell is the same for a person, who cannot see the task meanwhile: it is printed first.
+func (s *session) greetedShell() (*exec.Cmd, error) {
+	cmd, err := s.shell()
+	if err != nil {
+		return nil, err
+	}
+	v := s.tutor().View()
+	text := "\n" + taskNumber(v.Index, v.Tasks, v.TaskTitle) + "\n\n" + tui.Plain(v.Text, plainWidth) + "\n" +
+		s.t("(exit goes back to the screen)", "(exit で画面に戻ります)") + "\n"
+	greeted := exec.Command("/bin/sh", "-c", `printf '%s\n' "$1"; exec "$2"`, "sh", text, cmd.Path)
+	greeted.Dir, greeted.Env = cmd.Dir, cmd.Env
+	return greeted, nil
+}
+
+// place is where the lesson under way is at home; empty while there is none.
+func (s *session) place() lessonPlace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.room == nil {
+		return lessonPlace{}
+	}
+	return lessonPlace{
+		Kubeconfig: s.room.sandbox.Kubeconfig(), Proxy: s.room.sandbox.Proxy(), Dir: s.dir(s.room.lesson), Cache: s.room.sandbox.Dir(),
+	}
+}
+
+// lessonPlace is where a learner's shell is at home.
+type lessonPlace struct {
+	Kubeconfig string `json:"kubeconfig"`
+	Proxy      string `json:"proxy,omitempty"`
+	Dir        string `json:"dir"`
+	Cache      string `json:"cache"`
+}
+
+// lessonShell is a shell in which kubectl, etcdctl and curl find the cluster of the lesson.
+func lessonShell(at lessonPlace) (*exec.Cmd, error) {
+	kubectl, err := ownKubectl()
+	if err != nil {
+		return nil, err
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	shell := os.Getenv("SHELL")
+	if shell == "" {
+		shell = "/bin/sh"
+	}
+	cmd := exec.Command(shell)
+	cmd.Dir = at.Dir
+	cmd.Env = append(os.Environ(),
+		"PATH="+filepath.Dir(kubectl)+string(os.PathListSeparator)+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"KUBECONFIG="+at.Kubeconfig, "KUBECACHEDIR="+filepath.Join(at.Cache, "kubectl"), "OPERATOR_LAB_LESSON=1",
+	)
+	if at.Proxy != "" {
+		cmd.Env = append(cmd.Env, network.ProxyEnvironment(at.Proxy)...)
+	}
+	return cmd, nil
+}

@@ -1,0 +1,184 @@
+package tutor
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+)
+
+// settlePatience is how long an operator may have something left to do before a task begins.
+const settlePatience = 5 * time.Second
+
+// look holds the checks and the known wrong turns against the cluster as it is now.
+func (t *Tutor) look(ctx context.Context) error {
+	if t.View().Done {
+		return nil
+	}
+	task := t.current()
+	checks := task.Checks()
+	parts := make([]*format.Loaded, 0, len(checks)+len(task.Wrong))
+	for _, c := range checks {
+		parts = append(parts, c.Test)
+	}
+	for _, w := range task.Wrong {
+		parts = append(parts, w.See())
+	}
+	all, err := t.looks(ctx, parts...)
+	if err != nil {
+		return err
+	}
+	notice := ""
+	done := allHold(all[:len(checks)])
+	if !done {
+		notice = t.lasting(t.notice(ctx, task, checks, all))
+	}
+	t.show(func(v *View) {
+		v.Notice, v.Missing = notice, ""
+		for i := range checks {
+			v.Checks[i].Done, v.Checks[i].Detail = len(all[i]) == 0, details(all[i])
+			if len(all[i]) > 0 && v.Missing == "" {
+				v.Missing = v.Checks[i].Text
+			}
+		}
+		if v.Missing != "" && v.Question != "" && v.Answer == "" {
+			v.Missing = t.t("your answer to the question", "質問への答え")
+		}
+	})
+	if done {
+		t.finish(task)
+	}
+	return nil
+}
+
+// noticeAfter is how long something must have been wrong until the learner is told: on the way to the right end there is
+// much that would be wrong if it stayed so.
+const noticeAfter = time.Second
+
+// lasting is a notice if it has been one for a while; else it is empty.
+func (t *Tutor) lasting(notice string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if notice != t.suspected {
+		t.suspected, t.suspectedSince = notice, time.Now()
+	}
+	if time.Since(t.suspectedSince) < noticeAfter {
+		return ""
+	}
+	return notice
+}
+
+// lookAgain is when to look again although nothing was written.
+func (t *Tutor) lookAgain() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.suspected != t.view.Notice {
+		return noticeAfter
+	}
+	return lookAtLeast
+}
+
+func allHold(all [][]*Failure) bool {
+	for _, failures := range all {
+		if len(failures) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// details says why a check does not hold.
+func details(failures []*Failure) []string {
+	if len(failures) == 0 {
+		return nil
+	}
+	f := failures[0]
+	out := []string{f.Message}
+	for _, d := range f.Differences {
+		out = append(out, strings.TrimSpace(d.Path+" "+d.Message))
+	}
+	if f.Hint() != "" {
+		out = append(out, f.Hint())
+	}
+	return out
+}
+
+// notice is what a learner who is not done should know: that something is gone without which nothing goes on, that a
+// prediction was wrong, or that they are on a wrong turn.
+func (t *Tutor) notice(ctx context.Context, task *book.Task, checks []book.Check, all [][]*Failure) string {
+	for i, w := range task.Wrong {
+		if len(all[len(checks)+i]) == 0 {
+			return t.message(task, w.ID)
+		}
+	}
+	if gone := t.gone(ctx); gone != "" {
+		return gone
+	}
+	for _, op := range t.options.Lesson.Operators {
+		if err := t.options.Room.Lab.Err(op.Name); err != nil {
+			return t.t("The operator does not run: %v", "オペレーターが動いていません: %v", err)
+		}
+	}
+	return t.prediction(checks, all)
+}
+
+// prediction is what a wrong answer is told: what was really counted. It is silent as long as something else is to be
+// done, because only then can anybody know.
+func (t *Tutor) prediction(checks []book.Check, all [][]*Failure) string {
+	answer := t.View().Answer
+	if answer == "" {
+		return ""
+	}
+	really := ""
+	for i, c := range checks {
+		switch {
+		case len(all[i]) == 0:
+		case !judgesAnswer(c.Test):
+			return ""
+		case len(all[i][0].Differences) > 0:
+			really = counted(all[i][0].Differences[0].Message)
+		}
+	}
+	if really == "" {
+		return ""
+	}
+	return t.t("You predicted %s. It was %s. Find out why, then answer again ('a'), or undo ('u') and try once more.",
+		"予想は %s でしたが、実際は %s でした。理由を確かめてから a でもう一度答えるか、u で元に戻してやり直してください。", answer, really)
+}
+
+// judgesAnswer reports whether a check has to do with the learner's answer.
+func judgesAnswer(check *format.Loaded) bool {
+	text, err := json.Marshal(check.Test.Spec.Steps)
+	return err == nil && strings.Contains(string(text), "$values.answer")
+}
+
+// counted is what there is, in a difference of the kind "is 3, not 2".
+func counted(difference string) string {
+	is, found := strings.CutPrefix(difference, "is ")
+	if !found {
+		return ""
+	}
+	really, _, found := strings.Cut(is, ", not ")
+	if !found {
+		return ""
+	}
+	if text, err := strconv.Unquote(really); err == nil {
+		return text
+	}
+	return really
+}
+
+// finish notes that a task is done.
+func (t *Tutor) finish(task *book.Task) {
+	done := task.Done(t.options.Language)
+	if t.options.Progress != nil {
+		if err := t.options.Progress.Mark(t.options.Lesson.ID, task.ID, t.options.Lesson.Digest); err != nil {
+			done += "\n\n" + t.t("(That you have done it could not be noted: %s)", "(完了を記録できませんでした: %s)", err)
+		}
+	}
+	t.show(func(v *View) { v.Done, v.DoneText, v.Missing, v.Notice = true, done, "", "" })
+}

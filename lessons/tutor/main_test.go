@@ -1,0 +1,155 @@
+package tutor_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/tutor"
+	"github.com/operator-lab/operator-lab/operators/zundoko"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	if _, err := sandbox.FindBinary(); err != nil {
+		fmt.Fprintf(os.Stderr, "skipping the tests of tutor: %v; 'make test' builds it\n", err)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+const patience = 90 * time.Second
+
+// class is a lesson being held.
+type class struct {
+	testing.TB
+	*tutor.Tutor
+	room tutor.Room
+	you  client.Client
+}
+
+// hold holds a lesson in a sandbox with zundoko's CRDs.
+func hold(tb testing.TB, o tutor.Options) *class {
+	tb.Helper()
+	crds, err := zundoko.CRDs(zundoko.Hardened)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var held *tutor.Tutor
+	var heard *lab.Lab
+	box, err := sandbox.Start(tb.Context(), sandbox.Options{
+		Ephemeral: true, CRDs: crds, Operators: []string{"zundoko"},
+		OnAudit: func(line []byte) {
+			if heard != nil && held != nil {
+				heard.Audit(line)
+				held.Poke()
+			}
+		},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l, err := lab.Open(tb.Context(), lab.Options{
+		Cluster: box, Kill: box.Kill, Machines: box, Installed: map[string]string{"zundoko": string(zundoko.Hardened)}, Version: "v1",
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	heard = l
+	tb.Cleanup(func() {
+		if err := l.Close(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Error(err)
+		}
+		if err := box.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	o.Room = tutor.Room{Sandbox: box, Lab: l, Kubectl: kubectl(tb)}
+	c := &class{TB: tb, Tutor: tutor.New(o), room: o.Room}
+	held = c.Tutor
+	if c.you, err = client.New(box.Config(), client.Options{}); err != nil {
+		tb.Fatal(err)
+	}
+	if err := apiextensionsv1.AddToScheme(c.you.Scheme()); err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// kubectl is the lab's own.
+func kubectl(tb testing.TB) string {
+	tb.Helper()
+	binary, err := sandbox.FindBinary()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	state, err := sandbox.StateDir()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	dir, err := sandbox.Assets(state, binary)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return filepath.Join(dir, "kubectl")
+}
+
+// song reads the lesson of the tests, changed.
+func song(tb testing.TB, changes ...func(fstest.MapFS)) *book.Lesson {
+	tb.Helper()
+	files := fstest.MapFS{}
+	root := os.DirFS(filepath.Join("testdata", "song"))
+	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(root, path)
+		files[path] = &fstest.MapFile{Data: text}
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, change := range changes {
+		change(files)
+	}
+	b, err := book.Open(files)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b.Lessons[0]
+}
+
+// await looks until the view is as it should be.
+func (c *class) await(what string, as func(tutor.View) bool) tutor.View {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	for {
+		changed := c.Changed()
+		if v := c.View(); as(v) {
+			return v
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			c.Fatalf("%s: never came; the view is %+v", what, c.View())
+		}
+	}
+}

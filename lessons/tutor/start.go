@@ -1,0 +1,193 @@
+package tutor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// startTask prepares the task and remembers how it begins, so that it can be begun again.
+func (t *Tutor) startTask(ctx context.Context) error {
+	t.options.Say(t.t("preparing the task", "タスクを準備しています"))
+	if err := t.setUp(ctx); err != nil {
+		return err
+	}
+	if err := t.settle(ctx); err != nil {
+		return err
+	}
+	checkpoint, err := t.options.Room.Sandbox.Checkpoint(ctx, "task")
+	if err != nil {
+		return fmt.Errorf("save how the task begins: %w", err)
+	}
+	begin := start{checkpoint: checkpoint, lab: t.options.Room.Lab.State()}
+	t.mu.Lock()
+	t.start = begin
+	t.mu.Unlock()
+	if err := t.survey(ctx); err != nil {
+		return err
+	}
+	if t.options.Progress != nil {
+		// That it could not be remembered where the learner is does not keep them from learning.
+		_ = t.options.Progress.SetLast(t.options.Lesson.ID, t.current().ID)
+	}
+	return t.look(ctx)
+}
+
+// settle waits until the operators have nothing left to do, so that what happens next was done by the learner. A loop
+// that never rests is not waited for.
+func (t *Tutor) settle(ctx context.Context) error {
+	if len(t.options.Lesson.Operators) == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, settlePatience)
+	defer cancel()
+	if err := host.AwaitQuiet(limited, t.options.Room.Lab.Journal()); err != nil && ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// survey takes down what there is now: what the checks compare with, and what is missed when it is gone.
+func (t *Tutor) survey(ctx context.Context) error {
+	seen, err := surfaceOf(ctx, t.options.Room.Sandbox.Config(), t.options.Room.Lab.Operators())
+	if err != nil {
+		return fmt.Errorf("take down how the task begins: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.start.surface = seen
+	t.start.values = map[string]any{
+		"revision": float64(t.start.checkpoint.Revision()), "objects": seen.values(), "loops": t.loops(),
+	}
+	return nil
+}
+
+// loops are the states of the Loops by their names, as expressions see them.
+func (t *Tutor) loops() map[string]any {
+	out := map[string]any{}
+	for _, loop := range t.options.Room.Lab.Loops() {
+		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&loop.Status)
+		if err == nil { // it is made of numbers and texts
+			out[loop.Name] = asExpressionsSee(status)
+		}
+	}
+	return out
+}
+
+// asExpressionsSee makes all numbers floats, as they are in a scenario.
+func asExpressionsSee(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, each := range v {
+			v[key] = asExpressionsSee(each)
+		}
+	case []any:
+		for i, each := range v {
+			v[i] = asExpressionsSee(each)
+		}
+	case int64:
+		return float64(v)
+	}
+	return value
+}
+
+// valueOf is an answer as expressions see it: a number, a text, or nothing.
+func valueOf(answer string) any {
+	if answer == "" {
+		return nil
+	}
+	if n, err := strconv.ParseFloat(answer, 64); err == nil {
+		return n
+	}
+	return answer
+}
+
+// Undo brings the cluster back to the start of the task, whatever was done to it since, and the manifests too. The lab
+// begins a new journal, which it returns.
+func (t *Tutor) Undo(ctx context.Context) (*trace.Journal, error) {
+	t.acting.Lock()
+	defer t.acting.Unlock()
+	t.mu.Lock()
+	begin, index := t.start, t.task
+	t.mu.Unlock()
+	journal, err := t.restore(ctx, begin)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.settle(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.writeFiles(true); err != nil {
+		return nil, err
+	}
+	hints, solution := t.View().Hints, t.View().Solution // what was read is not unread
+	t.turnTo(index)
+	all := len(t.current().Hints(t.options.Language))
+	t.show(func(v *View) { v.Hints, v.Solution, v.More = hints, solution, len(hints) < all })
+	if err := t.survey(ctx); err != nil {
+		return nil, err
+	}
+	return journal, t.look(ctx)
+}
+
+// restore brings cluster and operators back. Operators run again also if the cluster could not be brought back.
+func (t *Tutor) restore(ctx context.Context, begin start) (*trace.Journal, error) {
+	room := t.options.Room
+	t.options.Say(t.t("stopping the operators", "オペレーターを停止しています"))
+	if err := room.Lab.Suspend(); err != nil {
+		return nil, err
+	}
+	t.options.Say(t.t("putting back what the cluster held", "クラスターの内容を元に戻しています"))
+	err := room.Sandbox.Restore(ctx, begin.checkpoint)
+	journal := room.Lab.NewJournal()
+	t.options.Moved(journal)
+	t.options.Say(t.t("starting the operators", "オペレーターを起動しています"))
+	return journal, errors.Join(err, room.Lab.Resume(ctx, begin.lab, journal))
+}
+
+// writeFiles puts the lesson's manifests where the learner has them. One that the learner has changed is left alone, or,
+// if all is to be as it was, kept beside it.
+func (t *Tutor) writeFiles(again bool) error {
+	dir := t.options.Dir
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil { // also without manifests: the learner's shell begins there
+		return err
+	}
+	for _, name := range t.options.Lesson.Files {
+		text, err := fs.ReadFile(t.options.Lesson.FS, name)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(dir, name), text, again); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(path string, text []byte, again bool) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	have, err := os.ReadFile(path)
+	switch {
+	case err == nil && string(have) == string(text), err == nil && !again:
+		return nil
+	case err == nil:
+		if err := os.Rename(path, path+".yours"); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, text, 0o600)
+}

@@ -1,0 +1,274 @@
+package tutor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+)
+
+// Verdict is what came of the verification of a lesson.
+type Verdict struct {
+	// Tasks that were gone through, checks that were seen failing before the solution and passing after it, wrong turns
+	// that gave their message, and undos that brought back the start.
+	Tasks, Checks, Wrong, Undos int
+	// Problems are all that is not as it should be, one line each.
+	Problems []string
+	// Took is how long it took, without the boot.
+	Took time.Duration
+}
+
+// verification goes through a lesson as a learner would who makes every mistake.
+type verification struct {
+	*Tutor
+	verdict *Verdict
+	task    *book.Task
+	began   surface // of the task
+}
+
+// Verify shows of every task that each of its checks fails at its start and holds after its solution, that each wrong
+// turn is told, and that undo brings back the start. The tutor must not have begun. The error is of what kept it from
+// being told; what was found until then is in the verdict.
+func (t *Tutor) Verify(ctx context.Context) (*Verdict, error) {
+	v := &Verdict{}
+	began := time.Now()
+	defer func() { v.Took = time.Since(began) }()
+	if err := t.BeginAt(ctx, 0); err != nil {
+		return v, err
+	}
+	for i, task := range t.options.Lesson.Tasks {
+		if i > 0 {
+			t.turnTo(i)
+			if err := t.startTask(ctx); err != nil {
+				return v, err
+			}
+		}
+		check := &verification{Tutor: t, verdict: v, task: task, began: t.surface()}
+		if err := check.all(ctx, i < len(t.options.Lesson.Tasks)-1); err != nil {
+			return v, fmt.Errorf("task %s: %w", task.ID, err)
+		}
+		v.Tasks++
+	}
+	return v, nil
+}
+
+func (v *verification) problem(format string, arguments ...any) {
+	v.verdict.Problems = append(v.verdict.Problems, "task "+v.task.ID+": "+fmt.Sprintf(format, arguments...))
+}
+
+// all goes through one task; what is there afterwards is its start, or if another one follows its end.
+func (v *verification) all(ctx context.Context, another bool) error {
+	if err := v.fails(ctx, "before the solution"); err != nil {
+		return err
+	}
+	if err := v.noWrongTurn(ctx, "at the start"); err != nil {
+		return err
+	}
+	for _, w := range v.task.Wrong {
+		if err := v.wrongTurn(ctx, w); err != nil {
+			return fmt.Errorf("wrong turn %s: %w", w.ID, err)
+		}
+	}
+	if err := v.passes(ctx); err != nil {
+		return err
+	}
+	if err := v.undoes(ctx); err != nil {
+		return err
+	}
+	if err := v.fails(ctx, "after an undo"); err != nil {
+		return err
+	}
+	if !another {
+		return nil
+	}
+	return errors.Join(v.solve(ctx), v.awaitDone(ctx))
+}
+
+// fails shows that each check fails.
+func (v *verification) fails(ctx context.Context, when string) error {
+	for _, c := range v.task.Checks() {
+		failed, err := v.failing(ctx, []book.Check{c})
+		if err != nil {
+			return err
+		}
+		if len(failed) == 0 {
+			v.problem("%s holds %s", c.Name, when)
+		}
+	}
+	return nil
+}
+
+// noWrongTurn shows that no wrong turn is seen where none was taken.
+func (v *verification) noWrongTurn(ctx context.Context, when string) error {
+	for _, w := range v.task.Wrong {
+		all, err := v.looks(ctx, w.See())
+		if err != nil {
+			return err
+		}
+		if len(all[0]) == 0 {
+			v.problem("the wrong turn %s is seen %s", w.ID, when)
+		}
+	}
+	return nil
+}
+
+// turnPatience is how long it may take until a wrong turn can be seen.
+const turnPatience = 30 * time.Second
+
+// wrongTurn takes a wrong turn and goes back.
+func (v *verification) wrongTurn(ctx context.Context, w *book.Wrong) error {
+	if err := v.play(ctx, w.Do()); err != nil {
+		return err
+	}
+	told, err := v.awaitNotice(ctx, v.message(v.task, w.ID))
+	if err != nil {
+		return err
+	}
+	if told {
+		v.verdict.Wrong++
+	} else {
+		v.problem("the wrong turn %s is not told: %s", w.ID, v.whyUnseen(ctx, w.See()))
+	}
+	return v.undoes(ctx)
+}
+
+// awaitNotice looks until the learner is told of it.
+func (v *verification) awaitNotice(ctx context.Context, message string) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, turnPatience)
+	defer cancel()
+	for {
+		if err := v.Check(limited); err == nil {
+			switch view := v.View(); {
+			case view.Done:
+				return false, nil
+			case view.Notice == message && message != "":
+				return true, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-limited.Done():
+			return false, nil
+		case <-time.After(lookPause):
+		}
+	}
+}
+
+func (v *verification) whyUnseen(ctx context.Context, see *format.Loaded) string {
+	view := v.View()
+	if view.Done {
+		return "the task counts as done"
+	}
+	all, err := v.looks(ctx, see)
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(all[0]) > 0:
+		return all[0][0].Error() + " " + strings.Join(details(all[0])[1:], "; ")
+	}
+	return fmt.Sprintf("it is seen, but the learner is told %q", view.Notice)
+}
+
+// passes shows that the checks hold after the solution, and not with another answer.
+func (v *verification) passes(ctx context.Context) error {
+	if err := v.solve(ctx); err != nil {
+		return err
+	}
+	if err := v.unbothered(ctx); err != nil {
+		return err
+	}
+	v.verdict.Checks += len(v.task.Checks())
+	if err := v.noWrongTurn(ctx, "after the solution"); err != nil {
+		return err
+	}
+	if v.task.Answer == "" {
+		return nil
+	}
+	return v.otherAnswer(ctx)
+}
+
+// otherAnswer shows that a wrong prediction is told what was really counted.
+func (v *verification) otherAnswer(ctx context.Context) error {
+	v.show(func(view *View) { view.Answer = v.task.Answer + "1" })
+	checks := v.task.Checks()
+	parts := make([]*format.Loaded, len(checks))
+	for i, c := range checks {
+		parts[i] = c.Test
+	}
+	all, err := v.looks(ctx, parts...)
+	switch {
+	case err != nil:
+		return err
+	case allHold(all):
+		v.problem("any answer is right")
+	case !strings.Contains(v.prediction(checks, all), " "+v.task.Answer+"."):
+		v.problem("a wrong answer is not told the right one: compare as in 'total: ($values.answer)'; it is told %q", v.prediction(checks, all))
+	}
+	return nil
+}
+
+// unbothered waits until the task is done, and shows that nobody who does the right thing is told to be wrong.
+func (v *verification) unbothered(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, waitPatience)
+	defer cancel()
+	told := ""
+	for {
+		// That it cannot be told, as while the API server is away, passes.
+		_ = v.Check(limited)
+		view := v.View()
+		if view.Notice != "" && view.Notice != told {
+			told = view.Notice
+			v.problem("on the way to the end a learner is told %q", told)
+		}
+		if view.Done {
+			return nil
+		}
+		select {
+		case <-limited.Done():
+			return v.awaitDone(ctx) // which says what is missing
+		case <-time.After(lookPause):
+		}
+	}
+}
+
+// undoPatience is how long it may take after an undo until all is there again: pods start, for one.
+const undoPatience = 30 * time.Second
+
+// undoes shows that an undo brings back what there was at the start.
+func (v *verification) undoes(ctx context.Context) error {
+	if _, err := v.Undo(ctx); err != nil {
+		return fmt.Errorf("undo: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, undoPatience)
+	defer cancel()
+	for {
+		differ := v.began.differences(v.surface())
+		if len(differ) == 0 {
+			v.verdict.Undos++
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limited.Done():
+			v.problem("after an undo it is not as at the start: %s", strings.Join(differ, ", "))
+			return nil
+		case <-time.After(lookPause):
+		}
+		if err := v.survey(limited); err != nil && limited.Err() == nil {
+			return err
+		}
+	}
+}
+
+// surface is what there was when the task began, or was begun again.
+func (t *Tutor) surface() surface {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.start.surface
+}
