@@ -63,7 +63,7 @@ run: build ## Build and run 'operator-lab run zundoko'
 # -vet=off: lint runs vet; here it would first have to look through all of Kubernetes.
 .PHONY: test
 test: build ## Run all tests, on the binary
-	@$(WITH_LAB) $(GO) test -vet=off -timeout 20m $(ARGS) $(PACKAGES)
+	@$(WITH_LAB) $(GO) test -vet=off -timeout 40m $(ARGS) $(PACKAGES)
 
 .PHONY: test-race
 test-race: build ## Run the race detector over the packages that it is for (needs a C compiler)
