@@ -8,7 +8,6 @@ import (
 	"io"
 	"os/exec"
 	"strings"
-	"sync"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/lessons/book"
@@ -23,10 +22,8 @@ const plainWidth = 78
 type plain struct {
 	*session
 	commands <-chan string
-
-	mu    sync.Mutex
-	told  tutor.View // what has been told of it
-	moved int64      // the room it is of
+	told     tutor.View // what has been told of it
+	moved    int64      // the room it is of
 }
 
 // inPlain holds a lesson as text until the learner quits or the input ends.
@@ -63,14 +60,15 @@ func linesOf(in io.Reader) <-chan string {
 func (p *plain) loop(ctx context.Context) error {
 	p.prompt()
 	for {
-		changed := p.tutor().Changed()
+		changed, moved, over := p.events()
 		p.news()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-p.room.sandbox.Done():
-			return sandboxError(p.room.sandbox.Err())
+		case <-over:
+			return p.ended()
 		case <-changed:
+		case <-moved:
 		case line, more := <-p.commands:
 			if !more {
 				return nil
@@ -86,6 +84,24 @@ func (p *plain) loop(ctx context.Context) error {
 			p.prompt()
 		}
 	}
+}
+
+// events are closed when the view changes, when the lesson goes on elsewhere, and when the sandbox is over.
+func (p *plain) events() (changed, moved, over <-chan struct{}) {
+	room, _, moved := p.here()
+	if room == nil {
+		return nil, moved, nil
+	}
+	return room.tutor.Changed(), moved, room.sandbox.Done()
+}
+
+// ended says why the sandbox is over.
+func (p *plain) ended() error {
+	room, _, _ := p.here()
+	if room == nil {
+		return nil
+	}
+	return sandboxError(room.sandbox.Err())
 }
 
 // prompt asks for a command. It is no line: the answer is typed behind it.
@@ -115,10 +131,12 @@ func (p *plain) wrong(err error) {
 
 // page prints the task from its beginning.
 func (p *plain) page() {
-	v := p.tutor().View()
-	p.mu.Lock()
-	p.told, p.moved = v, p.session.moved
-	p.mu.Unlock()
+	room, moved, _ := p.here()
+	if room == nil {
+		return
+	}
+	v := room.tutor.View()
+	p.told, p.moved = v, moved
 	p.say("\n%s %s", p.t("Lesson", "レッスン"), lessonNumber(v.Number, v.Title))
 	p.say("%s %s\n", p.t("Task", "タスク"), taskNumber(v.Index, v.Tasks, v.TaskTitle))
 	p.text(v.Text)
@@ -146,20 +164,19 @@ func (p *plain) box(c tutor.Check) {
 
 // news tells what has changed since it was last told.
 func (p *plain) news() {
-	v := p.tutor().View()
-	p.mu.Lock()
-	before, moved := p.told, p.moved
-	p.mu.Unlock()
-	if moved != p.session.moved || before.Task != v.Task || before.Lesson != v.Lesson {
+	room, moved, _ := p.here()
+	if room == nil {
+		return
+	}
+	v, before := room.tutor.View(), p.told
+	if moved != p.moved || before.Task != v.Task || before.Lesson != v.Lesson {
 		p.page()
 		return
 	}
 	if before.Serial == v.Serial {
 		return
 	}
-	p.mu.Lock()
 	p.told = v
-	p.mu.Unlock()
 	for i, c := range v.Checks {
 		if c.Done != before.Checks[i].Done {
 			p.box(c)
@@ -192,6 +209,9 @@ func (p *plain) done(v tutor.View) {
 func (p *plain) do(ctx context.Context, line string) (over bool, err error) {
 	verb, rest, _ := strings.Cut(line, " ")
 	t := p.tutor()
+	if t == nil {
+		return verb == "quit", p.between()
+	}
 	switch verb {
 	case "":
 	case "quit", "exit", "q":
@@ -271,17 +291,18 @@ func (p *plain) check(ctx context.Context) error {
 // wait returns when the task is done.
 func (p *plain) wait(ctx context.Context) error {
 	for {
-		changed := p.tutor().Changed()
+		changed, moved, over := p.events()
 		p.news()
-		if p.tutor().View().Done {
+		if t := p.tutor(); t != nil && t.View().Done {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-p.room.sandbox.Done():
-			return sandboxError(p.room.sandbox.Err())
+		case <-over:
+			return p.ended()
 		case <-changed:
+		case <-moved:
 		}
 	}
 }

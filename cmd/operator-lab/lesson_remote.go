@@ -146,7 +146,7 @@ func (l *lessonServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *session) asked(ctx context.Context, what, text string) (answer, error) {
 	t := s.tutor()
 	if t == nil {
-		return answer{}, errors.New(s.t("the next lesson is just starting", "次のレッスンを起動中です"))
+		return answer{}, s.between()
 	}
 	var err error
 	switch what {

@@ -71,9 +71,7 @@ var _ tui.Guide = (*guide)(nil)
 
 // opened notes that the screen shows the room there is now.
 func (g *guide) opened() {
-	g.session.mu.Lock()
-	moved := g.moved
-	g.session.mu.Unlock()
+	_, moved, _ := g.here()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shown = moved
@@ -88,14 +86,11 @@ func (g *guide) showing() int64 {
 
 // Page is the task as it stands.
 func (g *guide) Page() tui.Page {
-	t := g.tutor()
-	if t == nil {
-		return tui.Page{}
+	room, moved, _ := g.here()
+	if room == nil {
+		return tui.Page{Notice: g.between().Error(), Serial: moved << 32}
 	}
-	g.session.mu.Lock()
-	moved := g.moved
-	g.session.mu.Unlock()
-	v := t.View()
+	v := room.tutor.View()
 	p := tui.Page{
 		Lesson: lessonNumber(v.Number, v.Title), Task: taskNumber(v.Index, v.Tasks, v.TaskTitle), Text: v.Text,
 		Question: v.Question, Answer: v.Answer, Missing: v.Missing, Notice: v.Notice, Hints: v.Hints, More: v.More,
@@ -115,7 +110,7 @@ func (g *guide) Page() tui.Page {
 func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(tui.Step)) (*tui.Room, error) {
 	t := g.tutor()
 	if t == nil {
-		return nil, errors.New(g.t("no lesson is under way", "進行中のレッスンはありません"))
+		return nil, g.between()
 	}
 	switch what {
 	case tui.ActHint:
@@ -141,9 +136,7 @@ func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(
 
 // moveAfter shows another room if there is one now.
 func (g *guide) moveAfter(err error) (*tui.Room, error) {
-	g.session.mu.Lock()
-	room, moved := g.room, g.moved
-	g.session.mu.Unlock()
+	room, moved, _ := g.here()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if moved == g.shown || room == nil {

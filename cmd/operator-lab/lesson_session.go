@@ -26,11 +26,15 @@ type session struct {
 	progress *progress.File
 	state    string // directory
 
-	mu     sync.Mutex
-	room   *lessonRoom
+	// acting is held while the lesson is taken back or goes on: another terminal may ask for that too.
+	acting sync.Mutex
 	cancel context.CancelFunc // of who watches the room
 	watch  sync.WaitGroup
-	moved  int64 // how often the room or its journal was another one
+
+	mu    sync.Mutex
+	room  *lessonRoom   // nil while the next one boots
+	moved int64         // how often the room or its journal was another one
+	move  chan struct{} // closed at the next time
 	// remote lets other terminals take part; nil if there is none.
 	remote *lessonServer
 }
@@ -41,7 +45,7 @@ func newSession(io streams, look lookFlags, c *course) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{io: io, look: look, course: c, state: state}
+	s := &session{io: io, look: look, course: c, state: state, move: make(chan struct{})}
 	s.progress, err = openProgress(io, state)
 	return s, err
 }
@@ -83,7 +87,7 @@ type opening struct {
 }
 
 // open leaves the lesson there is, boots the sandbox of another one, and begins with it.
-func (s *session) open(ctx context.Context, lesson *book.Lesson, o opening) error {
+func (s *session) open(ctx context.Context, lesson *book.Lesson, o opening) (err error) {
 	if err := s.leave(ctx); err != nil {
 		return err
 	}
@@ -91,12 +95,14 @@ func (s *session) open(ctx context.Context, lesson *book.Lesson, o opening) erro
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.room = room
-	s.moved++
-	s.mu.Unlock()
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
+	defer func() {
+		if err != nil {
+			cancel()
+			err = errors.Join(err, room.close(ctx))
+		}
+	}()
 	if err := room.teach(watching, tutor.Options{
 		Next: s.course.After(lesson), Language: s.language(), Progress: s.progress, Dir: s.dir(lesson), Say: o.say,
 	}); err != nil {
@@ -106,10 +112,28 @@ func (s *session) open(ctx context.Context, lesson *book.Lesson, o opening) erro
 		return err
 	}
 	s.watch.Go(func() { room.tutor.Watch(watching) })
+	s.enter(room)
 	if s.remote == nil {
 		s.remote = s.serveOthers()
 	}
 	return nil
+}
+
+// enter says that the lesson goes on in a room, or in the same one with another journal; nil: it is just between two.
+func (s *session) enter(room *lessonRoom) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room = room
+	s.moved++
+	close(s.move)
+	s.move = make(chan struct{})
+}
+
+// here is the room there is, how many there were, and a channel that is closed when there is another one.
+func (s *session) here() (room *lessonRoom, moved int64, move <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.room, s.moved, s.move
 }
 
 // dir is where the learner has the manifests of a lesson.
@@ -124,13 +148,11 @@ func (s *session) leave(ctx context.Context) error {
 		s.watch.Wait()
 		s.cancel = nil
 	}
-	s.mu.Lock()
-	room := s.room
-	s.room = nil
-	s.mu.Unlock()
+	room, _, _ := s.here()
 	if room == nil {
 		return nil
 	}
+	s.enter(nil)
 	return room.close(ctx)
 }
 
@@ -154,11 +176,23 @@ func (s *session) tutor() *tutor.Tutor {
 
 // undo brings the cluster back to the start of the task.
 func (s *session) undo(ctx context.Context) error {
-	_, err := s.tutor().Undo(ctx)
-	s.mu.Lock()
-	s.moved++
-	s.mu.Unlock()
+	s.acting.Lock()
+	defer s.acting.Unlock()
+	room, _, _ := s.here()
+	if room == nil {
+		return s.between()
+	}
+	_, err := room.tutor.Undo(ctx)
+	s.enter(room)
 	return err
+}
+
+// between is what is said while one lesson is over and the next has not begun.
+func (s *session) between() error {
+	return &sandbox.Problem{
+		Err:  errors.New(s.t("the next lesson is just starting", "次のレッスンを起動中です")),
+		Hint: s.t("wait a moment", "少しお待ちください"),
+	}
 }
 
 // errBookOver says that there is no further lesson.
@@ -166,7 +200,12 @@ var errBookOver = errors.New("this was the last lesson")
 
 // next goes on to the next task, or the next lesson.
 func (s *session) next(ctx context.Context, o opening) error {
+	s.acting.Lock()
+	defer s.acting.Unlock()
 	t := s.tutor()
+	if t == nil {
+		return s.between()
+	}
 	err := t.Next(ctx)
 	if !errors.Is(err, tutor.ErrLessonOver) {
 		return err
@@ -180,9 +219,10 @@ func (s *session) next(ctx context.Context, o opening) error {
 
 // controls are what the screen acts on.
 func (s *session) controls() (tui.Controls, error) {
-	s.mu.Lock()
-	room := s.room
-	s.mu.Unlock()
+	room, _, _ := s.here()
+	if room == nil {
+		return tui.Controls{}, s.between()
+	}
 	scheme, err := personScheme(bundledOperators(room.lesson)...)
 	if err != nil {
 		return tui.Controls{}, err
@@ -210,7 +250,7 @@ func (s *session) controls() (tui.Controls, error) {
 func (s *session) shell() (*exec.Cmd, error) {
 	at := s.place()
 	if at.Kubeconfig == "" {
-		return nil, errors.New(s.t("no lesson is under way", "進行中のレッスンはありません"))
+		return nil, s.between()
 	}
 	return lessonShell(at)
 }
@@ -221,7 +261,11 @@ func (s *session) greetedShell() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := s.tutor().View()
+	t := s.tutor()
+	if t == nil {
+		return nil, s.between()
+	}
+	v := t.View()
 	text := "\n" + taskNumber(v.Index, v.Tasks, v.TaskTitle) + "\n\n" + tui.Plain(v.Text, plainWidth) + "\n" +
 		s.t("(exit goes back to the screen)", "(exit で画面に戻ります)") + "\n"
 	greeted := exec.Command("/bin/sh", "-c", `printf '%s\n' "$1"; exec "$2"`, "sh", text, cmd.Path)
