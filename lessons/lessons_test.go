@@ -18,7 +18,7 @@ func TestVerifyAll(t *testing.T) {
 		t.Skipf("%v; 'make test' builds it", err)
 	}
 	var out, said bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), binary, "lesson", "verify", "--all", "--parallel", "3", "--output", "json")
+	cmd := exec.CommandContext(t.Context(), binary, "lesson", "verify", "--all", "--parallel", "2", "--output", "json")
 	cmd.Stdout, cmd.Stderr = &out, &said
 	failed := cmd.Run() // which lessons is in its output
 	var all []struct {
