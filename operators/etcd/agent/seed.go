@@ -147,7 +147,7 @@ var epoch = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 // had since, also when the same backup was restored before and much was written then. No revision is ever above what
 // perSecond makes of the time, unless a clock went back; then leap has to do.
 func raise(b backup, now time.Time) uint64 {
-	target := max(b.Revision+leap, int64(now.Sub(epoch).Seconds())*perSecond)
+	target := max(b.Revision+leap, now.Sub(epoch).Milliseconds()*perSecond/1000)
 	return uint64(target - b.lastKey)
 }
 
