@@ -204,3 +204,39 @@ func awaitLog(t *testing.T, c kubernetes.Interface, pod, line string) {
 		return err
 	})
 }
+
+// TestRestoreOfPodsThatAreNeverRestarted brings back a pod whose containers are not started again after a power cut: it
+// runs, with its files, once Restore has returned.
+func TestRestoreOfPodsThatAreNeverRestarted(t *testing.T) {
+	lab := start(t, sandbox.Options{Nodes: 1})
+	c := clientset(t, lab)
+	once := withScratch(shellPod("once", "[ -f /scratch/word ] || echo then > /scratch/word; sleep 3600", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))
+	once.Spec.RestartPolicy = corev1.RestartPolicyNever
+	createPod(t, c, once)
+	was := awaitPod(t, c, "once", "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	eventually(t, "its word", func(context.Context) error {
+		_, err := os.Stat(filepath.Join(scratchOf(lab.Dir(), was), "word"))
+		return err
+	})
+	point := checkpoint(t, lab, "task")
+	pods := c.CoreV1().Pods("default")
+	now := int64(0)
+	for _, deleted := range []bool{false, true} {
+		if deleted {
+			if err := pods.Delete(t.Context(), "once", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		restore(t, lab, point)
+		again, err := pods.Get(t.Context(), "once", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.UID != was.UID || again.Status.Phase != corev1.PodRunning {
+			t.Errorf("the pod has the UID %s, and had %s; it is %s", again.UID, was.UID, again.Status.Phase)
+		}
+		if got := word(t, scratchOf(lab.Dir(), again)); got != "then" {
+			t.Errorf("its word is %q", got)
+		}
+	}
+}

@@ -9,33 +9,67 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
-// renewPods has the pods that ran or were starting, and whose containers are never started again, be ones that have yet to start. For the
-// kubelet, which finds no container of them, they would have failed: that is right after a power cut, and wrong after an
-// undo. It has to be called before the kubelets run.
-func (s *Sandbox) renewPods(ctx context.Context) error {
+// renewPods has the pods that ran or were starting, and whose containers are never started again, be ones that have yet
+// to start. For the kubelet, which finds no container of them, they would have failed: that is right after a power cut,
+// and wrong after an undo. It has to be called before the kubelets run. It returns those that ran.
+func (s *Sandbox) renewPods(ctx context.Context) (ran []types.NamespacedName, err error) {
+	client, err := kubernetes.NewForConfig(s.admin)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.awaitReady(ctx, client); err != nil {
+		return nil, err
+	}
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.restartPolicy=Never,spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods whose containers are never started again: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Status.Phase == corev1.PodRunning {
+			ran = append(ran, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+		}
+		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: pod.Status.QOSClass}
+		_, err := client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("have the pod %s/%s begin anew: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return ran, nil
+}
+
+// podPatience is how long pods may take to run again after an undo. One that does not is no reason to fail: it may be
+// waiting for something itself.
+const podPatience = 20 * time.Second
+
+// awaitRunning returns when pods run again. Until then they are not what they were: a power cut, for one, would find
+// nothing that could fail.
+func (s *Sandbox) awaitRunning(ctx context.Context, pods []types.NamespacedName) error {
 	client, err := kubernetes.NewForConfig(s.admin)
 	if err != nil {
 		return err
 	}
-	if err := s.awaitReady(ctx, client); err != nil {
-		return err
-	}
-	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.restartPolicy=Never,spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"})
-	if err != nil {
-		return fmt.Errorf("list the pods whose containers are never started again: %w", err)
-	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: pod.Status.QOSClass}
-		_, err := client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("have the pod %s/%s begin anew: %w", pod.Namespace, pod.Name, err)
+	limited, cancel := context.WithTimeout(ctx, podPatience)
+	defer cancel()
+	for _, key := range pods {
+		for limited.Err() == nil {
+			pod, err := client.CoreV1().Pods(key.Namespace).Get(limited, key.Name, metav1.GetOptions{})
+			if err == nil && pod.Status.Phase != corev1.PodPending || apierrors.IsNotFound(err) {
+				break
+			}
+			select {
+			case <-limited.Done():
+			case <-s.done:
+				return s.Err()
+			case <-time.After(20 * time.Millisecond):
+			}
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // awaitReady returns when the API server has all that it serves.

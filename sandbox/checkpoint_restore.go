@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
@@ -52,8 +54,11 @@ func (s *Sandbox) restore(ctx context.Context, c *Checkpoint) error {
 	for _, p := range s.programs[:nodes] {
 		p.release()
 	}
+	var ran []types.NamespacedName
 	if err == nil && s.options.Nodes > 0 {
-		err = errors.Join(s.programs[1].awaitServing(ctx), s.renewPods(ctx))
+		if err = s.programs[1].awaitServing(ctx); err == nil {
+			ran, err = s.renewPods(ctx)
+		}
 	}
 	for _, p := range s.programs[nodes:] {
 		p.release()
@@ -61,7 +66,10 @@ func (s *Sandbox) restore(ctx context.Context, c *Checkpoint) error {
 	if err := errors.Join(err, storage.RemoveAll(s.layout.restoring()), storage.RemoveAll(s.layout.undone())); err != nil {
 		return err
 	}
-	return s.awaitRestored(ctx)
+	if err := s.awaitRestored(ctx); err != nil {
+		return err
+	}
+	return s.awaitRunning(ctx, ran)
 }
 
 // prepareRestore makes all that the sandbox is to hold, beside what it holds. Programs run on.
