@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-lab/operator-lab/scenarios/format"
@@ -258,16 +259,14 @@ func (t *testRun) makeNamespace(ctx context.Context, in scene, step *report.Step
 	limited, cancel := context.WithTimeout(ctx, namespacePatience)
 	defer cancel()
 	var err error
-	if o.name == "" {
-		if o.name, err = t.freeName(limited, in, t.planned); err != nil {
-			t.endOperation(step, op, err)
-			return in, err
-		}
-	}
 	fast := shared.FastDelete
 	set(&fast, spec.FastNamespaceDeletion)
 	remove := &cleaner{timeout: in.timeouts.cleanup, propagation: in.propagation, wait: !fast}
-	in, err = t.namespace(limited, in, o, remove)
+	if o.name != "" {
+		in, err = t.namespace(limited, in, o, remove)
+	} else {
+		in, o.name, err = t.ownNamespace(limited, in, o, remove)
+	}
 	op.Name = "Namespace " + o.name
 	t.endOperation(step, op, err)
 	if in.skipDelete {
@@ -282,6 +281,22 @@ func (t *testRun) makeNamespace(ctx context.Context, in scene, step *report.Step
 		t.clean(ctx, step, remove)
 	}
 	return in, err
+}
+
+// ownNamespace makes a namespace with a name of its own. Another run on the same cluster may be faster with that: then it
+// is another name.
+func (t *testRun) ownNamespace(ctx context.Context, in scene, o namespaceOptions, remove *cleaner) (scene, string, error) {
+	for {
+		name, err := t.freeName(ctx, in, t.planned)
+		if err != nil {
+			return in, name, err
+		}
+		o.name = name
+		made, err := t.namespace(ctx, in, o, remove)
+		if !apierrors.IsAlreadyExists(err) {
+			return made, name, err
+		}
+	}
 }
 
 // clean removes what a cleaner knows.
