@@ -13,7 +13,6 @@ import (
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/lessons/progress"
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // modules are the parts of the book, as a learner reads them.
@@ -161,10 +160,7 @@ func (f *lessonListFlags) run(io streams) error {
 	if err != nil {
 		return err
 	}
-	lang := book.English
-	if look.language() == trace.Japanese {
-		lang = book.Japanese
-	}
+	lang := lessonLanguage(look)
 	all := make([]listedLesson, 0, len(c.all()))
 	for _, l := range c.all() {
 		n, total := done.Lesson(l)
@@ -178,7 +174,7 @@ func (f *lessonListFlags) run(io streams) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(all)
 	}
-	return printLessons(io, c, all)
+	return printLessons(io, all)
 }
 
 // orEmpty is a list that is never null in JSON.
@@ -189,10 +185,10 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-func printLessons(io streams, c *course, all []listedLesson) error {
+func printLessons(io streams, all []listedLesson) error {
 	w := tabwriter.NewWriter(io.out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NUMBER\tLESSON\tMODULE\tPHASE\tHABITS\tDONE\tTITLE")
-	for i, l := range all {
+	for _, l := range all {
 		habits := make([]string, len(l.Habits))
 		for i, h := range l.Habits {
 			habits[i] = fmt.Sprint(h)
@@ -201,7 +197,7 @@ func printLessons(io streams, c *course, all []listedLesson) error {
 		if l.Phase > 0 {
 			phase = fmt.Sprint(l.Phase)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", c.all()[i].Number, l.ID, l.Module, phase, orDash(strings.Join(habits, ",")), l.Done, l.Tasks, l.Title)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", l.Number, l.ID, l.Module, phase, orDash(strings.Join(habits, ",")), l.Done, l.Tasks, l.Title)
 	}
 	return w.Flush()
 }

@@ -37,8 +37,8 @@ const (
 	remotePlace    = "place"
 )
 
-// lessonAddress is the file by which other terminals find the lesson under way: in its sandbox's directory, where only
-// the person can read it, and gone with it.
+// lessonAddress is the file by which other terminals find the lesson under way, in the state directory. Only its owner
+// can read it. After a crash it may be left: whether a lesson is under way is for its sandbox to say.
 const lessonAddress = "lesson.json"
 
 // address of the lesson under way.
@@ -106,7 +106,7 @@ func (l *lessonServer) announce(at address) error {
 	return os.Rename(tmp, l.file)
 }
 
-// addressFile is where the address is. Lessons follow one another in sandboxes of the same name, so it is beside them.
+// addressFile is where the address is: not in the sandbox, for one lesson follows another in a sandbox of its own.
 func addressFile(state string) string { return filepath.Join(state, lessonAddress) }
 
 func (l *lessonServer) close() {

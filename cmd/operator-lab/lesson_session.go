@@ -63,8 +63,11 @@ func openProgress(io streams, state string) (*progress.File, error) {
 	return file, err
 }
 
-func (s *session) language() book.Language {
-	if s.look.language() == trace.Japanese {
+func (s *session) language() book.Language { return lessonLanguage(s.look) }
+
+// lessonLanguage is that of the texts of lessons.
+func lessonLanguage(look lookFlags) book.Language {
+	if look.language() == trace.Japanese {
 		return book.Japanese
 	}
 	return book.English

@@ -28,7 +28,6 @@ type seen struct {
 	generation      int64
 	resourceVersion string
 	deleting        bool
-	resource        string
 }
 
 // fleeting are kinds whose objects come and go, or change all the time, without anybody's doing.
@@ -69,28 +68,33 @@ func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Oper
 					first = err
 				}
 				if err == nil {
-					out.add(kind, found.Items)
+					out.add(kind.Kind, found.Items)
 				}
 			})
 		}
 	}
 	work.Wait()
-	for _, op := range running {
-		out["Operator/"+op.Name] = seen{resource: "operators"}
-	}
+	out.addOperators(running)
 	return out, first
 }
 
-func (s surface) add(kind metav1.APIResource, objects []metav1.PartialObjectMetadata) {
+func (s surface) add(kind string, objects []metav1.PartialObjectMetadata) {
 	for _, o := range objects {
 		name := o.Name
 		if o.Namespace != "" && o.Namespace != metav1.NamespaceDefault {
 			name = o.Namespace + "/" + o.Name
 		}
-		s[kind.Kind+"/"+name] = seen{
+		s[kind+"/"+name] = seen{
 			uid: o.UID, generation: o.Generation, resourceVersion: o.ResourceVersion,
-			deleting: o.DeletionTimestamp != nil, resource: kind.Name,
+			deleting: o.DeletionTimestamp != nil,
 		}
+	}
+}
+
+// addOperators adds those of the lab by their names: their UIDs are of a round, and there is a new one after an undo.
+func (s surface) addOperators(running []v1alpha1.Operator) {
+	for _, op := range running {
+		s["Operator/"+op.Name] = seen{}
 	}
 }
 
@@ -172,10 +176,8 @@ func (t *Tutor) pillars(ctx context.Context) (surface, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.add(metav1.APIResource{Kind: kind.kind, Name: kind.resource.Resource}, found.Items)
+		out.add(kind.kind, found.Items)
 	}
-	for _, op := range t.options.Room.Lab.Operators() {
-		out["Operator/"+op.Name] = seen{resource: "operators"}
-	}
+	out.addOperators(t.options.Room.Lab.Operators())
 	return out, nil
 }

@@ -147,28 +147,38 @@ func (t *Tutor) firstUndone() int {
 
 // Watch looks at the checks of the task whenever the cluster or the journal has changed, until ctx ends.
 func (t *Tutor) Watch(ctx context.Context) {
-	for {
-		grown, cancel := t.options.Room.Lab.Journal().Subscribe()
-		select {
-		case <-ctx.Done():
-		case <-grown:
-		case <-t.poke:
-		case <-time.After(t.lookAgain()):
-		}
-		cancel()
-		if ctx.Err() != nil {
-			return
-		}
+	journal := t.options.Room.Lab.Journal()
+	grown, cancel := journal.Subscribe()
+	defer func() { cancel() }()
+	for t.awaitNews(ctx, grown) {
 		if t.acting.TryLock() { // else somebody acts, and looks by themselves
 			_ = t.look(ctx) // what could not be told is told by the next look
 			t.acting.Unlock()
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(lookPause):
+		if now := t.options.Room.Lab.Journal(); now != journal { // there was an undo
+			cancel()
+			journal = now
+			grown, cancel = now.Subscribe()
 		}
 	}
+}
+
+// awaitNews returns when there may be something new to see, but not at once after the last look. It reports false when
+// ctx has ended.
+func (t *Tutor) awaitNews(ctx context.Context, grown <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(lookPause):
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-grown:
+	case <-t.poke:
+	case <-time.After(t.lookAgain()):
+	}
+	return true
 }
 
 // What is written into the cluster is looked at at once, but not more often than this. What nobody writes, such as a
