@@ -2,10 +2,14 @@ package runner_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-lab/operator-lab/scenarios/report"
+	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
 func TestNamespaces(t *testing.T) {
@@ -56,6 +60,21 @@ steps: [{try: [{assert: {resource: {apiVersion: v1, kind: Namespace, metadata: {
 		}
 		if first.Seed != 42 {
 			t.Errorf("the seed is %d", first.Seed)
+		}
+	})
+	t.Run("who has the same seed at the same time gets another name", func(t *testing.T) {
+		o := onLab(t, folder(t, "chainsaw-test.yaml", test("a", "steps: [{try: [{sleep: {duration: 1ms}}]}]")))
+		o.Seed = 43
+		runs := make([]*report.Run, 16)
+		var all sync.WaitGroup
+		for i := range runs {
+			all.Go(func() { runs[i], _ = runner.Run(t.Context(), o) }) // what failed is in the report
+		}
+		all.Wait()
+		for _, r := range runs {
+			if r.Tests[0].Failed() {
+				t.Error(told(r.Tests[0]))
+			}
 		}
 	})
 	t.Run("one that cannot be deleted is one clear error", func(t *testing.T) {
