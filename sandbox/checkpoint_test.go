@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -231,8 +233,9 @@ func (w kubectlRun) ends(t *testing.T) {
 
 // objects are a CRD with an object, an APIService, and a namespace with an object.
 type objects struct {
-	dynamic dynamic.Interface
-	was     map[schema.GroupVersionResource]*unstructured.Unstructured
+	dynamic   dynamic.Interface
+	discovery *discovery.DiscoveryClient
+	was       map[schema.GroupVersionResource]*unstructured.Unstructured
 }
 
 func lessonObjects(t *testing.T, lab *sandbox.Sandbox) *objects {
@@ -258,7 +261,7 @@ func lessonObjects(t *testing.T, lab *sandbox.Sandbox) *objects {
 	if err := sandbox.InstallCRDs(t.Context(), lab.Config(), crd); err != nil {
 		t.Fatal(err)
 	}
-	o := &objects{dynamic: d, was: map[schema.GroupVersionResource]*unstructured.Unstructured{}}
+	o := &objects{dynamic: d, discovery: discovery.NewDiscoveryClientForConfigOrDie(lab.Config()), was: map[schema.GroupVersionResource]*unstructured.Unstructured{}}
 	o.make(t, namespaces, "", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "stage"}})
 	o.make(t, songs, "stage", map[string]any{
 		"apiVersion": "music.example/v1", "kind": "Song", "metadata": map[string]any{"name": "zundoko"}, "words": int64(5),
@@ -317,7 +320,14 @@ func (o *objects) spoil(t *testing.T) {
 // expect fails if one is not there as it was, at once.
 func (o *objects) expect(t *testing.T) {
 	t.Helper()
+	_, named, _, err := o.discovery.GroupsAndMaybeResources()
+	if err != nil {
+		t.Error(err)
+	}
 	for kind, was := range o.was {
+		if list := named[kind.GroupVersion()]; list == nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource }) {
+			t.Errorf("kubectl would know no %s", kind.Resource)
+		}
 		now, err := o.dynamic.Resource(kind).Namespace(was.GetNamespace()).Get(t.Context(), was.GetName(), metav1.GetOptions{})
 		if err != nil {
 			t.Errorf("%s %s is not back: %v", kind.Resource, was.GetName(), err)

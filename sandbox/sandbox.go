@@ -334,8 +334,8 @@ func (s *Sandbox) watch(ctx context.Context, p *program) {
 	}
 }
 
-// awaitUsable waits until the controllers have given the default namespace what every namespace gets: only then can
-// a Pod be created in it.
+// awaitUsable waits until the controllers have given the default namespace what every namespace gets, for only then can
+// a Pod be created in it, until the API server has its own Service, and until all custom resources are served.
 func (s *Sandbox) awaitUsable(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(s.admin)
 	if err != nil {
@@ -344,10 +344,13 @@ func (s *Sandbox) awaitUsable(ctx context.Context) error {
 	for {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		if err == nil {
-			return nil
+			_, err = client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+		}
+		if err == nil {
+			return awaitDefined(ctx, s.admin)
 		}
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("look for the default service account: %w", err)
+			return fmt.Errorf("look for the default service account and the API server's Service: %w", err)
 		}
 		select {
 		case <-ctx.Done():

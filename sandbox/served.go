@@ -5,10 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -71,13 +76,79 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds, PollInterval: 10 * time.Millisecond}); err != nil {
 		return err
 	}
-	var served []schema.GroupVersionResource
+	var resources []schema.GroupVersionResource
 	for _, crd := range crds {
-		for _, version := range crd.Spec.Versions {
-			if version.Served {
-				served = append(served, schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural})
-			}
+		resources = append(resources, resourcesOf(crd)...)
+	}
+	return AwaitWatchable(ctx, config, resources...)
+}
+
+// definedPatience is how long the API server may take to serve the kinds whose definitions it has. It serves no kind
+// whose names another one has, whatever its definition said before.
+const definedPatience = 10 * time.Second
+
+// awaitDefined returns when discovery names all kinds whose definitions are established. An API server that has just
+// started is ready before that, and who asks it for such a kind, as kubectl does, is told that there is none.
+func awaitDefined(ctx context.Context, config *rest.Config) error {
+	definitions, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	crds, err := definitions.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the custom resource definitions: %w", err)
+	}
+	known, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, definedPatience)
+	defer cancel()
+	missing := served(crds.Items)
+	for {
+		missing = unknown(known, missing)
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-limited.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	return AwaitWatchable(ctx, config, served...)
+}
+
+// unknown are those of the resources that discovery does not name, or all if it does not answer.
+func unknown(known discovery.AggregatedDiscoveryInterface, resources []schema.GroupVersionResource) []schema.GroupVersionResource {
+	if len(resources) == 0 {
+		return nil
+	}
+	_, found, _, err := known.GroupsAndMaybeResources()
+	if err != nil {
+		return resources
+	}
+	return slices.DeleteFunc(resources, func(r schema.GroupVersionResource) bool {
+		list := found[r.GroupVersion()]
+		return list != nil && slices.ContainsFunc(list.APIResources, func(each metav1.APIResource) bool { return each.Name == r.Resource })
+	})
+}
+
+// served are the resources of definitions that are established.
+func served(crds []apiextensionsv1.CustomResourceDefinition) (all []schema.GroupVersionResource) {
+	for i := range crds {
+		if apihelpers.IsCRDConditionTrue(&crds[i], apiextensionsv1.Established) {
+			all = append(all, resourcesOf(&crds[i])...)
+		}
+	}
+	return all
+}
+
+// resourcesOf are the resources that a definition defines, one for each version that is served.
+func resourcesOf(crd *apiextensionsv1.CustomResourceDefinition) (all []schema.GroupVersionResource) {
+	for _, version := range crd.Spec.Versions {
+		if version.Served {
+			all = append(all, schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural})
+		}
+	}
+	return all
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/lessons/progress"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/scenarios/scorecard"
 )
 
 // modules are the parts of the book, as a learner reads them.
@@ -60,6 +61,18 @@ func tags(l *book.Lesson) []string {
 	return out
 }
 
+// about says what the tags mean.
+func about(l *book.Lesson, in book.Language) string {
+	var out []string
+	if l.Phase > 0 {
+		out = append(out, fmt.Sprintf("P%d: %s", l.Phase, scorecard.PhaseTitle(l.Phase)))
+	}
+	for _, h := range l.Habits {
+		out = append(out, fmt.Sprintf("H%d: %s", h, scorecard.HabitTitle(h, string(in))))
+	}
+	return strings.Join(out, "  ")
+}
+
 func tracksOf(l *book.Lesson) []string {
 	var out []string
 	for _, t := range book.Tracks {
@@ -81,7 +94,7 @@ func (s *session) pickOptions() tui.PickOptions {
 		done, total := s.progress.Lesson(l)
 		item := tui.PickItem{
 			ID: l.ID, Number: l.Number, Title: l.Title(lang), Module: moduleTitle(l.Module, lang),
-			Done: done, Total: total, Tags: tags(l), Tracks: tracksOf(l), Note: firstParagraph(l.Intro(lang)),
+			Done: done, Total: total, Tags: tags(l), About: about(l, lang), Tracks: tracksOf(l), Note: firstParagraph(l.Intro(lang)),
 		}
 		if s.progress.Changed(l) {
 			item.Note = s.t("It has changed since you did it. ", "完了後に内容が変わりました。") + item.Note

@@ -56,6 +56,7 @@ var mistakes = []struct {
 	{"operators", []edit{{"lesson.yaml", "  - name: zundoko", "  - name: zundoko\n  - variant: classic\n  - name: zunduko\n  - name: zundoko"}}},
 	{"no tasks", []edit{{"lesson.yaml", "", "module: loop\nphase: 1\ntasks: []\n"}, {"sing.yaml", "", gone}}},
 	{"ids of tasks", []edit{{"lesson.yaml", "- id: sing", "- id: sing\n  - id: sing\n  - id: Dance\n  - id: lesson\n  - id: dance"}}},
+	{"removes", []edit{{"lesson.yaml", "- id: sing", "- id: sing\n    removes: [Pod/web, Namespace, Operator/zundoko]"}}},
 	{"a language is missing", []edit{{"ja.md", "", gone}}},
 	{"not a text", []edit{{"ja.md", "", "# \xff\n"}}},
 	{"no title", []edit{{"en.md", "# Second\n", "Second\n"}}},

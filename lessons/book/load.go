@@ -106,7 +106,7 @@ func allLanguages() string {
 
 // task reads a task and its file.
 func (r *lessonReader) task(m taskMetadata) {
-	t := &Task{ID: m.ID, Answer: m.Answer, at: m.Position, texts: map[Language]*taskText{}}
+	t := &Task{ID: m.ID, Answer: m.Answer, Removes: m.Removes, at: m.Position, texts: map[Language]*taskText{}}
 	r.lesson.Tasks = append(r.lesson.Tasks, t)
 	for _, in := range Languages {
 		// Nothing is better than nil: who asks for a text gets one.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,8 +28,9 @@ type metadata struct {
 }
 
 type taskMetadata struct {
-	ID     string `json:"id" check:"required"`
-	Answer string `json:"answer,omitempty"`
+	ID      string   `json:"id" check:"required"`
+	Answer  string   `json:"answer,omitempty"`
+	Removes []string `json:"removes,omitempty"`
 
 	Position format.Position `json:"-"`
 }
@@ -158,5 +160,16 @@ func (c *metadataCheck) tasks() {
 			c.problemAt(t.Position, "", "task %q is there twice", t.ID)
 		}
 		seen[t.ID] = true
+		c.removes(t)
+	}
+}
+
+func (c *metadataCheck) removes(t taskMetadata) {
+	for _, object := range t.Removes {
+		kind, name, _ := strings.Cut(object, "/")
+		if object != "" && (name == "" || !slices.Contains(Pillars, kind)) {
+			c.problemAt(t.Position, "write "+strings.Join(Pillars, "/…, ")+"/…: of other kinds nobody is told that they are gone",
+				"task %q cannot have %q in 'removes'", t.ID, object)
+		}
 	}
 }

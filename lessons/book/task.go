@@ -13,6 +13,8 @@ type Task struct {
 	ID string
 	// Answer to its question; empty if there is no question.
 	Answer string
+	// Removes are objects, as kind and name, that the learner is to delete. They are of [Pillars].
+	Removes []string
 	// Test is all that is done and looked at: its setup, its solution and its checks.
 	Test *format.Loaded
 	// Wrong turns that are known.
@@ -24,6 +26,10 @@ type Task struct {
 	// japanese are the descriptions of the steps in Japanese, by their names.
 	japanese map[string]string
 }
+
+// Pillars are the kinds without whose objects nothing goes on. A learner is told when one of those is gone, unless the
+// task is to remove it.
+var Pillars = []string{"Namespace", "CustomResourceDefinition", "Operator"}
 
 // Wrong is a wrong turn: something that a learner may do, and does not lead to the end of the task.
 type Wrong struct {

@@ -2,7 +2,8 @@ package tutor
 
 import (
 	"context"
-	"fmt"
+	"crypto/sha256"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -10,12 +11,15 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 )
 
@@ -28,7 +32,11 @@ type seen struct {
 	generation      int64
 	resourceVersion string
 	deleting        bool
+	content         digest
 }
+
+// digest of what somebody wants of an object.
+type digest [sha256.Size]byte
 
 // fleeting are kinds whose objects come and go, or change all the time, without anybody's doing.
 var fleeting = map[string]bool{"Event": true, "Lease": true, "EndpointSlice": true, "Endpoints": true, "APIService": true, "Loop": true, "Fault": true}
@@ -40,7 +48,7 @@ func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Oper
 	if err != nil {
 		return nil, err
 	}
-	reader, err := metadata.NewForConfig(config)
+	reader, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +76,7 @@ func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Oper
 					first = err
 				}
 				if err == nil {
-					out.add(kind.Kind, found.Items)
+					out.addAll(kind.Kind, found.Items)
 				}
 			})
 		}
@@ -78,17 +86,40 @@ func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Oper
 	return out, first
 }
 
-func (s surface) add(kind string, objects []metav1.PartialObjectMetadata) {
-	for _, o := range objects {
-		name := o.Name
-		if o.Namespace != "" && o.Namespace != metav1.NamespaceDefault {
-			name = o.Namespace + "/" + o.Name
-		}
-		s[kind+"/"+name] = seen{
-			uid: o.UID, generation: o.Generation, resourceVersion: o.ResourceVersion,
-			deleting: o.DeletionTimestamp != nil,
-		}
+func (s surface) addAll(kind string, objects []unstructured.Unstructured) {
+	for i := range objects {
+		s.add(kind, &objects[i], digestOf(objects[i].Object))
 	}
+}
+
+func (s surface) add(kind string, o metav1.Object, content digest) {
+	name := o.GetName()
+	if namespace := o.GetNamespace(); namespace != "" && namespace != metav1.NamespaceDefault {
+		name = namespace + "/" + name
+	}
+	s[kind+"/"+name] = seen{
+		uid: o.GetUID(), generation: o.GetGeneration(), resourceVersion: o.GetResourceVersion(),
+		deleting: o.GetDeletionTimestamp() != nil, content: content,
+	}
+}
+
+// digestOf leaves out what the API server counts, and the status. The generation is counted, too: of a kind without a
+// status subresource it rises with each status that an operator writes.
+func digestOf(object map[string]any) digest {
+	wanted := maps.Clone(object)
+	delete(wanted, "status")
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		meta = maps.Clone(meta)
+		for _, counted := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"} {
+			delete(meta, counted)
+		}
+		wanted["metadata"] = meta
+	}
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return digest{} // it came as JSON: this cannot be
+	}
+	return sha256.Sum256(text)
 }
 
 // addOperators adds those of the lab by their names: their UIDs are of a round, and there is a new one after an undo.
@@ -120,8 +151,8 @@ func (s surface) differences(now surface) []string {
 			out = append(out, key+" is another one")
 		case is.deleting != was.deleting:
 			out = append(out, key+" is being deleted")
-		case is.generation != was.generation && !strings.HasPrefix(key, "CustomResourceDefinition/"):
-			out = append(out, fmt.Sprintf("%s has the generation %d, not %d", key, is.generation, was.generation))
+		case is.content != was.content:
+			out = append(out, key+" was changed")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
@@ -132,10 +163,7 @@ func (s surface) differences(now surface) []string {
 	return out
 }
 
-// needed are the kinds without whose objects nothing goes on: when one of those is gone the learner is told.
-var needed = []string{"Namespace/", "CustomResourceDefinition/", "Operator/"}
-
-// gone says what of that is missing, or about to go; empty if nothing is.
+// gone says which of the pillars is missing, or about to go, that the task does not remove; empty if none is.
 func (t *Tutor) gone(ctx context.Context) string {
 	now, err := t.pillars(ctx)
 	if err != nil {
@@ -144,21 +172,22 @@ func (t *Tutor) gone(ctx context.Context) string {
 	t.mu.Lock()
 	was := t.start.surface
 	t.mu.Unlock()
+	meant := t.current().Removes
 	for _, key := range slices.Sorted(maps.Keys(was)) {
-		if !slices.ContainsFunc(needed, func(kind string) bool { return strings.HasPrefix(key, kind) }) {
+		kind, name, _ := strings.Cut(key, "/")
+		if !slices.Contains(book.Pillars, kind) || slices.Contains(meant, key) {
 			continue
 		}
 		if is, there := now[key]; there && (!is.deleting || was[key].deleting) {
 			continue
 		}
-		kind, name, _ := strings.Cut(key, "/")
 		return t.t("The %s %s is gone, and this task needs it. Press u ('reset') to bring the cluster back to the start of the task.",
 			"%s %s がなくなりました。このタスクには必要なので、u (reset) でタスクの開始時点に戻してください。", kind, name)
 	}
 	return ""
 }
 
-// pillars are the objects of those kinds.
+// pillars are the objects of [book.Pillars].
 func (t *Tutor) pillars(ctx context.Context) (surface, error) {
 	reader, err := metadata.NewForConfig(t.options.Room.Sandbox.Config())
 	if err != nil {
@@ -176,7 +205,9 @@ func (t *Tutor) pillars(ctx context.Context) (surface, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.add(kind.kind, found.Items)
+		for i := range found.Items {
+			out.add(kind.kind, &found.Items[i], digest{})
+		}
 	}
 	out.addOperators(t.options.Room.Lab.Operators())
 	return out, nil

@@ -172,16 +172,23 @@ func TestComeBack(t *testing.T) {
 	}
 }
 
+// hall is a namespace, and bundled the operator, that the lesson has.
+func hall() client.Object { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hall"}} }
+
+func bundled() client.Object {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("operator-lab.dev/v1alpha1")
+	o.SetKind("Operator")
+	o.SetName("zundoko")
+	return o
+}
+
 // TestGone takes away what the task needs: the learner is told, and undo brings it back.
 func TestGone(t *testing.T) {
 	c := hold(t, tutor.Options{Lesson: song(t)})
 	must(t, c.BeginAt(t.Context(), 0))
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kiyoshis.zundokokiyoshi.kaitoy.github.com"}}
-	operator := &unstructured.Unstructured{}
-	operator.SetAPIVersion("operator-lab.dev/v1alpha1")
-	operator.SetKind("Operator")
-	operator.SetName("zundoko")
-	for _, needed := range []client.Object{crd, operator} {
+	for _, needed := range []client.Object{crd, bundled(), hall()} {
 		must(t, c.you.Delete(t.Context(), needed))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		for !strings.Contains(c.View().Notice, needed.GetName()+" is gone") && ctx.Err() == nil {
@@ -201,6 +208,25 @@ func TestGone(t *testing.T) {
 	must(t, c.Solve(t.Context()))
 	if !c.View().Done {
 		t.Error("after the undo the task cannot be done")
+	}
+}
+
+// TestGoneAsMeant: nobody is told that something is gone that the task removes.
+func TestGoneAsMeant(t *testing.T) {
+	c := hold(t, tutor.Options{Lesson: song(t, func(files fstest.MapFS) {
+		text := strings.Replace(string(files["01-song/lesson.yaml"].Data), "- id: sing", "- id: sing\n    removes: [Namespace/hall]", 1)
+		files["01-song/lesson.yaml"] = &fstest.MapFile{Data: []byte(text)}
+	})})
+	must(t, c.BeginAt(t.Context(), 0))
+	must(t, c.you.Delete(t.Context(), hall()))
+	must(t, c.you.Delete(t.Context(), bundled())) // which is not meant, so it is told
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for c.View().Notice == "" && ctx.Err() == nil {
+		_ = c.Check(ctx)
+	}
+	if notice := c.View().Notice; !strings.Contains(notice, "zundoko is gone") {
+		t.Errorf("the learner is told %q", notice)
 	}
 }
 

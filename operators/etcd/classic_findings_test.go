@@ -58,8 +58,12 @@ func TestClassicQuorumLost(t *testing.T) {
 	s.run(t)
 	cluster := s.cluster(t, 3)
 	pods := s.becomes(t, cluster, 3)
+	// Both at once: between two deletions the operator might replace the first one, which is another story.
+	s.change(cluster, func() { cluster.Spec.Paused = true })
+	s.passes(t, saysPaused, 1)
 	s.kill(t, &pods[0])
 	s.kill(t, &pods[1])
+	s.change(cluster, func() { cluster.Spec.Paused = false })
 	s.says(t, "lost quorum")
 	s.passes(t, saysFailed, 2)
 	s.looksFine(t, cluster, 3)

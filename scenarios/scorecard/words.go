@@ -65,6 +65,12 @@ var japanese = words{
 	then:    "%s。成熟度: %s", alone: "%s の成熟度: %s", noPhase: "まだどのフェーズにも達していません", phaseName: "フェーズ %d (%s)",
 }
 
+// PhaseTitle is the name of a phase of the capability model, from 1 to [format.Phases].
+func PhaseTitle(number int) string { return phases[number-1] }
+
+// HabitTitle is a habit, from 1 to [format.Habits], in few words; language as in [Scope].
+func HabitTitle(number int, language string) string { return wordsOf(language).habits[number-1] }
+
 // wordsOf are those of a language; default English.
 func wordsOf(language string) words {
 	if language == "ja" {

@@ -36,6 +36,8 @@ type PickItem struct {
 	Done, Total int
 	// Tags such as "P1" and "H2".
 	Tags []string
+	// About says what the tags mean. Default: empty.
+	About string
 	// Tracks are the names of the tracks it belongs to.
 	Tracks []string
 	// Note is more to say while the cursor stands on it. Default: empty.

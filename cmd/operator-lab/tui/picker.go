@@ -153,8 +153,8 @@ func (p *picker) shown() []PickItem {
 	return out
 }
 
-// The lines around the list: what it is, the tracks, the heading; and below it a rule, two of the note, and the keys.
-const pickerAbove, pickerBelow = 3, 4
+// The lines around the list: what it is, the tracks, the heading; and below it a rule, three of the note, and the keys.
+const pickerAbove, pickerBelow = 3, 5
 
 func (p *picker) listHeight() int { return max(0, p.h-pickerAbove-pickerBelow) }
 
@@ -291,18 +291,22 @@ func (p *picker) itemRow(item PickItem) row {
 	return r
 }
 
-// note tells more of the item under the cursor.
+// noteLines are how many of the note fit above what the tags mean.
+const noteLines = 2
+
+// note tells more of the item under the cursor: what it says itself, and what its tags mean.
 func (p *picker) note() []row {
-	rows := make([]row, 2)
+	rows := make([]row, noteLines+1)
 	i := slices.IndexFunc(p.Items, p.here)
 	if i < 0 {
 		return rows
 	}
 	for k, line := range wrap(p.Items[i].Note, min(p.w-2, longestText)) {
-		if k < len(rows) {
+		if k < noteLines {
 			rows[k] = text(plain, " "+line)
 		}
 	}
+	rows[noteLines] = text(dim, " "+p.Items[i].About)
 	return rows
 }
 

@@ -18,9 +18,10 @@ func demoPick(l trace.Language) PickOptions {
 		Language: l, Suggested: "watches", Getenv: utf8Env,
 		Tracks: []PickTrack{{"ten", th.t("ten minutes", "10 分")}, {"author", th.t("author's hour", "作者の 1 時間")}, {"sre", th.t("SRE hour", "SRE の 1 時間")}},
 	}
+	about := th.t("P1: Basic Install  H2: It defines resources of its own", "P1: Basic Install  H2: 自分のカスタムリソースを定義する")
 	add := func(module, id, name string, done, total int, tags string, tracks ...string) {
 		o.Items = append(o.Items, PickItem{
-			ID: id, Number: len(o.Items) + 1, Title: name, Module: module, Done: done, Total: total, Tags: strings.Fields(tags), Tracks: tracks,
+			ID: id, Number: len(o.Items) + 1, Title: name, Module: module, Done: done, Total: total, Tags: strings.Fields(tags), About: about, Tracks: tracks,
 			Note: th.t("What a watch tells, and how the owner of an object is found from it.", "watch で何がわかり、そこから所有者をどう見つけるか。"),
 		})
 	}
