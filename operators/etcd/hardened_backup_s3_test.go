@@ -183,9 +183,12 @@ func TestRecoveryFromAMember(t *testing.T) {
 		approve()
 	})
 	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
-	if now := names(s.pods(cluster)); len(now) != 2 || !now[pods[0].Name] {
-		t.Errorf("the pods are %v, want %s and a first member", now, pods[0].Name)
-	}
+	eventually(t, "a first member is there beside the one that was left", func() error {
+		if now := names(s.pods(cluster)); len(now) != 2 || !now[pods[0].Name] {
+			return fmt.Errorf("the pods are %v, want %s and a first member", now, pods[0].Name)
+		}
+		return nil
+	})
 	s.change(cluster, func() { cluster.Annotations = nil })
 	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "QuorumLost")
 	eventually(t, "only the one that was left is there", func() error {
