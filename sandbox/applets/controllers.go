@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-base/cli"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/controller-manager/pkg/informerfactory"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
@@ -63,12 +66,33 @@ func controllerManager() int {
 		}
 		if config != nil {
 			awaitAPIServer(cmd.Context(), config)
+			if err := applyLogging(cmd); err != nil {
+				return err
+			}
 			go runOwnControllers(cmd.Context(), config, storage.Volumes(*volumes))
 		}
 		return run(cmd, args)
 	}
 	cmd.SetContext(context.Background())
 	return cli.Run(cmd)
+}
+
+// applyLogging does what the command does with its flags about logging, before there are goroutines that log: they would
+// meet a logger that is half set. That it is done once more by the command changes nothing.
+func applyLogging(cmd *cobra.Command) error {
+	config, flags := logsapi.NewLoggingConfiguration(), pflag.NewFlagSet("logging", pflag.ContinueOnError)
+	logsapi.AddFlags(config, flags)
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if given := cmd.Flags().Lookup(f.Name); given != nil && given.Changed {
+			err = errors.Join(err, f.Value.Set(given.Value.String()))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	return logsapi.ValidateAndApply(config, utilfeature.DefaultFeatureGate)
 }
 
 // kubeconfig loads the file named by --kubeconfig, without client-side rate limits; nil when the flag is not set
