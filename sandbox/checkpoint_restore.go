@@ -64,7 +64,7 @@ func (s *Sandbox) restore(ctx context.Context, c *Checkpoint) error {
 		p.release()
 	}
 	if err := errors.Join(err, storage.RemoveAll(s.layout.restoring()), storage.RemoveAll(s.layout.undone())); err != nil {
-		return err
+		return errors.Join(err, s.awaitRestored(ctx)) // it is as it was, and is to be used again
 	}
 	if err := s.awaitRestored(ctx); err != nil {
 		return err

@@ -84,8 +84,12 @@ func asThen(ctx context.Context, c kubernetes.Interface, was *corev1.ConfigMap, 
 
 // TestRestore takes a cluster back, more than once, to where it was before all kinds of things happened to it.
 func TestRestore(t *testing.T) {
-	var exits sync.Map
-	lab := start(t, sandbox.Options{OnExit: func(e sandbox.Exit) { exits.Store(e.Program, e) }})
+	var exits, steps sync.Map
+	lab := start(t, sandbox.Options{
+		OnExit:   func(e sandbox.Exit) { exits.Store(e.Program, e) },
+		Progress: func(s sandbox.Step) { steps.Store(s.Name, s) },
+	})
+	steps.Clear() // those of the start are over
 	c := clientset(t, lab)
 	changed, deleted := createMap(t, c, "changed", "then"), createMap(t, c, "deleted", "then")
 	songs := lessonObjects(t, lab)
@@ -126,6 +130,10 @@ func TestRestore(t *testing.T) {
 	}
 	exits.Range(func(program, e any) bool {
 		t.Errorf("the end of %s alarmed somebody: %+v", program, e)
+		return true
+	})
+	steps.Range(func(name, _ any) bool {
+		t.Errorf("the launch of %s by a restore is told as a step of the start", name)
 		return true
 	})
 	record, err := sandbox.Lookup(stateDir, lab.Name())

@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -66,7 +67,7 @@ type Options struct {
 	// Images is the path of a file that says what images are, see the package program. Default: only those that come
 	// with the lab are known.
 	Images string
-	// Progress is told of each step when it is done. Default: nobody is.
+	// Progress is told of each step of [Start] when it is done. Default: nobody is.
 	Progress func(Step)
 	// OnExit is told when a program died that nobody stopped. It is started again. Default: nobody is.
 	OnExit func(Exit)
@@ -95,6 +96,7 @@ type Sandbox struct {
 	lock     *flock
 	ports    *reservations
 	began    time.Time
+	begun    atomic.Bool // [Start] is over
 	admin    *rest.Config
 	plan     network.Plan
 	hub      *network.Hub
@@ -139,6 +141,7 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 		done: make(chan struct{}), ending: make(chan struct{}), turn: make(chan struct{}, 1),
 	}
 	err := s.start(ctx)
+	s.begun.Store(true)
 	if err == nil {
 		return s, nil
 	}
@@ -363,7 +366,7 @@ func (s *Sandbox) awaitUsable(ctx context.Context) error {
 }
 
 func (s *Sandbox) step(name, note string) {
-	if s.options.Progress != nil {
+	if s.options.Progress != nil && !s.begun.Load() { // programs are launched again later on
 		s.options.Progress(Step{Name: name, Took: time.Since(s.began), Note: note})
 	}
 }

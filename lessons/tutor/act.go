@@ -80,8 +80,22 @@ func (t *Tutor) Next(ctx context.Context) error {
 	case v.Last:
 		return ErrLessonOver
 	}
+	t.letGo()
 	t.turnTo(v.Index) // counted from 1: it is the index of the next
-	return t.startTask(ctx)
+	if err := t.startTask(ctx); err != nil {
+		t.turnBack(v) // what an undo brings back is still its start
+		return err
+	}
+	return nil
+}
+
+// letGo lets the loops go on that the learner holds with a key: the start of the next task may wait for them.
+func (t *Tutor) letGo() {
+	for _, op := range t.options.Room.Lab.Operators() {
+		if loop := t.options.Room.Lab.Taps(op.Name); loop != nil && !op.Spec.Paused {
+			loop.Resume()
+		}
+	}
 }
 
 // Solve does what the solution says, as the learner would.

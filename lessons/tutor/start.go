@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,18 +120,13 @@ func (t *Tutor) Undo(ctx context.Context) (*trace.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.settle(ctx); err != nil {
-		return nil, err
-	}
-	if err := t.writeFiles(true); err != nil {
-		return nil, err
-	}
+	// What fails from here on is told of a cluster that is back at the start: that is what the view shows, too.
 	hints, solution := t.View().Hints, t.View().Solution // what was read is not unread
 	t.turnTo(index)
 	all := len(t.current().Hints(t.options.Language))
 	t.show(func(v *View) { v.Hints, v.Solution, v.More = hints, solution, len(hints) < all })
-	if err := t.survey(ctx); err != nil {
-		return nil, err
+	if err := errors.Join(t.settle(ctx), t.writeFiles(true), t.survey(ctx)); err != nil {
+		return journal, err
 	}
 	return journal, t.look(ctx)
 }
@@ -152,42 +144,4 @@ func (t *Tutor) restore(ctx context.Context, begin start) (*trace.Journal, error
 	t.options.Moved(journal)
 	t.options.Say(t.t("starting the operators", "オペレーターを起動しています"))
 	return journal, errors.Join(err, room.Lab.Resume(ctx, begin.lab, journal))
-}
-
-// writeFiles puts the lesson's manifests where the learner has them. One that the learner has changed is left alone, or,
-// if all is to be as it was, kept beside it.
-func (t *Tutor) writeFiles(again bool) error {
-	dir := t.options.Dir
-	if dir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil { // also without manifests: the learner's shell begins there
-		return err
-	}
-	for _, name := range t.options.Lesson.Files {
-		text, err := fs.ReadFile(t.options.Lesson.FS, name)
-		if err != nil {
-			return err
-		}
-		if err := writeFile(filepath.Join(dir, name), text, again); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeFile(path string, text []byte, again bool) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	have, err := os.ReadFile(path)
-	switch {
-	case err == nil && string(have) == string(text), err == nil && !again:
-		return nil
-	case err == nil:
-		if err := os.Rename(path, path+".yours"); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(path, text, 0o600)
 }

@@ -211,6 +211,18 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestNextLetsGo: a loop that the learner has paused with a key does not keep the next task from being prepared.
+func TestNextLetsGo(t *testing.T) {
+	c := hold(t, tutor.Options{Lesson: song(t)})
+	must(t, c.BeginAt(t.Context(), 0))
+	must(t, c.Solve(t.Context()))
+	c.room.Lab.Taps("zundoko").Pause()
+	must(t, c.Next(t.Context()))
+	if c.room.Lab.Taps("zundoko").Paused() {
+		t.Error("the operator is still paused")
+	}
+}
+
 // TestGoneAsMeant: nobody is told that something is gone that the task removes.
 func TestGoneAsMeant(t *testing.T) {
 	c := hold(t, tutor.Options{Lesson: song(t, func(files fstest.MapFS) {

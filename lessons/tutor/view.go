@@ -96,6 +96,17 @@ func (t *Tutor) turnTo(index int) {
 	})
 }
 
+// turnBack shows a task again as it was shown.
+func (t *Tutor) turnBack(was View) {
+	t.mu.Lock()
+	t.task = was.Index - 1
+	t.mu.Unlock()
+	t.show(func(v *View) {
+		was.Serial = v.Serial
+		*v = was
+	})
+}
+
 func (t *Tutor) sayNext(v *View, index int) {
 	lesson, lang := t.options.Lesson, t.options.Language
 	switch {

@@ -39,28 +39,26 @@ func (l *Lab) Suspend() error { return l.end() }
 // operators of that state. It returns when the lab's API can be used and the operators serve, or do not after half a minute.
 func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error {
 	err := l.end()
-	if err := l.server.Renew(ctx); err != nil {
-		return fmt.Errorf("serve the lab's own API again: %w", err)
+	if renewed := l.server.Renew(ctx); renewed != nil {
+		err = errors.Join(err, fmt.Errorf("serve the lab's own API again: %w", renewed))
 	}
 	l.mu.Lock()
 	l.installed = maps.Clone(s.installed)
 	l.mu.Unlock()
-	if err := errors.Join(err, l.Begin(ctx, journal)); err != nil {
-		return err
-	}
+	err = errors.Join(err, l.Begin(ctx, journal))
 	names := slices.Sorted(maps.Keys(s.operators))
-	for _, name := range names {
-		if err := l.apply(name, s.operators[name]); err != nil {
-			return err
-		}
+	for _, name := range names { // whatever else went wrong: they are to run
+		err = errors.Join(err, l.apply(name, s.operators[name]))
 	}
 	limited, cancel := context.WithTimeout(ctx, awayPatience)
 	defer cancel()
 	for _, name := range names { // which start side by side
 		// One that does not serve now may not have served then either: it is tried again and again, and [Lab.Err] tells.
-		_ = l.keeper(name).awaitServing(limited)
+		if k := l.keeper(name); k != nil {
+			_ = k.awaitServing(limited)
+		}
 	}
-	return ctx.Err()
+	return errors.Join(err, ctx.Err())
 }
 
 // Operators are those of this round, as the API tells of them; UIDs and resource versions are its own.

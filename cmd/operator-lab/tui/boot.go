@@ -27,12 +27,15 @@ type (
 
 // start runs the boot until it is over; [Run] waits for that.
 func (m *Model) start() {
+	over := make(chan struct{})
 	controls, err := m.opts.Boot(m.ctx, func(st Step) {
 		select {
 		case m.steps <- st:
+		case <-over: // nobody asks for steps any more
 		case <-m.ctx.Done(): // the screen is gone
 		}
 	})
+	close(over)
 	m.booted <- bootedMsg{controls, err}
 }
 

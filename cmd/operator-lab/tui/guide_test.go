@@ -256,6 +256,17 @@ func TestTheLessonStaysWhenTheGuideFails(t *testing.T) {
 	checkSize(t, b.Model)
 }
 
+// TestStepsAfterTheWork: who keeps the function that tells of steps, and uses it when the work is over, is not held up.
+func TestStepsAfterTheWork(t *testing.T) {
+	b, g := lessonBench(t, pageOf(trace.English), 80, 24)
+	var kept func(Step)
+	g.does = func(_ context.Context, step func(Step)) { kept = step }
+	press(b.Model, "u y")
+	for range 1000 {
+		kept(Step{Name: "etcd"})
+	}
+}
+
 func TestWorkIsShown(t *testing.T) {
 	b, g := lessonBench(t, pageOf(trace.English), 80, 24)
 	begun, goOn := make(chan struct{}), make(chan struct{})

@@ -52,14 +52,16 @@ func (w *work) do(ctx context.Context, guide Guide, text string) (out workedMsg)
 			out.err = fmt.Errorf("%w: %v\n%s", ErrPanic, r, debug.Stack())
 		}
 	}()
-	out.room, out.err = guide.Do(ctx, w.what, text, func(st Step) { w.tell(ctx, toldMsg{w, st}) })
+	telling, over := context.WithCancel(ctx) // who tells of more steps later on, tells nobody
+	defer over()
+	out.room, out.err = guide.Do(ctx, w.what, text, func(st Step) { w.tell(telling, toldMsg{w, st}) })
 	return out
 }
 
 func (w *work) tell(ctx context.Context, news tea.Msg) {
 	select {
 	case w.news <- news:
-	case <-ctx.Done(): // the screen is gone
+	case <-ctx.Done(): // the screen is gone, or the work over
 	}
 }
 
