@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -21,16 +20,16 @@ const plainWidth = 78
 // plain is a lesson as text: whole sentences, appended and never redrawn, and commands that are typed.
 type plain struct {
 	*session
-	commands <-chan string
+	commands *commands
 	told     tutor.View // what has been told of it
 	moved    int64      // the room it is of
 }
 
 // inPlain holds a lesson as text until the learner quits or the input ends.
 func (s *session) inPlain(ctx context.Context, lesson *book.Lesson) error {
-	p := &plain{session: s, commands: linesOf(s.io.in)}
+	p := &plain{session: s, commands: commandsOf(s.io.in)}
 	fmt.Fprintf(s.io.err, s.t("starting the cluster of the lesson %q\n", "レッスン「%s」のクラスターを起動しています\n"), lesson.Title(s.language()))
-	if err := s.open(ctx, lesson, opening{step: p.step, say: p.doing}); err != nil {
+	if err := s.begin(ctx, lesson, opening{step: p.step, say: p.doing}); err != nil {
 		return err
 	}
 	p.page()
@@ -43,17 +42,47 @@ func (p *plain) step(s sandbox.Step) { fmt.Fprintln(p.io.err, progressLine(s)) }
 // doing tells what the learner waits for, on standard error.
 func (p *plain) doing(text string) { fmt.Fprintln(p.io.err, "  "+text) }
 
-// linesOf are the lines of the input; closed at its end.
-func linesOf(in io.Reader) <-chan string {
-	lines := make(chan string)
+// commands are the lines of the input. One is read when it is wanted, and nothing behind it: that may be for a program
+// that has the input meanwhile.
+type commands struct {
+	wanted chan struct{}
+	lines  chan string // closed at the end of the input
+}
+
+func commandsOf(in io.Reader) *commands {
+	c := &commands{wanted: make(chan struct{}, 1), lines: make(chan string)}
 	go func() {
-		defer close(lines)
-		scanner := bufio.NewScanner(in)
-		for scanner.Scan() {
-			lines <- scanner.Text()
+		defer close(c.lines)
+		for range c.wanted {
+			line, err := readLine(in)
+			if err != nil {
+				return
+			}
+			c.lines <- line
 		}
 	}()
-	return lines
+	return c
+}
+
+// want has the next line read.
+func (c *commands) want() { c.wanted <- struct{}{} }
+
+// readLine reads a line, and nothing behind it.
+func readLine(in io.Reader) (string, error) {
+	var line []byte
+	for char := make([]byte, 1); ; {
+		n, err := in.Read(char)
+		switch {
+		case n > 0 && char[0] == '\n':
+			return string(line), nil
+		case n > 0:
+			line = append(line, char[0])
+		case err == io.EOF && len(line) > 0:
+			return string(line), nil
+		case err != nil:
+			return "", err
+		}
+	}
 }
 
 // loop takes commands, and tells of what happens meanwhile.
@@ -69,7 +98,7 @@ func (p *plain) loop(ctx context.Context) error {
 			return p.ended()
 		case <-changed:
 		case <-moved:
-		case line, more := <-p.commands:
+		case line, more := <-p.commands.lines:
 			if !more {
 				return nil
 			}
@@ -109,6 +138,7 @@ func (p *plain) prompt() {
 	if isTerminal(p.io.in) {
 		fmt.Fprint(p.io.out, "> ")
 	}
+	p.commands.want()
 }
 
 func (p *plain) say(format string, arguments ...any) {
@@ -166,6 +196,7 @@ func (p *plain) box(c tutor.Check) {
 func (p *plain) news() {
 	room, moved, _ := p.here()
 	if room == nil {
+		p.stays(moved)
 		return
 	}
 	v, before := room.tutor.View(), p.told
@@ -196,6 +227,14 @@ func (p *plain) news() {
 	}
 }
 
+// stays tells that the next lesson could not be opened.
+func (p *plain) stays(moved int64) {
+	if moved != p.moved && p.stuck() {
+		p.moved = moved
+		p.wrong(p.between())
+	}
+}
+
 func (p *plain) done(v tutor.View) {
 	p.say("\n%s\n", p.t("The task is done.", "タスクが完了しました。"))
 	p.text(v.DoneText)
@@ -208,41 +247,50 @@ func (p *plain) done(v tutor.View) {
 // do carries out a command, and reports whether it was the last.
 func (p *plain) do(ctx context.Context, line string) (over bool, err error) {
 	verb, rest, _ := strings.Cut(line, " ")
-	t := p.tutor()
-	if t == nil {
-		return verb == "quit", p.between()
-	}
 	switch verb {
 	case "":
+		return false, nil
 	case "quit", "exit", "q":
 		p.say(p.t("What you have done is remembered. 'operator-lab lesson next' goes on.", "進み具合は保存しました。operator-lab lesson next で続けられます。"))
 		return true, nil
 	case "help", "?":
 		p.help()
-	case "again":
-		p.page()
+		return false, nil
 	case "next", "n":
 		return false, p.goOn(ctx)
+	}
+	t := p.tutor()
+	if t == nil {
+		return false, p.between()
+	}
+	return false, p.doTask(ctx, t, line, verb, rest)
+}
+
+// doTask carries out a command about the task.
+func (p *plain) doTask(ctx context.Context, t *tutor.Tutor, line, verb, rest string) error {
+	switch verb {
+	case "again":
+		p.page()
 	case "hint", "h":
-		return false, t.Hint()
+		return t.Hint()
 	case "solution", "v":
 		t.Solution()
 	case "answer", "a":
-		return false, t.Answer(ctx, rest)
+		return t.Answer(ctx, rest)
 	case "reset", "undo", "u":
-		return false, p.undo(ctx)
+		return p.undo(ctx)
 	case "check":
-		return false, p.check(ctx)
+		return p.check(ctx, t)
 	case "wait":
-		return false, p.wait(ctx)
+		return p.wait(ctx)
 	case "solve":
-		return false, t.Solve(ctx)
+		return t.Solve(ctx)
 	case "shell", "!":
-		return false, p.inShell(ctx, "")
+		return p.inShell(ctx, "")
 	default:
-		return false, p.inShell(ctx, strings.TrimPrefix(line, "!")) // as on the screen
+		return p.inShell(ctx, strings.TrimPrefix(line, "!")) // as on the screen
 	}
-	return false, nil
+	return nil
 }
 
 func (p *plain) help() {
@@ -267,19 +315,21 @@ func (p *plain) help() {
 func (p *plain) goOn(ctx context.Context) error {
 	err := p.next(ctx, opening{step: p.step, say: p.doing})
 	if errors.Is(err, errBookOver) {
-		p.say(p.t("This was the last lesson. Well done!", "これが最後のレッスンでした。お疲れさまでした!"))
+		p.say("%s", p.bookOver())
 		return nil
+	}
+	if room, moved, _ := p.here(); room == nil && err != nil {
+		p.moved = moved // told with the error
 	}
 	return err
 }
 
 // check says of each box whether it is ticked, and why not.
-func (p *plain) check(ctx context.Context) error {
-	if err := p.tutor().Check(ctx); err != nil {
+func (p *plain) check(ctx context.Context, t *tutor.Tutor) error {
+	if err := t.Check(ctx); err != nil {
 		return err
 	}
-	v := p.tutor().View()
-	for _, c := range v.Checks {
+	for _, c := range t.View().Checks {
 		p.box(c)
 		for _, detail := range c.Detail {
 			p.say("  %s", detail)
@@ -288,17 +338,25 @@ func (p *plain) check(ctx context.Context) error {
 	return nil
 }
 
-// wait returns when the task is done.
+// wait returns when the task is done, or the learner has enough of it.
 func (p *plain) wait(ctx context.Context) error {
+	enough, stop := context.WithCancel(ctx)
+	defer stop()
+	if isTerminal(p.io.in) {
+		defer claimInterrupts(ctx, stop)()
+	}
 	for {
 		changed, moved, over := p.events()
 		p.news()
-		if t := p.tutor(); t != nil && t.View().Done {
+		if t := p.tutor(); t != nil && t.View().Done || p.stuck() {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-enough.Done():
+			p.say("\n%s", p.t("The task is not done yet.", "タスクはまだ終わっていません。"))
+			return nil
 		case <-over:
 			return p.ended()
 		case <-changed:
@@ -319,19 +377,10 @@ func (p *plain) inShell(ctx context.Context, command string) error {
 		cmd.Stdin = p.io.in
 	}
 	cmd.Stdout, cmd.Stderr = p.io.out, p.io.err
-	err = runUntil(ctx, cmd)
-	if exited, is := errors.AsType[*exec.ExitError](err); is {
-		return fmt.Errorf(p.t("the command ended with exit code %d", "コマンドは終了コード %d で終わりました"), exited.ExitCode())
-	}
-	return err
-}
-
-// runUntil runs a program, which is ended when ctx is.
-func runUntil(ctx context.Context, cmd *exec.Cmd) error {
-	if err := cmd.Start(); err != nil {
+	err = runForeground(ctx, p.io, cmd, command == "")
+	exited, is := errors.AsType[*exec.ExitError](err)
+	if !is {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	return cmd.Wait()
+	return fmt.Errorf(p.t("the command ended with exit code %d", "コマンドは終了コード %d で終わりました"), exitCodeOf(exited))
 }

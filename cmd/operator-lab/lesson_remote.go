@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -53,18 +54,23 @@ type lessonServer struct {
 	session *session
 	token   string
 	server  *http.Server
-	file    string
+	// life is as long as the session: what has begun goes on when the other terminal hangs up, but not when the lesson is left.
+	life context.Context
+	end  context.CancelFunc
 }
 
 // serveOthers serves on loopback, with TLS and a token. Without it the lesson goes on: it is only that other terminals
 // cannot take part, and they say so.
-func (s *session) serveOthers() *lessonServer {
-	l := &lessonServer{session: s, token: rand.Text()}
+func (s *session) serveOthers(ctx context.Context) *lessonServer {
+	l := &lessonServer{session: s, token: rand.Text(), server: &http.Server{ReadHeaderTimeout: remotePatience}}
+	l.server.Handler = l
+	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
 	at, err := l.listen()
 	if err == nil {
 		err = l.announce(at)
 	}
 	if err != nil {
+		l.close()
 		return nil
 	}
 	return l
@@ -83,7 +89,6 @@ func (l *lessonServer) listen() (address, error) {
 	if err != nil {
 		return address{}, err
 	}
-	l.server = &http.Server{Handler: l, ReadHeaderTimeout: remotePatience}
 	secure := tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
 	go func() { _ = l.server.Serve(secure) }()
 	return address{URL: "https://" + listener.Addr().String(), Token: l.token, CA: certPEM}, nil
@@ -98,20 +103,25 @@ func (l *lessonServer) announce(at address) error {
 	if err != nil {
 		return err
 	}
-	l.file = addressFile(l.session.state)
-	tmp := l.file + ".new"
+	file := addressFile(l.session.state)
+	tmp := file + ".new"
 	if err := os.WriteFile(tmp, text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(tmp, l.file)
+	return os.Rename(tmp, file)
 }
 
 // addressFile is where the address is: not in the sandbox, for one lesson follows another in a sandbox of its own.
 func addressFile(state string) string { return filepath.Join(state, lessonAddress) }
 
+// forgetAddress removes the file.
+func forgetAddress(state string) { _ = os.Remove(addressFile(state)) }
+
+// close refuses what is asked from now on, and has what was asked before given up.
 func (l *lessonServer) close() {
-	_ = os.Remove(l.file)
+	forgetAddress(l.session.state)
 	_ = l.server.Close()
+	l.end()
 }
 
 // answer is what a request gets.
@@ -135,7 +145,11 @@ func (l *lessonServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)
 		return
 	}
-	a, err := l.session.asked(r.Context(), strings.TrimPrefix(r.URL.Path, "/"), r.URL.Query().Get("text"))
+	what, ctx := strings.TrimPrefix(r.URL.Path, "/"), r.Context()
+	if what == remoteReset || what == remoteNext {
+		ctx = l.life
+	}
+	a, err := l.session.asked(ctx, what, r.URL.Query().Get("text"))
 	if err != nil {
 		a.Error, a.Hint = err.Error(), sandbox.HintOf(err)
 	}
@@ -145,7 +159,7 @@ func (l *lessonServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // asked does what another terminal asks for.
 func (s *session) asked(ctx context.Context, what, text string) (answer, error) {
 	t := s.tutor()
-	if t == nil {
+	if t == nil && what != remoteNext { // that opens a lesson which could not be opened
 		return answer{}, s.between()
 	}
 	var err error
@@ -154,9 +168,8 @@ func (s *session) asked(ctx context.Context, what, text string) (answer, error) 
 		return answer{Place: s.place()}, nil
 	case remoteHint:
 		err = t.Hint()
-		v := t.View()
-		if err == nil {
-			return answer{Text: v.Hints[len(v.Hints)-1]}, nil
+		if hints := t.View().Hints; err == nil && len(hints) > 0 { // none: the lesson has gone on meanwhile
+			return answer{Text: hints[len(hints)-1]}, nil
 		}
 	case remoteSolution:
 		t.Solution()
@@ -166,9 +179,12 @@ func (s *session) asked(ctx context.Context, what, text string) (answer, error) 
 	case remoteCheck:
 		err = t.Check(ctx)
 	case remoteReset:
-		err = s.undo(context.WithoutCancel(ctx))
+		err = s.undo(ctx)
 	case remoteNext:
-		err = s.next(context.WithoutCancel(ctx), opening{step: func(sandbox.Step) {}, say: func(string) {}})
+		err = s.next(ctx, opening{step: func(sandbox.Step) {}, say: func(string) {}})
+		if errors.Is(err, errBookOver) {
+			return answer{Text: s.bookOver(), Done: true}, nil
+		}
 	default:
 		err = fmt.Errorf("there is no %q", what)
 	}
@@ -250,17 +266,25 @@ func (at *address) request(ctx context.Context, what, text string) (answer, erro
 	request.Header.Set("Authorization", "Bearer "+at.Token)
 	response, err := client.Do(request)
 	if err != nil {
-		return answer{}, fmt.Errorf("ask the lesson under way: %w", err)
+		return answer{}, notAnswered(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	var a answer
 	if err := json.NewDecoder(response.Body).Decode(&a); err != nil {
-		return answer{}, fmt.Errorf("ask the lesson under way: %s: %w", response.Status, err)
+		return answer{}, notAnswered(fmt.Errorf("%s: %w", response.Status, err))
 	}
 	if a.Error != "" {
 		return a, &sandbox.Problem{Err: errors.New(a.Error), Hint: a.Hint}
 	}
 	return a, nil
+}
+
+// notAnswered is the error of a lesson that is just beginning or ending, or has crashed.
+func notAnswered(err error) error {
+	return &sandbox.Problem{
+		Err:  fmt.Errorf("ask the lesson under way: %w", err),
+		Hint: "it may be just starting or ending: try again in a moment, or look at the terminal it is in",
+	}
 }
 
 // mustBeUnderWay is the lesson under way, or says how to open one.
@@ -330,23 +354,24 @@ curl find its cluster there. With a command, run that and end with its exit code
 	}
 }
 
-// runShell runs the learner's shell, or a command in it.
+// runShell runs the learner's shell, or a command where it would be.
 func runShell(ctx context.Context, io streams, at lessonPlace, command []string) error {
 	cmd, err := lessonShell(at)
 	if err != nil {
 		return err
 	}
-	if len(command) > 0 {
-		cmd.Args = append(cmd.Args, "-c", `exec "$@"`, cmd.Path)
-		cmd.Args = append(cmd.Args, command...)
+	if len(command) > 0 { // not with their own shell: not all of them know "$@"
+		dir, environment := cmd.Dir, cmd.Env
+		cmd = exec.Command("/bin/sh", append([]string{"-c", `exec "$@"`, "sh"}, command...)...)
+		cmd.Dir, cmd.Env = dir, environment
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = io.in, io.out, io.err
-	err = runUntil(ctx, cmd)
-	if exited, is := errors.AsType[interface {
-		error
-		ExitCode() int
-	}](err); is {
-		return &exitError{code: exited.ExitCode()}
+	err = runForeground(ctx, io, cmd, len(command) == 0)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if exited, is := errors.AsType[*exec.ExitError](err); is {
+		return &exitError{code: exitCodeOf(exited)}
 	}
 	return err
 }

@@ -20,7 +20,7 @@ func (s *session) onScreen(ctx context.Context, lesson *book.Lesson) error {
 	o.Title = lesson.Title(s.language())
 	o.Guide = g
 	o.Boot = func(ctx context.Context, step func(tui.Step)) (tui.Controls, error) {
-		if err := s.open(ctx, lesson, opening{step: bootSteps(step), say: sayStep(step), journal: journal}); err != nil {
+		if err := s.begin(ctx, lesson, opening{step: bootSteps(step), say: sayStep(step), journal: journal}); err != nil {
 			return tui.Controls{}, err
 		}
 		g.opened()
@@ -88,7 +88,7 @@ func (g *guide) showing() int64 {
 func (g *guide) Page() tui.Page {
 	room, moved, _ := g.here()
 	if room == nil {
-		return tui.Page{Notice: g.between().Error(), Serial: moved << 32}
+		return g.pageBetween(moved << 32)
 	}
 	v := room.tutor.View()
 	p := tui.Page{
@@ -106,9 +106,26 @@ func (g *guide) Page() tui.Page {
 	return p
 }
 
+// pageBetween is shown while there is no task. It is of the lesson that is to come: next opens it if it could not be opened.
+func (g *guide) pageBetween(serial int64) tui.Page {
+	between := g.between()
+	p := tui.Page{Text: between.Error(), Serial: serial}
+	lesson, failed := g.pending()
+	if lesson != nil {
+		p.Lesson = lessonNumber(lesson.Number, lesson.Title(g.language()))
+	}
+	if failed != nil {
+		p.Notice, p.Text, p.Done, p.Last, p.Next = between.Error(), sandbox.HintOf(between), true, true, lesson.Title(g.language())
+	}
+	return p
+}
+
 // Do does what a key asks for.
 func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(tui.Step)) (*tui.Room, error) {
 	t := g.tutor()
+	if t == nil && what == tui.ActNext {
+		return g.goOn(ctx, step)
+	}
 	if t == nil {
 		return nil, g.between()
 	}
@@ -129,9 +146,13 @@ func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(
 		return g.moveAfter(g.undo(ctx))
 	case tui.ActNext:
 		t.Tell(sayStep(step))
-		return g.moveAfter(g.next(ctx, opening{step: bootSteps(step), say: sayStep(step)}))
+		return g.goOn(ctx, step)
 	}
 	return nil, nil
+}
+
+func (g *guide) goOn(ctx context.Context, step func(tui.Step)) (*tui.Room, error) {
+	return g.moveAfter(g.next(ctx, opening{step: bootSteps(step), say: sayStep(step)}))
 }
 
 // moveAfter shows another room if there is one now.

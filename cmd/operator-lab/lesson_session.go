@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
@@ -28,13 +29,16 @@ type session struct {
 
 	// acting is held while the lesson is taken back or goes on: another terminal may ask for that too.
 	acting sync.Mutex
+	closed bool               // then neither is done any more
 	cancel context.CancelFunc // of who watches the room
 	watch  sync.WaitGroup
 
-	mu    sync.Mutex
-	room  *lessonRoom   // nil while the next one boots
-	moved int64         // how often the room or its journal was another one
-	move  chan struct{} // closed at the next time
+	mu     sync.Mutex
+	room   *lessonRoom   // nil while the next one boots
+	wanted *book.Lesson  // the lesson that is, or is to be, in the room
+	failed error         // why it could not be opened; nil while it boots
+	moved  int64         // how often the room or its journal was another one, or it failed
+	move   chan struct{} // closed at the next time
 	// remote lets other terminals take part; nil if there is none.
 	remote *lessonServer
 }
@@ -89,17 +93,42 @@ type opening struct {
 	journal *trace.Journal
 }
 
-// open leaves the lesson there is, boots the sandbox of another one, and begins with it.
-func (s *session) open(ctx context.Context, lesson *book.Lesson, o opening) (err error) {
-	if err := s.leave(ctx); err != nil {
-		return err
+// begin opens the first lesson.
+func (s *session) begin(ctx context.Context, lesson *book.Lesson, o opening) error {
+	s.acting.Lock()
+	defer s.acting.Unlock()
+	var once sync.Once
+	step := o.step
+	o.step = func(done sandbox.Step) {
+		once.Do(func() { forgetAddress(s.state) }) // now the name is this session's: the file can only be left of a crash
+		step(done)
 	}
+	return s.open(ctx, lesson, o)
+}
+
+// open leaves the lesson there is, and opens another one. That the old one does not end well does not keep the learner
+// from the new one: it is said. Whoever opens holds acting.
+func (s *session) open(ctx context.Context, lesson *book.Lesson, o opening) error {
+	s.want(lesson, nil)
+	left := s.leave(ctx)
+	if left != nil {
+		left = fmt.Errorf("%s: %w", s.t("the lesson before did not end well", "前のレッスンを正常に終了できませんでした"), left)
+	}
+	if err := s.openRoom(ctx, lesson, o); err != nil {
+		s.want(lesson, err)
+		s.enter(nil)
+		return errors.Join(err, left)
+	}
+	return left
+}
+
+// openRoom boots the sandbox of a lesson, and begins with it.
+func (s *session) openRoom(ctx context.Context, lesson *book.Lesson, o opening) (err error) {
 	room, err := openLessonRoom(ctx, s.io, lesson, lessonRoomOptions{name: lessonSandbox, progress: o.step, journal: o.journal})
 	if err != nil {
 		return err
 	}
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.cancel = cancel
 	defer func() {
 		if err != nil {
 			cancel()
@@ -114,12 +143,27 @@ func (s *session) open(ctx context.Context, lesson *book.Lesson, o opening) (err
 	if err := room.tutor.Begin(ctx); err != nil {
 		return err
 	}
+	s.cancel = cancel
 	s.watch.Go(func() { room.tutor.Watch(watching) })
 	s.enter(room)
 	if s.remote == nil {
-		s.remote = s.serveOthers()
+		s.remote = s.serveOthers(ctx)
 	}
 	return nil
+}
+
+// want notes which lesson is to be opened, and why it could not be.
+func (s *session) want(lesson *book.Lesson, failed error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wanted, s.failed = lesson, failed
+}
+
+// pending is the lesson that is to be opened, and why it could not be; nil while it boots.
+func (s *session) pending() (lesson *book.Lesson, failed error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wanted, s.failed
 }
 
 // enter says that the lesson goes on in a room, or in the same one with another journal; nil: it is just between two.
@@ -159,11 +203,14 @@ func (s *session) leave(ctx context.Context) error {
 	return room.close(ctx)
 }
 
-// close ends everything.
+// close ends everything. What another terminal has asked for is given up first: no sandbox comes up that nobody stops.
 func (s *session) close(ctx context.Context) error {
 	if s.remote != nil {
 		s.remote.close()
 	}
+	s.acting.Lock()
+	defer s.acting.Unlock()
+	s.closed = true
 	return s.leave(ctx)
 }
 
@@ -182,7 +229,7 @@ func (s *session) undo(ctx context.Context) error {
 	s.acting.Lock()
 	defer s.acting.Unlock()
 	room, _, _ := s.here()
-	if room == nil {
+	if room == nil || s.closed {
 		return s.between()
 	}
 	_, err := room.tutor.Undo(ctx)
@@ -192,32 +239,72 @@ func (s *session) undo(ctx context.Context) error {
 
 // between is what is said while one lesson is over and the next has not begun.
 func (s *session) between() error {
-	return &sandbox.Problem{
-		Err:  errors.New(s.t("the next lesson is just starting", "次のレッスンを起動中です")),
-		Hint: s.t("wait a moment", "少しお待ちください"),
+	lesson, failed := s.pending()
+	if failed == nil {
+		return &sandbox.Problem{
+			Err:  errors.New(s.t("the next lesson is just starting", "次のレッスンを起動中です")),
+			Hint: s.t("wait a moment", "少しお待ちください"),
+		}
 	}
+	why := strings.ReplaceAll(failed.Error(), "\n", "; ")
+	hint := s.t("'next' tries again, 'quit' leaves; on the screen n and q do", "next で再試行、quit で終了します (画面では n と q)")
+	if first := sandbox.HintOf(failed); first != "" {
+		hint = first + "; " + hint
+	}
+	return &sandbox.Problem{
+		Err:  fmt.Errorf(s.t("the lesson %q could not be opened: %s", "レッスン「%s」を開けませんでした: %s"), lesson.Title(s.language()), why),
+		Hint: hint,
+	}
+}
+
+// stuck says whether the next lesson could not be opened: it can be tried again.
+func (s *session) stuck() bool {
+	_, failed := s.pending()
+	return failed != nil
 }
 
 // errBookOver says that there is no further lesson.
 var errBookOver = errors.New("this was the last lesson")
 
-// next goes on to the next task, or the next lesson.
+// bookOver says the same to the learner.
+func (s *session) bookOver() string {
+	return s.t("This was the last lesson. Well done!", "これが最後のレッスンでした。お疲れさまでした!")
+}
+
+// next goes on to the next task, or the next lesson; to the same one again if it could not be opened.
 func (s *session) next(ctx context.Context, o opening) error {
-	s.acting.Lock()
-	defer s.acting.Unlock()
-	t := s.tutor()
-	if t == nil {
+	if s.tutor() == nil && !s.stuck() {
 		return s.between()
 	}
-	err := t.Next(ctx)
-	if !errors.Is(err, tutor.ErrLessonOver) {
+	s.acting.Lock()
+	defer s.acting.Unlock()
+	if s.closed {
+		return s.between()
+	}
+	lesson, err := s.following(ctx)
+	if err != nil || lesson == nil {
 		return err
 	}
-	next := s.course.After(t.Lesson())
-	if next == nil {
-		return errBookOver
+	if err = s.open(ctx, lesson, o); s.stuck() {
+		return s.between()
 	}
-	return s.open(ctx, next, o)
+	return err
+}
+
+// following is the lesson to be opened next; nil if the one there is goes on with another task.
+func (s *session) following(ctx context.Context) (*book.Lesson, error) {
+	t := s.tutor()
+	if t == nil {
+		lesson, _ := s.pending()
+		return lesson, nil
+	}
+	if err := t.Next(ctx); !errors.Is(err, tutor.ErrLessonOver) {
+		return nil, err
+	}
+	if next := s.course.After(t.Lesson()); next != nil {
+		return next, nil
+	}
+	return nil, errBookOver
 }
 
 // controls are what the screen acts on.

@@ -87,19 +87,20 @@ func run(args []string, io streams) int {
 	return complain(ctx, err, io.err)
 }
 
-// untilSignal is a context that ends at the first Ctrl-C, SIGTERM or closed terminal. The second one ends the process
-// there and then; the control plane goes with it, and the next start clears what it left on disk.
+// untilSignal is a context that ends at the first Ctrl-C, SIGTERM or closed terminal; see [claimInterrupts]. The second
+// one ends the process there and then; the control plane goes with it, and the next start clears what it left on disk.
 func untilSignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	claims := &interrupts{}
 	go func() {
-		<-signals
+		claims.await(signals)
 		cancel()
 		<-signals
 		os.Exit(exitInterrupted)
 	}()
-	return ctx, func() { signal.Stop(signals); cancel() }
+	return context.WithValue(ctx, interruptsKey{}, claims), func() { signal.Stop(signals); cancel() }
 }
 
 // complain prints an error the one way there is, and returns the exit code.

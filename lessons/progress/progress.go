@@ -24,8 +24,7 @@ const FileName = "lessons.txt"
 type File struct {
 	path string
 	notes
-	kept string
-	now  func() time.Time
+	now func() time.Time
 }
 
 // Open reads the file of a path. If there is none, nothing is done yet. If the error is [*Damaged], what could be read
@@ -56,9 +55,6 @@ func (d *Damaged) Error() string { return fmt.Sprintf("%s:%d: %s", d.Path, d.Lin
 func (d *Damaged) Hint() string {
 	return "go on: what can be read counts, and the file is kept as " + filepath.Base(d.Path) + ".bak-<time> before another is written; or set it right"
 }
-
-// Kept is where a damaged file was kept, when another was written in its place; empty if that has not happened.
-func (f *File) Kept() string { return f.kept }
 
 // Done says whether a task is done.
 func (f *File) Done(lesson, task string) bool { return f.find(lesson, task) >= 0 }
@@ -114,15 +110,6 @@ func (f *File) SetLast(lesson, task string) error {
 	})
 }
 
-// Reset forgets what is done of a lesson.
-func (f *File) Reset(lesson string) error {
-	return f.change(func(n *notes) bool {
-		before := len(n.done)
-		n.done = slices.DeleteFunc(n.done, func(d note) bool { return d.lesson == lesson })
-		return len(n.done) != before
-	})
-}
-
 // words refuses what would not come back as it is.
 func words(all ...string) error {
 	for _, w := range all {
@@ -152,7 +139,7 @@ func (f *File) change(do func(*notes) bool) error {
 		return nil
 	}
 	if damaged {
-		if f.kept, err = keep(f.path, old, f.now()); err != nil {
+		if err := keep(f.path, old, f.now()); err != nil {
 			return fmt.Errorf("keep the damaged file: %w", err)
 		}
 	}
@@ -196,7 +183,7 @@ func lock(path string) (unlock func(), err error) {
 }
 
 // keep writes what a file was under a name that is not taken.
-func keep(path string, data []byte, now time.Time) (string, error) {
+func keep(path string, data []byte, now time.Time) error {
 	base := path + ".bak-" + now.UTC().Format("20060102-150405")
 	for name, n := base, 2; ; name, n = fmt.Sprintf("%s-%d", base, n), n+1 {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -204,10 +191,10 @@ func keep(path string, data []byte, now time.Time) (string, error) {
 			continue
 		}
 		if err != nil {
-			return "", err
+			return err
 		}
 		_, err = f.Write(data)
-		return name, errors.Join(err, f.Sync(), f.Close())
+		return errors.Join(err, f.Sync(), f.Close())
 	}
 }
 

@@ -119,9 +119,14 @@ func (t *lessonText) head() {
 	if p.Notice != "" {
 		t.gap()
 		t.markdown(warn|bold, "! "+p.Notice)
+	}
+	if p.Notice != "" && p.Task != "" {
 		t.add(*(&row{}).add(plain, "  ").add(tool, "u").add(plain, t.t(" brings the cluster back to the start of this task", " でクラスターをこのタスクの開始時点に戻す")))
 	}
-	if p.Done {
+	if t.noTask() && t.noNext() == "" {
+		t.add(t.onward())
+	}
+	if p.Done && !t.noTask() {
 		t.gap()
 		t.add(text(ok|bold, "  "+t.tick+" "+t.t("Done", "完了")))
 		t.markdown(plain, p.DoneText)
@@ -134,6 +139,9 @@ func (t *lessonText) head() {
 		t.gap()
 	}
 }
+
+// noTask is true between two lessons, when there is nothing to do, to undo or to be told done. n may open the next even so.
+func (s *scene) noTask() bool { return s.page.Task == "" }
 
 // onward says what n leads to.
 func (t *lessonText) onward() row {
@@ -317,7 +325,7 @@ func (s *scene) lessonHead(w int) row {
 	head := text(title, " "+joinText(" ", s.t("LESSON", "レッスン"), s.page.Lesson))
 	head.add(plain, "   "+s.page.Task)
 	right := s.boxes(w - head.width() - 3)
-	if s.page.Done {
+	if s.page.Done && !s.noTask() {
 		right = text(loud, " "+s.ok+" "+s.t("DONE", "完了")+" ")
 		if s.noNext() == "" {
 			right.add(plain, "  ").add(tool, "n").add(plain, s.t(" next", " 次へ"))
@@ -354,6 +362,8 @@ func (s *scene) lessonNow(w int) row {
 	p, st := s.page, plain
 	var now, more string
 	switch {
+	case p.Notice != "" && s.noTask():
+		now, st, more = "! "+firstParagraph(p.Notice), warn|bold, s.t("n again", "n 再試行")
 	case p.Done:
 		now, st = s.ok+" "+firstParagraph(p.DoneText), ok
 	case p.Notice != "":

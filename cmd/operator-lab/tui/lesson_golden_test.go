@@ -62,6 +62,11 @@ func pages(l trace.Language) map[string]Page {
 			p.DoneText = say("The event of the deletion woke the loop: it is marked *own*, since the operator had made the word.\n\nNothing remembers that a word was there. The loop **compares and repairs**, each time it runs.",
 				"削除のイベントでループが起きました。単語があったことは、どこにも覚えられていません。\n\n調整ループは動くたびに、あるべき状態と**比べて直す**だけです。")
 		}),
+		"stuck": {
+			Lesson: say("10/31  Ownership is a uid", "10/31  所有は uid で決まる"), Serial: 1, Done: true, Last: true, Next: say("Ownership is a uid", "所有は uid で決まる"),
+			Notice: say("the lesson \"Ownership is a uid\" could not be opened: no space left on device", "レッスン「所有は uid で決まる」を開けませんでした: no space left on device"),
+			Text:   say("'next' tries again, 'quit' leaves; on the screen n and q do", "next で再試行、quit で終了します (画面では n と q)"),
+		},
 		"solved": with(func(p *Page) {
 			p.Hints, p.More = hints, false
 			p.Solution = say("Delete any word:\n\n```sh\nkubectl delete zundoko demo-002\n```\n\nIts owner is woken.", "単語を一つ削除します。\n\n```sh\nkubectl delete zundoko demo-002\n```\n\n所有者が起こされます。")
