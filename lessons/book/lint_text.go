@@ -265,7 +265,7 @@ func (c *linter) link(t *text, target string, at int) {
 		c.problem(t.file, at, "", "a link to %q, which is no address", target)
 	case u.Scheme == "https" && u.Host != "":
 	case u.Scheme != "" || path.IsAbs(u.Path) || u.Path == "":
-		c.problem(t.file, at, "link to https pages, or to files by their way from here", "a link to %s", target)
+		c.problem(t.file, at, "link to https pages, or to files, relative to the lesson's folder", "a link to %s", target)
 	case !c.exists(u.Path):
 		c.problem(t.file, at, "", "a link to %s, and there is no such file", target)
 	}

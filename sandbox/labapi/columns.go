@@ -89,7 +89,7 @@ func loopColumns() columns {
 		[]metav1.TableColumnDefinition{
 			nameColumn(),
 			column("Operator", "string", "Operator whose loop it is."),
-			column("Reconciles", "integer", "Reconciles that began."),
+			column("Reconciles", "integer", "Reconciles that ended."),
 			column("Writes", "integer", "Writes that the API server carried out."),
 			column("Errors", "integer", "Errors that reconciles ended with."),
 			column("Quiet", "boolean", "Whether nothing of the key is queued, running or waiting for a timer."),

@@ -109,7 +109,7 @@ type LoopSpec struct {
 
 // LoopStatus counts what one controller did for one key since the lab began.
 type LoopStatus struct {
-	// Reconciles that began.
+	// Reconciles that ended.
 	Reconciles int64 `json:"reconciles"`
 	// Requeues that were asked for, with a delay or with back-off; retries after errors are not among them.
 	Requeues int64 `json:"requeues"`

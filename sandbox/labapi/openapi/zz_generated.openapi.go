@@ -942,7 +942,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_LoopStatus(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"reconciles": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reconciles that began.",
+							Description: "Reconciles that ended.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
