@@ -2,16 +2,20 @@ package tutor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -51,14 +55,14 @@ func hold(tb testing.TB, o tutor.Options) *class {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var held *tutor.Tutor
-	var heard *lab.Lab
+	var held atomic.Pointer[tutor.Tutor]
+	var heard atomic.Pointer[lab.Lab]
 	box, err := sandbox.Start(tb.Context(), sandbox.Options{
 		Ephemeral: true, CRDs: crds, Operators: []string{"zundoko"},
 		OnAudit: func(line []byte) {
-			if heard != nil && held != nil {
-				heard.Audit(line)
-				held.Poke()
+			if l, t := heard.Load(), held.Load(); l != nil && t != nil {
+				l.Audit(line)
+				t.Poke()
 			}
 		},
 	})
@@ -71,7 +75,7 @@ func hold(tb testing.TB, o tutor.Options) *class {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	heard = l
+	heard.Store(l)
 	tb.Cleanup(func() {
 		if err := l.Close(context.WithoutCancel(tb.Context())); err != nil {
 			tb.Error(err)
@@ -82,11 +86,12 @@ func hold(tb testing.TB, o tutor.Options) *class {
 	})
 	o.Room = tutor.Room{Sandbox: box, Lab: l, Kubectl: kubectl(tb)}
 	c := &class{TB: tb, Tutor: tutor.New(o), room: o.Room}
-	held = c.Tutor
-	if c.you, err = client.New(box.Config(), client.Options{}); err != nil {
+	held.Store(c.Tutor)
+	scheme := runtime.NewScheme() // of its own: others read the common one
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		tb.Fatal(err)
 	}
-	if err := apiextensionsv1.AddToScheme(c.you.Scheme()); err != nil {
+	if c.you, err = client.New(box.Config(), client.Options{Scheme: scheme}); err != nil {
 		tb.Fatal(err)
 	}
 	return c
