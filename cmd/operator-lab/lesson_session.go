@@ -233,6 +233,9 @@ func (s *session) undo(ctx context.Context) error {
 		return s.between()
 	}
 	_, err := room.tutor.Undo(ctx)
+	if err == nil { // what kubectl remembers of the kinds there are may be of later
+		err = os.RemoveAll(kubectlCache(room.sandbox.Dir()))
+	}
 	s.enter(room)
 	return err
 }
@@ -401,10 +404,13 @@ func lessonShell(at lessonPlace) (*exec.Cmd, error) {
 	cmd.Dir = at.Dir
 	cmd.Env = append(os.Environ(),
 		"PATH="+filepath.Dir(kubectl)+string(os.PathListSeparator)+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"KUBECONFIG="+at.Kubeconfig, "KUBECACHEDIR="+filepath.Join(at.Cache, "kubectl"), "OPERATOR_LAB_LESSON=1",
+		"KUBECONFIG="+at.Kubeconfig, "KUBECACHEDIR="+kubectlCache(at.Cache), "OPERATOR_LAB_LESSON=1",
 	)
 	if at.Proxy != "" {
 		cmd.Env = append(cmd.Env, network.ProxyEnvironment(at.Proxy)...)
 	}
 	return cmd, nil
 }
+
+// kubectlCache is where kubectl remembers what a sandbox serves.
+func kubectlCache(sandbox string) string { return filepath.Join(sandbox, "kubectl") }

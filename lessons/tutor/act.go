@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"golang.org/x/text/width"
+
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
@@ -44,7 +46,8 @@ func (t *Tutor) Check(ctx context.Context) error {
 
 // Answer answers the question of the task, again if need be.
 func (t *Tutor) Answer(ctx context.Context, text string) error {
-	text = strings.TrimSpace(text)
+	_, number := valueOf(t.current().Answer).(float64)
+	text = answered(text, number)
 	switch {
 	case t.View().Question == "":
 		return t.problem(
@@ -54,13 +57,22 @@ func (t *Tutor) Answer(ctx context.Context, text string) error {
 	case text == "":
 		return t.problem(t.t("the answer is empty", "答えが空です"), t.t("give a number or a word", "数か単語を入力してください"))
 	}
-	if _, number := valueOf(t.current().Answer).(float64); number {
+	if number {
 		if _, is := valueOf(text).(float64); !is {
 			return t.problem(t.t("%q is not a number", "%q は数ではありません", text), t.t("the question asks for one", "質問は数を尋ねています"))
 		}
 	}
 	t.show(func(v *View) { v.Answer = text })
 	return t.Check(ctx)
+}
+
+// answered is an answer as it is compared: Japanese keyboards give full-width digits, and people add what they counted.
+func answered(text string, number bool) string {
+	text = strings.TrimSpace(width.Narrow.String(text))
+	if number {
+		return strings.TrimSpace(strings.TrimRight(text, "回個番件語つ"))
+	}
+	return text
 }
 
 // ErrLessonOver says that there is no further task in the lesson.

@@ -111,7 +111,7 @@ func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
 	r.add(st, "  "+outcome)
 	if !deep {
 		if span.Tally.Writes == 0 && !span.Running() {
-			r.add(dim, b.t(", wrote nothing", "、書き込みなし"))
+			r.add(dim, b.t(", ", "、")+b.wroteNothing(span))
 		}
 		if b.state.Own(span) {
 			r.add(own, "  "+b.ownMark())
@@ -129,8 +129,27 @@ func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
 		b.again(again, below)
 	} else if len(writes) == 0 {
 		r, _ := b.branch(below, true)
-		b.line(*r.add(dim, b.t("wrote nothing", "書き込みなし")), span.First)
+		b.line(*r.add(dim, b.wroteNothing(span)), span.First)
 	}
+}
+
+// nothingWritten says so of a reconcile without writes in the journal, in a sentence.
+func (s *scene) nothingWritten(span *trace.Span) string {
+	switch {
+	case span.Running():
+		return s.t("it has written nothing yet", "まだ何も書き込んでいない")
+	case span.Outcome() == trace.OutcomeAborted:
+		return s.t("it was cut off: no write was answered", "途中で中断された: 応答を受け取った書き込みはない")
+	}
+	return s.t("this reconcile wrote nothing", "この調整は何も書き込まなかった")
+}
+
+// wroteNothing says so in two words. A reconcile that was cut off may have sent a write that was stored.
+func (b *causeTree) wroteNothing(span *trace.Span) string {
+	if span.Outcome() == trace.OutcomeAborted {
+		return b.t("no write was answered", "応答のあった書き込みなし")
+	}
+	return b.t("wrote nothing", "書き込みなし")
 }
 
 func writesOf(span *trace.Span) []*trace.Event {

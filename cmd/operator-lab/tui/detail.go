@@ -184,11 +184,7 @@ func (s *scene) diffRows(sub subject, in Rect) []row {
 	e := sub.event
 	switch {
 	case e == nil && sub.span != nil:
-		said := s.t("  this reconcile wrote nothing", "  この調整は何も書き込まなかった")
-		if sub.span.Running() {
-			said = s.t("  it has written nothing yet", "  まだ何も書き込んでいない")
-		}
-		rows := []row{text(dim, said)}
+		rows := []row{text(dim, "  "+s.nothingWritten(sub.span))}
 		return append(rows, s.objectRows(sub, in)...)
 	case e == nil && sub.object == nil:
 		return nil

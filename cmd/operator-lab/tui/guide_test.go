@@ -130,7 +130,7 @@ func TestNextOnlyWhenDone(t *testing.T) {
 	}
 	g.page.Next, g.page.Serial = "", 3
 	b.refresh(false)
-	if press(b.Model, "n"); len(g.calls) > 1 || !strings.Contains(b.flash, "last lesson") {
+	if press(b.Model, "n"); len(g.calls) > 1 || !strings.Contains(b.flash, "last task") {
 		t.Errorf("at the very end n does %q and says %q", g.calls, b.flash)
 	}
 }

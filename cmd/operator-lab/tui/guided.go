@@ -115,7 +115,7 @@ func (m *Model) sayChecked() {
 		m.say(m.t("this task is done", "このタスクは完了"))
 		return
 	}
-	m.say(m.cutTo(m.t("not yet: ", "まだ: ")+m.page.Missing, m.w-4))
+	m.say(m.cutTo(m.t("not yet: ", "未達: ")+m.page.Missing, m.w-4))
 }
 
 // moveTo goes on in another room: all that was found out of the journal before

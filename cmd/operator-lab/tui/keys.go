@@ -283,9 +283,9 @@ func (s *scene) noNext() string {
 	case !s.page.Done && s.page.Missing == "":
 		return s.t("this task is not done yet", "このタスクはまだ終わっていない")
 	case !s.page.Done:
-		return s.t("not yet: ", "まだ: ") + s.cutTo(s.page.Missing, max(20, s.w-18))
+		return s.t("not yet: ", "未達: ") + s.cutTo(s.page.Missing, max(20, s.w-18))
 	case s.page.Next == "":
-		return s.t("this was the last lesson", "これが最後のレッスン")
+		return s.t("this was the last task; q leaves", "最後のタスクまで終わりました。q で終了します")
 	}
 	return ""
 }

@@ -146,7 +146,7 @@ func (s *scene) noTask() bool { return s.page.Task == "" }
 // onward says what n leads to.
 func (t *lessonText) onward() row {
 	if t.page.Next == "" {
-		return text(bold, "  "+t.t("This was the last task of the last lesson.", "これが最後のレッスンの最後のタスク。"))
+		return text(bold, "  "+t.t("This was the last task: q leaves.", "これで最後のタスクまで終わりました。q で終了します。"))
 	}
 	what := t.t(" next: ", " 次: ")
 	if t.page.Last {
@@ -187,7 +187,7 @@ func (t *lessonText) checks() {
 	}
 	named := func(c Task) bool { return !c.Done && c.Text == t.page.Missing }
 	if m := t.page.Missing; m != "" && !t.page.Done && !slices.ContainsFunc(t.page.Checks, named) {
-		for _, line := range wrap(t.t("Not yet: ", "まだ: ")+m, min(t.w-4, longestText)) {
+		for _, line := range wrap(t.t("Not yet: ", "未達: ")+m, min(t.w-4, longestText)) {
 			t.add(text(wait, "  "+line))
 		}
 	}
@@ -369,7 +369,7 @@ func (s *scene) lessonNow(w int) row {
 	case p.Notice != "":
 		now, st, more = "! "+firstParagraph(p.Notice), warn|bold, s.t("u undo", "u 元に戻す")
 	case p.Missing != "":
-		now = s.t("Not yet: ", "まだ: ") + p.Missing
+		now = s.t("Not yet: ", "未達: ") + p.Missing
 	case p.Question != "" && p.Answer == "":
 		now, more = firstParagraph(p.Question), s.t("a answer", "a 回答")
 	default:
