@@ -28,6 +28,8 @@ type scoring struct {
 	names []string
 	// evidence is what the tests show, by operator and in the order of the tests.
 	evidence map[string][]*exhibit
+	// untidy is what went wrong after the last test, when all was known.
+	untidy error
 }
 
 // exhibit is a scenario that is evidence of something.
@@ -65,18 +67,19 @@ func (s *scoring) run(ctx context.Context) error {
 		return s.printTags()
 	}
 	if len(s.tests) > 0 { // what nothing shows needs no sandbox
+		fmt.Fprintf(s.io.err, "seed %d\n", s.seed)
 		if err := s.play(ctx); err != nil {
-			return err
+			return errors.Join(err, s.untidy)
 		}
 	}
-	return s.printCards()
+	return s.conclude()
 }
 
 // load reads the bundled scenarios of the operators, and leaves those that are evidence of something.
 func (s *scoring) load() error {
 	bundled, err := unpackBundled(scenarios.Bundled())
-	if err != nil {
-		return fmt.Errorf("unpack the bundled scenarios: %w", err)
+	if err != nil { // nobody's file is wrong: the state directory is, which a sandbox needs too
+		return sandboxError(fmt.Errorf("unpack the bundled scenarios: %w", err))
 	}
 	for _, name := range s.names {
 		scope := s.scope(name)
@@ -98,7 +101,7 @@ func (s *scoring) load() error {
 }
 
 // play runs the scenarios, and collects what came of them.
-func (s *scoring) play(ctx context.Context) (err error) {
+func (s *scoring) play(ctx context.Context) error {
 	quietLibraries()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -106,7 +109,9 @@ func (s *scoring) play(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, sandboxError(ground.leave(context.WithoutCancel(ctx), false))) }()
+	defer func() {
+		s.untidy = errors.Join(s.untidy, sandboxError(ground.leave(context.WithoutCancel(ctx), false)))
+	}()
 	go func() {
 		select {
 		case <-ground.done:
@@ -114,23 +119,25 @@ func (s *scoring) play(ctx context.Context) (err error) {
 		case <-ctx.Done():
 		}
 	}()
-	if err = s.playIn(ctx, ground); err == nil {
+	err = s.playIn(ctx, ground)
+	if err == nil {
 		return nil
 	}
 	if cause, ok := errors.AsType[*exitError](context.Cause(ctx)); ok {
-		return cause // the sandbox did not stay up: the rest follows from it
+		s.untidy = nil // the sandbox did not stay up: the rest follows from it
+		return cause
 	}
 	return err
 }
 
 // playIn runs the scenarios in a sandbox. Of one with a matrix the first row that fails is the last: what it is evidence of
 // is known then, and each further row might wait for what never comes.
-func (s *scoring) playIn(ctx context.Context, ground *ground) (err error) {
+func (s *scoring) playIn(ctx context.Context, ground *ground) error {
 	lab, err := openTestLab(ctx, s.testRun, ground)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lab.Close(context.WithoutCancel(ctx))) }()
+	defer func() { s.untidy = errors.Join(s.untidy, sandboxError(lab.Close(context.WithoutCancel(ctx)))) }()
 	single, matrices := s.byMatrix()
 	progress := scorecard.NewProgress(s.io.err, s.tests)
 	for _, tests := range append([][]*format.Loaded{single}, matrices...) {
@@ -195,8 +202,23 @@ func (s *scoring) printTags() error {
 	return scorecard.WriteTags(s.io.out, tags)
 }
 
-// printCards prints where each operator stands.
-func (s *scoring) printCards() error {
+// conclude prints where each operator stands. What went wrong afterwards changes nothing about that, and is told below it.
+func (s *scoring) conclude() error {
+	cards, err := s.judge()
+	if err == nil {
+		err = s.write(cards)
+	}
+	if err = errors.Join(err, s.untidy); err != nil {
+		return err
+	}
+	if s.asked.fail && slices.ContainsFunc(cards, s.lacks) {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+// judge makes the card of each operator.
+func (s *scoring) judge() ([]scorecard.Card, error) {
 	var cards []scorecard.Card
 	for _, name := range s.names {
 		var results []scorecard.Result
@@ -205,18 +227,15 @@ func (s *scoring) printCards() error {
 		}
 		card, err := s.scope(name).Judge(results)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		card.Seed = s.seed
 		cards = append(cards, card)
 	}
-	if err := s.write(cards); err != nil {
-		return err
-	}
-	if s.asked.fail && slices.ContainsFunc(cards, scorecard.Card.Lacks) {
-		return &exitError{code: exitFailed}
-	}
-	return nil
+	return cards, nil
 }
+
+func (s *scoring) lacks(c scorecard.Card) bool { return s.scope(c.Operator).Lacks(c) }
 
 func (s *scoring) write(cards []scorecard.Card) error {
 	if s.asked.output == "json" {

@@ -56,6 +56,8 @@ type Row struct {
 type Card struct {
 	Operator string `json:"operator"`
 	Variant  string `json:"variant"`
+	// Seed of everything random in the runs.
+	Seed int64 `json:"seed"`
 	// Habits and Phases that were looked at.
 	Habits []Row `json:"habits,omitempty"`
 	Phases []Row `json:"phases,omitempty"`
@@ -73,11 +75,13 @@ type Scope struct {
 	Habits, Phases []int
 	// Language of titles and of the summary: en or ja. Default: en.
 	Language string
+	// phasesAsked: the phases are looked at because somebody named them.
+	phasesAsked bool
 }
 
 // New returns the scope for an operator. Without numbers it has all habits and phases, else only those.
 func New(operator, variant, language string, habits, phases []int) Scope {
-	s := Scope{Operator: operator, Variant: variant, Language: language, Habits: sorted(habits), Phases: sorted(phases)}
+	s := Scope{Operator: operator, Variant: variant, Language: language, Habits: sorted(habits), Phases: sorted(phases), phasesAsked: len(phases) > 0}
 	if len(habits) == 0 && len(phases) == 0 {
 		s.Habits, s.Phases = upTo(format.Habits), upTo(format.Phases)
 	}
@@ -232,7 +236,8 @@ func sentence(op *report.Operation) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Lacks reports whether a habit that was looked at is not held.
-func (c Card) Lacks() bool {
-	return slices.ContainsFunc(c.Habits, func(r Row) bool { return r.Verdict == NotHeld })
+// Lacks reports whether a habit that was looked at is not held, or a phase that was asked for. A phase that nobody asked for
+// may lack: not every operator has to have all of them.
+func (s Scope) Lacks(c Card) bool {
+	return count(c.Habits, NotHeld) > 0 || s.phasesAsked && count(c.Phases, NotHeld) > 0
 }

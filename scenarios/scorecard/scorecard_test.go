@@ -104,7 +104,8 @@ func TestCard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			card, err := scorecard.New("zundoko", "classic", language, nil, nil).Judge(results())
+			scope := scorecard.New("zundoko", "classic", language, nil, nil)
+			card, err := scope.Judge(results())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,8 +116,8 @@ func TestCard(t *testing.T) {
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if !card.Lacks() || *card.Capability != 2 {
-				t.Errorf("it lacks a habit: %v, its capability is %d", card.Lacks(), *card.Capability)
+			if !scope.Lacks(card) || *card.Capability != 2 {
+				t.Errorf("it lacks a habit: %v, its capability is %d", scope.Lacks(card), *card.Capability)
 			}
 			if journal := card.Habits[2].Evidence[0].Journal; journal != "z-08/2.jsonl" {
 				t.Errorf("the journal is %q", journal)
@@ -151,11 +152,42 @@ func TestNothingIsJudgedOfWhatDidNotEnd(t *testing.T) {
 }
 
 func TestNoEvidence(t *testing.T) {
-	card, err := scorecard.New("zundoko", "classic", "en", nil, nil).Judge(nil)
+	scope := scorecard.New("zundoko", "classic", "en", nil, nil)
+	card, err := scope.Judge(nil)
 	if want := "zundoko (classic) holds 0 of 7 habits (7 not shown); capability: no phase yet"; err != nil || card.Summary != want {
 		t.Errorf("%q, %v; want %q", card.Summary, err, want)
 	}
-	if card.Lacks() {
+	if scope.Lacks(card) {
 		t.Error("what nothing shows is taken for lacking")
+	}
+}
+
+func TestLacks(t *testing.T) {
+	failed := func(habits, phases []int) scorecard.Result {
+		return scorecard.Result{Tag: scorecard.Tag{Name: "upgrade", Habits: habits, Phases: phases}, Runs: []*report.Test{fails("upgrade")}}
+	}
+	for name, c := range map[string]struct {
+		habits, phases []int
+		failed         scorecard.Result
+		want           bool
+	}{
+		"a habit of all":          {failed: failed([]int{6}, nil), want: true},
+		"a habit asked for":       {habits: []int{2, 6}, failed: failed([]int{6}, nil), want: true},
+		"a habit not asked for":   {habits: []int{2}, phases: []int{1}, failed: failed([]int{6}, []int{2})},
+		"a phase asked for":       {phases: []int{1, 2}, failed: failed([]int{6}, []int{2}), want: true},
+		"a phase beside a habit":  {habits: []int{2}, phases: []int{2}, failed: failed(nil, []int{2}), want: true},
+		"a phase of all":          {failed: failed(nil, []int{2})},
+		"a phase that none shows": {phases: []int{5}, failed: failed(nil, []int{2})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := scorecard.New("etcd", "classic", "en", c.habits, c.phases)
+			card, err := scope.Judge([]scorecard.Result{c.failed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := scope.Lacks(card); got != c.want {
+				t.Errorf("lacks: %v, want %v", got, c.want)
+			}
+		})
 	}
 }
