@@ -170,6 +170,7 @@ func (p *program) stop() error {
 		return nil
 	}
 	err := p.halt()
+	out.kill() // one that is just being launched was not there yet to be halted
 	<-out.ended
 	return err
 }
