@@ -350,7 +350,7 @@ func (s *Sandbox) awaitUsable(ctx context.Context) error {
 			_, err = client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 		}
 		if err == nil {
-			return awaitDefined(ctx, s.admin)
+			return AwaitDefined(ctx, s.admin)
 		}
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("look for the default service account and the API server's Service: %w", err)

@@ -15,7 +15,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// install installs the CRDs of a variant, if the cluster has those of another one, or has lost one.
+// install installs the CRDs of a variant, if the cluster has those of another one, or has lost one. It returns when their
+// kinds are served.
 func (l *Lab) install(ctx context.Context, name string, instance operators.Instance) error {
 	crds, err := instance.CRDs()
 	if err != nil {
@@ -30,7 +31,7 @@ func (l *Lab) install(ctx context.Context, name string, instance operators.Insta
 	has := l.installed[name]
 	l.mu.Unlock()
 	if there && has == instance.Variant() {
-		return nil
+		return sandbox.AwaitDefined(ctx, config) // after a restart the API server has definitions before it serves them
 	}
 	if err := sandbox.InstallCRDs(ctx, config, crds...); err != nil {
 		return fmt.Errorf("install the CRDs of %s: %w", name, err)

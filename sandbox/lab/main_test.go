@@ -162,8 +162,11 @@ func (w *world) eventually(what string, condition func() error) {
 	}
 }
 
-// dump prints the end of the journal, for a failed test.
+// dump prints how the operators are, and the end of the journal, for a failed test.
 func (w *world) dump() {
+	for _, o := range w.lab.Operators() {
+		w.Logf("operator %s: %+v", o.Name, o.Status)
+	}
 	events := w.lab.Journal().Since(0)
 	for _, e := range events[max(0, len(events)-60):] {
 		w.Logf("%4d %-8s #%-3d %s %s %s %s %s %s", e.Seq, e.Kind, e.Reconcile, e.Actor, e.Verb, e.Object, e.Reason, e.Message, e.Error)
