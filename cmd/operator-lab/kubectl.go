@@ -45,7 +45,7 @@ func runKubectl(name string, args []string) error {
 		// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
 		if err := errors.Join(
 			os.Setenv("KUBECONFIG", r.Kubeconfig()),
-			os.Setenv("KUBECACHEDIR", filepath.Join(r.Dir, "kubectl")),
+			os.Setenv("KUBECACHEDIR", kubectlCache(r.Dir)),
 		); err != nil {
 			return err
 		}
@@ -135,3 +135,6 @@ func shellQuote(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
+
+// kubectlCache is where kubectl remembers what is served, in the directory of a sandbox: it goes with that.
+func kubectlCache(dir string) string { return filepath.Join(dir, "kubectl") }

@@ -411,6 +411,3 @@ func lessonShell(at lessonPlace) (*exec.Cmd, error) {
 	}
 	return cmd, nil
 }
-
-// kubectlCache is where kubectl remembers what a sandbox serves.
-func kubectlCache(sandbox string) string { return filepath.Join(sandbox, "kubectl") }

@@ -96,7 +96,7 @@ func ownKubectl() (string, error) {
 		return "", err
 	}
 	dir, err := sandbox.Assets(state, binary)
-	return filepath.Join(dir, "kubectl"), err
+	return kubectlCache(dir), err
 }
 
 // boot starts a sandbox that is gone afterwards.
