@@ -142,7 +142,7 @@ func TestBundledScenariosAreInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		needs := test.Labels[needsLab] == "lab"
-		if uses := bytes.Contains(text, []byte("operator-lab.dev/v1alpha1")); uses != needs {
+		if uses := usesLab(t, loaded.Folder, text); uses != needs {
 			t.Errorf("%s: it uses objects of the lab: %v, and its label %s says: %v", loaded.File, uses, needsLab, needs)
 		}
 		embedded, err := fs.ReadFile(scenarios.Bundled(), filepath.ToSlash(strings.TrimPrefix(loaded.File, here(t)+"/")))
@@ -155,6 +155,23 @@ func TestBundledScenariosAreInOrder(t *testing.T) {
 			t.Errorf("there is no scenario %s", name)
 		}
 	}
+}
+
+// template is where a scenario names a step that it shares with others.
+var template = regexp.MustCompile(`(?m)^ +template: (\S+)$`)
+
+// usesLab tells whether a scenario, or a step that it shares with others, uses objects of the lab.
+func usesLab(t *testing.T, folder string, text []byte) bool {
+	t.Helper()
+	texts := [][]byte{text}
+	for _, found := range template.FindAllSubmatch(text, -1) {
+		step, err := os.ReadFile(filepath.Join(folder, string(found[1])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, step)
+	}
+	return slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(text, []byte("operator-lab.dev/v1alpha1")) })
 }
 
 // findingNumber begins the name of a scenario that is about a finding.
