@@ -16,6 +16,7 @@ import (
 type course struct {
 	*book.Book
 	track []*book.Lesson // nil: all
+	along string         // the name of the track that is kept to; empty: none
 }
 
 // bundledCourse are the lessons that come with the lab.
@@ -91,7 +92,7 @@ func (c *course) follow(track string) error {
 		}
 		return usageError("tracks: "+strings.Join(names, ", "), "there is no track %q", track)
 	}
-	c.track = lessons
+	c.track, c.along = lessons, track
 	return nil
 }
 

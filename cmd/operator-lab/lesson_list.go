@@ -102,7 +102,12 @@ func (s *session) pickOptions() tui.PickOptions {
 		o.Items = append(o.Items, item)
 	}
 	for _, t := range book.Tracks {
-		o.Tracks = append(o.Tracks, tui.PickTrack{Name: t.Name, Title: t.Title[lang]})
+		switch s.course.along {
+		case "":
+			o.Tracks = append(o.Tracks, tui.PickTrack{Name: t.Name, Title: t.Title[lang]})
+		case t.Name: // there are no others to choose
+			o.All = t.Title[lang]
+		}
 	}
 	return o
 }

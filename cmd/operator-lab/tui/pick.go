@@ -11,6 +11,8 @@ import (
 type PickOptions struct {
 	// Items to pick from, in their order; those of a module stand together.
 	Items []PickItem
+	// All is what the items are together. Default: "all".
+	All string
 	// Tracks are ways through some of the items. Default: none.
 	Tracks []PickTrack
 	// Suggested is the ID of the item the cursor stands on at first. Default: the first item.

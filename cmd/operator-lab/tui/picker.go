@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -194,7 +195,7 @@ func (p *picker) top() row {
 // tracks are the ways through the lessons; the one that is shown stands in brackets.
 func (p *picker) tracks() row {
 	r := text(plain, " ")
-	names := []string{p.t("all", "すべて")}
+	names := []string{cmp.Or(p.All, p.t("all", "すべて"))}
 	for _, t := range p.Tracks {
 		names = append(names, t.Title)
 	}
@@ -317,6 +318,9 @@ func (p *picker) footer() row {
 		{"tab", p.t("track", "コース")},
 		{"/", p.t("filter", "絞込")},
 		{"q", p.t("quit", "終了")},
+	}
+	if len(p.Tracks) == 0 {
+		keys = slices.Delete(keys, 2, 3)
 	}
 	if p.typing {
 		keys = [][2]string{{p.t("type", "入力"), p.t("to filter", "で絞り込み")}, {"enter", p.t("keep it", "確定")}, {"esc", p.t("clear it", "解除")}}

@@ -102,6 +102,14 @@ func TestPickNothing(t *testing.T) {
 	if pick(p, "enter down tab shift+tab end"); p.picked != "" || !strings.Contains(p.frame(), "no lesson") {
 		t.Error("something is picked of nothing")
 	}
+	if strings.Contains(p.frame(), "track") {
+		t.Error("a key is offered for tracks that are not there")
+	}
+	p = newPicker(PickOptions{Getenv: utf8Env, All: "SRE hour"})
+	p.w, p.h = 80, 24
+	if !strings.Contains(p.frame(), "[SRE hour]") {
+		t.Error("it is not said what the items are")
+	}
 	o := demoPick(trace.English)
 	o.Suggested = "gone"
 	if p := newPicker(o); p.at != "stateless" {
