@@ -41,6 +41,10 @@ type digest [sha256.Size]byte
 // fleeting are kinds whose objects come and go, or change all the time, without anybody's doing.
 var fleeting = map[string]bool{"Event": true, "Lease": true, "EndpointSlice": true, "Endpoints": true, "APIService": true, "Loop": true, "Fault": true}
 
+// furniture is what Kubernetes' own controllers put into each namespace, a moment after there is one: a task may begin
+// before or after that moment.
+var furniture = map[string]bool{"ConfigMap/kube-root-ca.crt": true, "ServiceAccount/default": true}
+
 // surfaceOf takes down what there is. An object of the namespace default goes by its kind and name, as in "Pod/web"; one
 // of another namespace by "Pod/kube-system/web".
 func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Operator) (surface, error) {
@@ -88,7 +92,9 @@ func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Oper
 
 func (s surface) addAll(kind string, objects []unstructured.Unstructured) {
 	for i := range objects {
-		s.add(kind, &objects[i], digestOf(objects[i].Object))
+		if !furniture[kind+"/"+objects[i].GetName()] {
+			s.add(kind, &objects[i], digestOf(objects[i].Object))
+		}
 	}
 }
 
