@@ -87,9 +87,10 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 // whose names another one has, whatever its definition said before.
 const definedPatience = 10 * time.Second
 
-// AwaitDefined returns when discovery names all kinds whose definitions are established, or does not within ten seconds. An
-// API server that has just started answers, and is ready, before that, and who asks it for such a kind, as kubectl and
-// operators do, is told that there is none. The configuration must be an administrator's.
+// AwaitDefined returns when discovery names all kinds whose definitions are established. What is not named after ten seconds
+// is no error: the API server serves no kind whose names another one has. An API server that has just started answers, and is
+// ready, before that, and who asks it for such a kind, as kubectl and operators do, is told that there is none. The
+// configuration must be an administrator's.
 func AwaitDefined(ctx context.Context, config *rest.Config) error {
 	definitions, err := clientset.NewForConfig(config)
 	if err != nil {

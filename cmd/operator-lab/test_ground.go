@@ -96,7 +96,7 @@ func ownKubectl() (string, error) {
 		return "", err
 	}
 	dir, err := sandbox.Assets(state, binary)
-	return kubectlCache(dir), err
+	return filepath.Join(dir, "kubectl"), err
 }
 
 // boot starts a sandbox that is gone afterwards.

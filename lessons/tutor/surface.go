@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -40,10 +41,6 @@ type digest [sha256.Size]byte
 
 // fleeting are kinds whose objects come and go, or change all the time, without anybody's doing.
 var fleeting = map[string]bool{"Event": true, "Lease": true, "EndpointSlice": true, "Endpoints": true, "APIService": true, "Loop": true, "Fault": true}
-
-// furniture is what Kubernetes' own controllers put into each namespace, a moment after there is one: a task may begin
-// before or after that moment.
-var furniture = map[string]bool{"ConfigMap/kube-root-ca.crt": true, "ServiceAccount/default": true}
 
 // surfaceOf takes down what there is. An object of the namespace default goes by its kind and name, as in "Pod/web"; one
 // of another namespace by "Pod/kube-system/web".
@@ -92,9 +89,7 @@ func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Oper
 
 func (s surface) addAll(kind string, objects []unstructured.Unstructured) {
 	for i := range objects {
-		if !furniture[kind+"/"+objects[i].GetName()] {
-			s.add(kind, &objects[i], digestOf(objects[i].Object))
-		}
+		s.add(kind, &objects[i], digestOf(objects[i].Object))
 	}
 }
 
@@ -144,6 +139,13 @@ func (s surface) values() map[string]any {
 	return out
 }
 
+// furniture is what Kubernetes' own controllers put into each namespace, a moment after there is one: a task may begin
+// before or after that moment, and then another one comes after an undo.
+func furniture(key string) bool {
+	return strings.HasPrefix(key, "ConfigMap/") && path.Base(key) == "kube-root-ca.crt" ||
+		strings.HasPrefix(key, "ServiceAccount/") && path.Base(key) == metav1.NamespaceDefault
+}
+
 // differences between what there was and what there is, for people: what is gone, new, another, or changed.
 func (s surface) differences(now surface) []string {
 	var out []string
@@ -151,6 +153,7 @@ func (s surface) differences(now surface) []string {
 		was := s[key]
 		is, there := now[key]
 		switch {
+		case furniture(key) && is.uid != was.uid: // it was put there again, or is about to be
 		case !there:
 			out = append(out, key+" is gone")
 		case is.uid != was.uid:
@@ -162,7 +165,7 @@ func (s surface) differences(now surface) []string {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
-		if _, there := s[key]; !there {
+		if _, there := s[key]; !there && !furniture(key) {
 			out = append(out, key+" is new")
 		}
 	}

@@ -24,6 +24,8 @@ func TestDifferences(t *testing.T) {
 	}
 	changed := object("words", "1")
 	changed.SetLabels(map[string]string{"loud": "yes"})
+	changedCA := object("kube-root-ca.crt", "1")
+	changedCA.SetLabels(map[string]string{"loud": "yes"})
 	counted := object("words", "1")
 	counted.SetGeneration(7)
 	for name, tc := range map[string]struct {
@@ -37,6 +39,9 @@ func TestDifferences(t *testing.T) {
 		"gone":            {was: take("ConfigMap", object("words", "1")), is: surface{}, want: []string{"ConfigMap/hall/words is gone"}},
 		"new":             {was: surface{}, is: take("Secret", object("default", "1")), want: []string{"Secret/hall/default is new"}},
 		"another root CA": {was: take("ConfigMap", object("kube-root-ca.crt", "1")), is: take("ConfigMap", object("kube-root-ca.crt", "2"))},
+		"a changed root CA": {
+			was: take("ConfigMap", object("kube-root-ca.crt", "1")), is: take("ConfigMap", changedCA), want: []string{"ConfigMap/hall/kube-root-ca.crt was changed"},
+		},
 		"a later account": {was: surface{}, is: take("ServiceAccount", object("default", "1"))},
 	} {
 		if got := tc.was.differences(tc.is); !slices.Equal(got, tc.want) {
