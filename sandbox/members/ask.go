@@ -22,7 +22,7 @@ import (
 
 const clientPort = 2379
 
-// How soon a connection that was lost is tried again.
+// reconnect is how soon a connection that was lost is tried again.
 var reconnect = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 	MinConnectTimeout: answerTime,
@@ -51,6 +51,8 @@ func (a answer) newer(b answer) bool {
 // asker asks one member.
 type asker struct {
 	conn *grpc.ClientConn
+	// connect makes such a connection, which is tried with the first question.
+	connect func() (*grpc.ClientConn, error)
 	// ip is where it asks: a pod gets another address when its node has started anew.
 	ip string
 	// last is the last answer, and whether one was late since then: one may be, on a machine that is busy.
@@ -70,13 +72,31 @@ func newAsker(dial Dial, address string, secure *tls.Config) (*asker, error) {
 	if secure != nil {
 		creds = credentials.NewTLS(secure)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds), grpc.WithNoProxy(),
-		grpc.WithConnectParams(reconnect), grpc.WithUserAgent(userAgent),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
+	connect := func() (*grpc.ClientConn, error) {
+		return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds), grpc.WithNoProxy(),
+			grpc.WithConnectParams(reconnect), grpc.WithUserAgent(userAgent),
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
+	}
+	conn, err := connect()
 	if err != nil {
 		return nil, err
 	}
-	return &asker{conn: conn, began: time.Now()}, nil
+	return &asker{conn: conn, connect: connect, began: time.Now()}, nil
+}
+
+// redial replaces a connection over which there was no answer: it may be waiting before it tries again, and what it says
+// until then is old.
+func (a *asker) redial() error {
+	if a.last.ok() {
+		return nil
+	}
+	conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	_ = a.conn.Close() // nothing is under way
+	a.conn = conn
+	return nil
 }
 
 // ask returns the member's answer. Of an answer that is late for the first time the last one stands.

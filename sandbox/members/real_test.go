@@ -207,3 +207,60 @@ func TestRealMembers(t *testing.T) {
 		break
 	}
 }
+
+// TestPromoted looks at a learner that could not be asked at first, and has got its vote since: an answer that is older than
+// the vote is no loss of the quorum.
+func TestPromoted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts etcd")
+	}
+	usual := reconnect
+	t.Cleanup(func() { reconnect = usual })
+	reconnect.Backoff.BaseDelay, reconnect.Backoff.MaxDelay = time.Hour, time.Hour // the old answer stays
+	w := &world{where: map[string]string{}, dirs: map[string]string{}}
+	a, b := freePort(t), freePort(t)
+	initial := "kv-a=" + a.String()
+	w.start(t, "10.244.1.2", "kv-a", a, initial, embed.ClusterStateFlagNew)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + w.where["10.244.1.2:2379"]}, DialTimeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	answers := func(ip string) {
+		t.Helper()
+		eventually(t, ip+" answers others", func() error {
+			_, err := client.Status(t.Context(), "http://"+w.where[ip+":2379"])
+			return err
+		})
+	}
+	s := w.observe(t)
+	pods := []pod{podAt("kv-a", "10.244.1.2"), podAt("kv-b", "10.244.1.3")}
+	look := func(want string) {
+		t.Helper()
+		if got := picture(s.look(t.Context(), pods)); got != want {
+			t.Fatalf("got  %s\nwant %s", got, want)
+		}
+	}
+	answers("10.244.1.2")
+	look("quorum 1/1, need 1 kv-a=leader/up kv-b=outsider/pending")
+
+	added, err := client.MemberAddAsLearner(t.Context(), []string{b.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := w.start(t, "10.244.1.3", "kv-b", b, initial+",kv-b="+b.String(), embed.ClusterStateFlagExisting)
+	answers("10.244.1.3")
+	eventually(t, "the learner gets its vote", func() error {
+		_, err := client.MemberPromote(t.Context(), added.Member.ID)
+		return err
+	})
+	look("quorum 2/2, need 2 kv-a=leader/up kv-b=voter/up")
+
+	stop()
+	eventually(t, "the quorum is lost", func() error {
+		if seen := s.look(t.Context(), pods); seen.Quorum() {
+			return fmt.Errorf("it is %s", picture(seen))
+		}
+		return nil
+	})
+}

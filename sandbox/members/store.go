@@ -23,8 +23,9 @@ type store struct {
 	// object is the EtcdCluster as it was last seen; hadObject whether there ever was one.
 	object    cluster
 	hadObject bool
-	// members as they were last known.
+	// members as they were last known, and whether they had a quorum.
 	members []*pb.Member
+	quorum  bool
 
 	// secure is how TLS clients are known, or why they cannot be, as of readAt.
 	secure    *tls.Config
@@ -45,20 +46,41 @@ func (s *store) close() {
 func (s *store) look(ctx context.Context, pods []pod) trace.Membership {
 	object, wanted := s.observer.listClusters()[s.name]
 	if wanted && s.hadObject && object.uid != s.object.uid {
-		s.members = nil // another cluster of the same name
+		s.members, s.quorum = nil, false // another cluster of the same name
 	}
 	if wanted {
 		s.object, s.hadObject = object, true
 	}
 	if !wanted && isLeaving(pods) {
-		s.members, s.hadObject = nil, false
+		s.members, s.quorum, s.hadObject = nil, false, false
 		return trace.Membership{Gone: true}
 	}
+	seen, members := s.see(ctx, pods)
+	if s.quorum && !seen.Quorum() && seen.Unknown == "" && s.redial() == nil {
+		// Answers of one look are not of one moment: one member may say that another votes now, which had not answered yet
+		// when it was asked. So what is as grave as that is asked twice.
+		seen, members = s.see(ctx, pods)
+	}
+	s.members, s.quorum = members, seen.Quorum()
+	return seen
+}
+
+// see asks all members once.
+func (s *store) see(ctx context.Context, pods []pod) (trace.Membership, []*pb.Member) {
 	answers, unknown := s.ask(ctx, pods)
 	seen, members := judge(pods, answers, s.members)
-	s.members = members
 	seen.Unknown = unknown
-	return seen
+	return seen, members
+}
+
+// redial has those who did not answer asked over new connections.
+func (s *store) redial() error {
+	for _, a := range s.askers {
+		if err := a.redial(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isLeaving reports whether a cluster that is no longer wanted has begun to go.
