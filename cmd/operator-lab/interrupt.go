@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,7 +65,7 @@ func (i *interrupts) taken() bool {
 // terminal sends it Ctrl-C, and Ctrl-Z stops both. The lab takes no notice of the first Ctrl-C; the next one kills a
 // program that has not ended. An interactive one, such as a shell, knows best itself. Without a terminal nobody types,
 // and Ctrl-C is meant for the lab.
-func runForeground(ctx context.Context, io streams, cmd *exec.Cmd, interactive bool) error {
+func runForeground(ctx context.Context, io streams, cmd *exec.Cmd, interactive bool) (ended error) {
 	running, kill := context.WithCancel(ctx)
 	defer kill()
 	switch {
@@ -72,7 +73,13 @@ func runForeground(ctx context.Context, io streams, cmd *exec.Cmd, interactive b
 	case interactive:
 		defer claimInterrupts(ctx, func() {})()
 	default:
-		defer endByInterrupt(ctx, io, kill)()
+		release := endByInterrupt(ctx, kill)
+		defer func() {
+			// The lab may learn of a Ctrl-C after the program has died of it.
+			if seen := release(); seen || isInterrupted(ended) {
+				fmt.Fprintln(io.err) // the cursor is behind the ^C
+			}
+		}()
 	}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -81,20 +88,25 @@ func runForeground(ctx context.Context, io streams, cmd *exec.Cmd, interactive b
 	return cmd.Wait()
 }
 
-// endByInterrupt leaves the first Ctrl-C to a program, and kills it at the next, until release is called.
-func endByInterrupt(ctx context.Context, io streams, kill func()) (release func()) {
+// endByInterrupt leaves the first Ctrl-C to a program, and kills it at the next, until release is called, which tells
+// whether there was one.
+func endByInterrupt(ctx context.Context, kill func()) (release func() bool) {
 	times := 0
 	unclaim := claimInterrupts(ctx, func() {
 		if times++; times > 1 {
 			kill()
 		}
 	})
-	return func() {
+	return func() bool {
 		unclaim()
-		if times > 0 {
-			fmt.Fprintln(io.err) // the cursor is behind the ^C
-		}
+		return times > 0
 	}
+}
+
+// isInterrupted reports whether a program ended because of a Ctrl-C.
+func isInterrupted(ended error) bool {
+	var exited *exec.ExitError
+	return errors.As(ended, &exited) && exitCodeOf(exited) == 128+int(syscall.SIGINT)
 }
 
 // exitCodeOf is the exit code of a program as a shell gives it: also of one that died of a signal.
