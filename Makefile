@@ -38,12 +38,13 @@ LDFLAGS := -s -w \
 		-X $(package).gitMajor=$(KUBERNETES_MAJOR) \
 		-X $(package).gitMinor=$(KUBERNETES_MINOR))
 
-# A state directory of its own, gone afterwards, so that tests see no sandbox of yours and leave none; the binary they
-# drive; and the same binary as the etcd and kube-apiserver of an envtest suite.
+# A state directory of its own, gone afterwards, so that tests see no sandbox of yours and leave none; a place there for
+# what kubectl would keep in your home; the binary they drive; and the same binary as the etcd and kube-apiserver of an
+# envtest suite.
 WITH_LAB = state=$$(mktemp -d) || exit; \
 	trap 'rm -rf "$$state"' EXIT; trap 'exit 130' INT TERM; \
-	OPERATOR_LAB_STATE_DIR=$$state; OPERATOR_LAB_BINARY='$(abspath $(BINARY))'; \
-	export OPERATOR_LAB_STATE_DIR OPERATOR_LAB_BINARY; \
+	OPERATOR_LAB_STATE_DIR=$$state; KUBECACHEDIR=$$state/kubectl; OPERATOR_LAB_BINARY='$(abspath $(BINARY))'; \
+	export OPERATOR_LAB_STATE_DIR KUBECACHEDIR OPERATOR_LAB_BINARY; \
 	KUBEBUILDER_ASSETS=$$($(BINARY) assets -p path) || exit; export KUBEBUILDER_ASSETS;
 
 .DEFAULT_GOAL := help

@@ -177,6 +177,13 @@ func TestCheckpointStandsStill(t *testing.T) {
 			t.Errorf("it does not go on: checkpoint %d says %d after %d", i, first, before)
 		}
 		before = first
+		// Before it has to stand still again, it has to have had a processor.
+		eventually(t, "it to go on", func(context.Context) error {
+			if now := number(t, filepath.Join(scratchOf(lab.Dir(), pod), "first")); now <= before {
+				return fmt.Errorf("after checkpoint %d it says %d", i, now)
+			}
+			return nil
+		})
 	}
 	createPod(t, c, podOf("deaf"))
 	awaitPod(t, c, "deaf", "to be ready", isReady)

@@ -338,22 +338,27 @@ func (s *Sandbox) watch(ctx context.Context, p *program) {
 }
 
 // awaitUsable waits until the controllers have given the default namespace what every namespace gets, for only then can
-// a Pod be created in it, until the API server has its own Service, and until all custom resources are served.
+// a Pod be created in it, until the API server has its own Service, and until all custom resources are served. An API
+// server that dies meanwhile, as by a fault, is waited for as when it starts.
 func (s *Sandbox) awaitUsable(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(s.admin)
 	if err != nil {
 		return err
 	}
+	deadline := time.Now().Add(startTimeout)
 	for {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		if err == nil {
 			_, err = client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 		}
 		if err == nil {
-			return AwaitDefined(ctx, s.admin)
+			err = AwaitDefined(ctx, s.admin)
 		}
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("look for the default service account and the API server's Service: %w", err)
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsNotFound(err) && (!IsAway(err) || time.Now().After(deadline)) {
+			return fmt.Errorf("look for the default service account, the API server's Service and the custom resources: %w", err)
 		}
 		select {
 		case <-ctx.Done():

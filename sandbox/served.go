@@ -11,8 +11,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -58,6 +60,22 @@ func awaitWatch(ctx context.Context, client *http.Client, url string) error {
 	}
 }
 
+// IsAway reports whether an error says that the API server cannot be reached, or not yet be used.
+func IsAway(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, is := range []func(error) bool{
+		utilnet.IsConnectionRefused, utilnet.IsConnectionReset, utilnet.IsProbableEOF, utilnet.IsHTTP2ConnectionLost, utilnet.IsTimeout,
+		apierrors.IsServiceUnavailable, apierrors.IsServerTimeout, apierrors.IsTimeout, apierrors.IsInternalError, apierrors.IsTooManyRequests,
+	} {
+		if is(err) {
+			return true
+		}
+	}
+	return false
+}
+
 // installCRDs installs CRDs, or updates them, and returns when their resources are served and can be watched.
 func (p *plane) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	config, err := p.config("admin")
@@ -73,7 +91,7 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 	if len(crds) == 0 {
 		return nil
 	}
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds, PollInterval: 10 * time.Millisecond}); err != nil {
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds, PollInterval: 10 * time.Millisecond, MaxTime: startTimeout}); err != nil {
 		return err
 	}
 	var resources []schema.GroupVersionResource

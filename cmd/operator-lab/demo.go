@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-lab/operator-lab/sandbox/lab"
-	"github.com/operator-lab/operator-lab/sandbox/network"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
@@ -48,11 +47,8 @@ func (s *show) beginDemo(ctx context.Context) (*demo, error) {
 	options := runner.Options{
 		Configuration: demoConfiguration(), Tests: found, Values: s.values, Name: s.op.Name, Seed: 1,
 		Config:     taps.New(s.journal, taps.Options{Operator: lab.Person}).RESTConfig(config),
-		Kubeconfig: s.stage.kubeconfig, Kubectl: kubectl,
+		Kubeconfig: s.stage.kubeconfig, Kubectl: kubectl, Environment: surroundings(s.stage.dir, s.stage.proxy),
 		Sink: &narrator{journal: s.journal, japanese: says.Japanese, lang: s.flags.look.language()},
-	}
-	if s.stage.proxy != "" { // so that etcdctl and curl know the cluster's names
-		options.Environment = network.ProxyEnvironment(s.stage.proxy)
 	}
 	go func() {
 		defer close(d.done)

@@ -138,3 +138,13 @@ func shellQuote(s string) string {
 
 // kubectlCache is where kubectl remembers what is served, in the directory of a sandbox: it goes with that.
 func kubectlCache(dir string) string { return filepath.Join(dir, "kubectl") }
+
+// surroundings are the variables, as NAME=value, of programs that are about the sandbox in a directory: what kubectl learns
+// of it goes with it, not into the person's ~/.kube, and with a proxy curl and etcdctl know the cluster's names.
+func surroundings(dir, proxy string) []string {
+	variables := []string{"KUBECACHEDIR=" + kubectlCache(dir)}
+	if proxy != "" {
+		variables = append(variables, network.ProxyEnvironment(proxy)...)
+	}
+	return variables
+}

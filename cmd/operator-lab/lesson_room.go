@@ -14,7 +14,6 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
-	"github.com/operator-lab/operator-lab/sandbox/network"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -117,9 +116,8 @@ func (r *lessonRoom) teach(ctx context.Context, o tutor.Options) error {
 		return err
 	}
 	o.Lesson = r.lesson
-	o.Room = tutor.Room{Sandbox: r.sandbox, Lab: r.lab, Kubectl: kubectl}
-	if proxy := r.sandbox.Proxy(); proxy != "" { // so that etcdctl and curl know the cluster's names
-		o.Room.Environment = network.ProxyEnvironment(proxy)
+	o.Room = tutor.Room{
+		Sandbox: r.sandbox, Lab: r.lab, Kubectl: kubectl, Environment: surroundings(r.sandbox.Dir(), r.sandbox.Proxy()),
 	}
 	// Who watches goes on in the journal that an undo begins.
 	o.Moved = func(journal *trace.Journal) { r.watch(ctx, journal) }

@@ -15,7 +15,6 @@ import (
 	"github.com/operator-lab/operator-lab/lessons/progress"
 	"github.com/operator-lab/operator-lab/lessons/tutor"
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/network"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -404,10 +403,8 @@ func lessonShell(at lessonPlace) (*exec.Cmd, error) {
 	cmd.Dir = at.Dir
 	cmd.Env = append(os.Environ(),
 		"PATH="+filepath.Dir(kubectl)+string(os.PathListSeparator)+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"KUBECONFIG="+at.Kubeconfig, "KUBECACHEDIR="+kubectlCache(at.Cache), "OPERATOR_LAB_LESSON=1",
+		"KUBECONFIG="+at.Kubeconfig, "OPERATOR_LAB_LESSON=1",
 	)
-	if at.Proxy != "" {
-		cmd.Env = append(cmd.Env, network.ProxyEnvironment(at.Proxy)...)
-	}
+	cmd.Env = append(cmd.Env, surroundings(at.Cache, at.Proxy)...)
 	return cmd, nil
 }

@@ -53,6 +53,8 @@ type show struct {
 // stage is the sandbox the demo is played in.
 type stage struct {
 	host.Cluster
+	// dir is the directory of its sandbox.
+	dir        string
 	kubeconfig string
 	// proxy is the URL of the proxy that knows the cluster's names.
 	proxy string
@@ -171,7 +173,7 @@ func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, e
 		return nil, sandboxError(err)
 	}
 	return &stage{
-		Cluster: box, kubeconfig: box.Kubeconfig(), proxy: box.Proxy(), kill: box.Kill, machines: box,
+		Cluster: box, dir: box.Dir(), kubeconfig: box.Kubeconfig(), proxy: box.Proxy(), kill: box.Kill, machines: box,
 		done: box.Done(), err: box.Err, leave: box.Stop,
 	}, nil
 }
@@ -191,7 +193,7 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 		return nil, sandboxError(err)
 	}
 	return &stage{
-		Cluster: box, kubeconfig: box.Kubeconfig(), proxy: record.Proxy, err: func() error { return nil },
+		Cluster: box, dir: record.Dir, kubeconfig: box.Kubeconfig(), proxy: record.Proxy, err: func() error { return nil },
 		leave: func() error {
 			p.say("sandbox %s stays; use it with 'operator-lab kubectl --name %s …', stop it with 'operator-lab down --name %s'", name, name, name)
 			return nil

@@ -19,7 +19,6 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/host"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
-	"github.com/operator-lab/operator-lab/sandbox/network"
 )
 
 // ground is where tests are run.
@@ -180,11 +179,7 @@ func (t *testRun) use(g *ground, kubeconfig, dir, proxy string) error {
 		return err
 	}
 	g.config.QPS = g.Config().QPS
-	// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
-	g.environment = []string{"KUBECACHEDIR=" + filepath.Join(dir, "kubectl")}
-	if proxy != "" { // so that curl knows the cluster's names
-		g.environment = append(g.environment, network.ProxyEnvironment(proxy)...)
-	}
+	g.environment = surroundings(dir, proxy)
 	return nil
 }
 

@@ -22,3 +22,20 @@ func TestAnswered(t *testing.T) {
 		}
 	}
 }
+
+// TestCounted: a wrong prediction is told what was counted, and nothing else that is not so yet.
+func TestCounted(t *testing.T) {
+	for _, c := range []struct{ difference, answer, want string }{
+		{"is 3, not 2", "2", "3"},
+		{`is "3", not "2"`, "2", "3"},
+		{`is "Doko", not "Zun"`, "Zun", "Doko"},
+		{"is false, not true", "2", ""}, // the loop is not quiet yet
+		{"is 0, not 1", "01", "0"},
+		{"is 3, not 12", "2", ""},
+		{"is missing", "2", ""},
+	} {
+		if got := counted(c.difference, c.answer); got != c.want {
+			t.Errorf("%q with the answer %q says %q, not %q", c.difference, c.answer, got, c.want)
+		}
+	}
+}

@@ -137,10 +137,10 @@ func (t *Tutor) prediction(checks []book.Check, all [][]*Failure) string {
 	for i, c := range checks {
 		switch {
 		case len(all[i]) == 0:
-		case !judgesAnswer(c.Test):
+		case !judgesAnswer(c.Test), len(all[i][0].Differences) > 1: // such as a loop that still runs
 			return ""
-		case len(all[i][0].Differences) > 0:
-			really = counted(all[i][0].Differences[0].Message)
+		case len(all[i][0].Differences) == 1:
+			really = counted(all[i][0].Differences[0].Message, answer)
 		}
 	}
 	if really == "" {
@@ -156,20 +156,26 @@ func judgesAnswer(check *format.Loaded) bool {
 	return err == nil && strings.Contains(string(text), "$values.answer")
 }
 
-// counted is what there is, in a difference of the kind "is 3, not 2".
-func counted(difference string) string {
+// counted is what there is, in a difference of the kind "is 3, not 2" from the answer 2. It is empty when that is not what
+// differs.
+func counted(difference, answer string) string {
 	is, found := strings.CutPrefix(difference, "is ")
 	if !found {
 		return ""
 	}
-	really, _, found := strings.Cut(is, ", not ")
-	if !found {
+	really, wanted, found := strings.Cut(is, ", not ")
+	if !found || valueOf(plain(wanted)) != valueOf(answer) {
 		return ""
 	}
-	if text, err := strconv.Unquote(really); err == nil {
+	return plain(really)
+}
+
+// plain is a value without the quotes that it has if it is a text.
+func plain(value string) string {
+	if text, err := strconv.Unquote(value); err == nil {
 		return text
 	}
-	return really
+	return value
 }
 
 // finish notes that a task is done.

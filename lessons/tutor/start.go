@@ -39,15 +39,15 @@ func (t *Tutor) startTask(ctx context.Context) error {
 	return t.look(ctx)
 }
 
-// settle waits until the operators have nothing left to do, so that what happens next was done by the learner. A loop
-// that never rests is not waited for.
+// settle waits until the operators do nothing more by themselves, so that what happens next was done by the learner. A
+// loop that never rests is not waited for.
 func (t *Tutor) settle(ctx context.Context) error {
 	if len(t.options.Lesson.Operators) == 0 {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
-	if err := host.AwaitQuiet(limited, t.options.Room.Lab.Journal()); err != nil && ctx.Err() != nil {
+	if err := host.AwaitStill(limited, t.options.Room.Lab.Journal()); err != nil && ctx.Err() != nil {
 		return err
 	}
 	return nil

@@ -116,9 +116,6 @@ func (v *verification) noWrongTurn(ctx context.Context, when string) error {
 	return nil
 }
 
-// turnPatience is how long it may take until a wrong turn can be seen.
-const turnPatience = 30 * time.Second
-
 // wrongTurn takes a wrong turn and goes back.
 func (v *verification) wrongTurn(ctx context.Context, w *book.Wrong) error {
 	if err := v.play(ctx, w.Do()); err != nil {
@@ -138,7 +135,7 @@ func (v *verification) wrongTurn(ctx context.Context, w *book.Wrong) error {
 
 // awaitNotice looks until the learner is told of it.
 func (v *verification) awaitNotice(ctx context.Context, message string) (bool, error) {
-	limited, cancel := context.WithTimeout(ctx, turnPatience)
+	limited, cancel := context.WithTimeout(ctx, waitPatience)
 	defer cancel()
 	for {
 		if err := v.Check(limited); err == nil {
@@ -236,15 +233,12 @@ func (v *verification) unbothered(ctx context.Context) error {
 	}
 }
 
-// undoPatience is how long it may take after an undo until all is there again: pods start, for one.
-const undoPatience = 30 * time.Second
-
 // undoes shows that an undo brings back what there was at the start.
 func (v *verification) undoes(ctx context.Context) error {
 	if _, err := v.Undo(ctx); err != nil {
 		return fmt.Errorf("undo: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, undoPatience)
+	limited, cancel := context.WithTimeout(ctx, waitPatience)
 	defer cancel()
 	for {
 		differ := v.began.differences(v.surface())

@@ -133,9 +133,13 @@ func TestClassicBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.atRevision(t, periodic, 10)
-	if names := s.stored(t, s3, "often"); len(names) != 1 || !strings.HasPrefix(names[0], "often_v9_") {
-		t.Errorf("B-01: there are %v, want that of revision 9, and the newest one gone", names)
-	}
+	// Once a second there is one more for a moment, until it is the one that is pruned.
+	eventually(t, "B-01: that of revision 9 is there, and the newest one gone", func() error {
+		if names := s.stored(t, s3, "often"); len(names) != 1 || !strings.HasPrefix(names[0], "often_v9_") {
+			return fmt.Errorf("there are %v", names)
+		}
+		return nil
+	})
 
 	before := etcd.ClassicTurns()
 	s.delete(periodic)
@@ -145,9 +149,12 @@ func TestClassicBackups(t *testing.T) {
 		}
 		return nil
 	})
-	if s.exists(periodic) {
-		t.Error("it is still there")
-	}
+	eventually(t, "it is gone", func() error {
+		if s.exists(periodic) {
+			return errors.New("it is still there")
+		}
+		return nil
+	})
 	stop()
 	eventually(t, "the loop ends with the operator", func() error {
 		n := etcd.ClassicTurns()

@@ -34,9 +34,7 @@ func TestClassicFirstMemberRemoved(t *testing.T) {
 		t.Fatalf("something failed %d times, and then the ID is known: %s", n, s.lines.tail(5))
 	}
 	store := s.store(t, cluster)
-	if err := answers(t, store); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "it takes a write", func() error { return answers(t, store) })
 	s.resize(cluster, 1)
 	s.says(t, "etcd does not know the member")
 	eventually(t, "the first member's pod is gone", func() error {

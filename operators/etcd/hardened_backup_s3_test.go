@@ -84,29 +84,33 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("the status is %+v", status)
 	}
 
-	write := func(key string) {
+	write := func(key string) (revision int64) {
 		t.Helper()
 		store := s.storeWith(t, clientv3.Config{Endpoints: backup.Spec.EtcdEndpoints, TLS: ca.client(t)})
 		defer func() { _ = store.Close() }()
 		eventually(t, "write "+key, func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
-			_, err := store.Put(ctx, key, "v")
+			answer, err := store.Put(ctx, key, "v")
+			if err == nil {
+				revision = answer.Header.Revision
+			}
 			return err
 		})
+		return revision
 	}
-	write("a")
+	revision := write("a")
 	periodic := backup.DeepCopy()
 	periodic.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "often"}
 	periodic.Spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 1, MaxBackups: 2}
 	periodic.Spec.S3.Path = "backups/often"
 	s.create(periodic)
 	first := s.backedUp(periodic).Location
-	for revision := int64(2); revision < 4; revision++ {
+	for _, key := range []string{"2", "3"} {
 		s.backedUpAt(periodic, revision)
-		write(fmt.Sprint(revision))
+		revision = write(key)
 	}
-	s.backedUpAt(periodic, 4)
+	s.backedUpAt(periodic, revision)
 	if periodic.Status.Kept != 2 {
 		t.Errorf("%d backups are kept, want 2", periodic.Status.Kept)
 	}
@@ -135,10 +139,15 @@ func TestBackupAndRestore(t *testing.T) {
 	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
 	s.settles(cluster)
 	store := s.storeWith(t, clientv3.Config{Endpoints: backup.Spec.EtcdEndpoints, TLS: ca.client(t)})
-	answer, err := store.Get(t.Context(), "3")
-	if err != nil || len(answer.Kvs) != 1 {
-		t.Errorf("after the restore there is not what was in the backup: %v, %v", answer, err)
-	}
+	eventually(t, "after the restore there is what was in the backup", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		answer, err := store.Get(ctx, "3")
+		if err == nil && len(answer.Kvs) != 1 {
+			err = fmt.Errorf("there is %v", answer)
+		}
+		return err
+	})
 }
 
 // TestS3ThatLetsNobodyIn: wrong keys, a wrong bucket, no server.

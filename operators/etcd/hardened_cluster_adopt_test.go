@@ -109,9 +109,7 @@ func TestLostNode(t *testing.T) {
 		}
 	})
 	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
-	if err := is(cluster, v1beta2.ConditionAvailable, metav1.ConditionTrue, ""); err != nil {
-		t.Error(err)
-	}
+	s.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionTrue, "")
 	eventually(t, "the member is another one", func() error {
 		if pods := names(s.pods(cluster)); pods[lost.Name] || len(pods) != 3 {
 			s.read(cluster)

@@ -169,17 +169,22 @@ func (s *stage) wantEvents(reasons ...string) {
 	}
 }
 
-// put writes a key through the Service for clients, however long that takes.
-func (s *stage) put(cluster *v1beta2.EtcdCluster, key, value string) {
+// put writes a key through the Service for clients, however long that takes, and returns the revision since. It may be more
+// than one further: what was not answered in time may have been written.
+func (s *stage) put(cluster *v1beta2.EtcdCluster, key, value string) (revision int64) {
 	s.t.Helper()
 	store := s.store(s.t, cluster)
 	defer func() { _ = store.Close() }()
 	eventually(s.t, "write "+key, func() error {
 		ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Second)
 		defer cancel()
-		_, err := store.Put(ctx, key, value)
+		answer, err := store.Put(ctx, key, value)
+		if err == nil {
+			revision = answer.Header.Revision
+		}
 		return err
 	})
+	return revision
 }
 
 // want reads a key through the Service for clients.

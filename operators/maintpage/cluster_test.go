@@ -41,7 +41,7 @@ func TestRoleSuffices(t *testing.T) {
 			if variant == maintpage.Classic {
 				return
 			}
-			s.eventually("event Switched", func() bool { return s.events("Switched") == 1 })
+			s.wantEvents("Switched")
 			s.change(page, func() { page.Spec.AppConfig.AppName = "web" })
 			s.settle(page, variant)
 			pod := s.pod(page.Name)

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -148,11 +149,12 @@ func TestAnotherImageWhileReady(t *testing.T) {
 		page.Spec.MaintPageConfig.MaintPageImage = "example.com/maintpage:2"
 	})
 	s.becomes(page, v1alpha1.ReasonWaitingForPage)
+	pod := s.pod("example")
+	s.eventually("there is another Pod", func() bool { return s.exists(pod) && pod.UID != old.UID })
+	s.read(page)
 	if !s.production() || page.Status.MaintPublishStatus == v1alpha1.Published {
 		t.Errorf("the status is %q, and the Service has the application: %v", page.Status.MaintPublishStatus, s.production())
 	}
-	pod := s.pod("example")
-	s.eventually("there is another Pod", func() bool { return s.exists(pod) && pod.UID != old.UID })
 	if pod.Spec.Containers[0].Image != "example.com/maintpage:2" {
 		t.Errorf("it is of %s", pod.Spec.Containers[0].Image)
 	}
@@ -316,6 +318,12 @@ func TestNotAllowed(t *testing.T) {
 	s := newStage(t, hardenedCRDs)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	s.change(namespace, func() { namespace.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
+	// Admission has a watch of its own, too.
+	s.eventually("a Pod is refused", func() bool {
+		pod := s.pod("any")
+		pod.Spec.Containers = []corev1.Container{{Name: "any", Image: "somebody/else:1"}}
+		return apierrors.IsForbidden(s.Create(t.Context(), pod, client.DryRunAll))
+	})
 	s.operate(maintpage.Options{})
 	page := s.page()
 	s.becomes(page, v1alpha1.ReasonRejected)
@@ -338,6 +346,7 @@ func TestDeletion(t *testing.T) {
 	page := s.run(maintpage.Hardened)
 	s.change(page, func() { page.Finalizers = []string{"example.com/wait"} })
 	s.delete(page)
+	s.othersHadTheirTurn(maintpage.Hardened) // the deletion was seen: it must not hear of the Service first
 	s.delete(s.service("httpd"))
 	s.othersHadTheirTurn(maintpage.Hardened)
 	if s.exists(s.service("httpd")) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,8 +16,10 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -63,6 +66,8 @@ func (s *server) start(set crdSet) (*rest.Config, error) {
 		if s.err != nil {
 			return
 		}
+		// The defaults are for a machine that does nothing else.
+		s.env.ControlPlaneStartTimeout, s.env.CRDInstallOptions.MaxTime = 2*patience, patience
 		s.config, s.err = s.env.Start()
 		if s.err == nil {
 			s.config.QPS = -1 // the client must not slow the operator down
@@ -108,8 +113,9 @@ type stage struct {
 	config      *rest.Config
 	scheme      *runtime.Scheme
 	traffic     traffic
-	watchErrors atomic.Int32 // lists and watches of the operator that failed
-	others      int          // MaintPages of others, see othersHadTheirTurn
+	watchErrors atomic.Int32  // lists and watches of the operator that failed
+	caches      []cache.Cache // of the operators that run
+	others      int           // MaintPages of others, see othersHadTheirTurn
 }
 
 // newStage makes a namespace in the API server that has a set of CRDs.
@@ -167,7 +173,9 @@ func (s *stage) operateAs(cfg *rest.Config, o maintpage.Options) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
+	s.caches = append(s.caches, mgr.GetCache())
 	stop = sync.OnceFunc(func() {
+		s.caches = slices.DeleteFunc(s.caches, func(c cache.Cache) bool { return c == mgr.GetCache() })
 		cancel()
 		if err := <-done; err != nil {
 			s.t.Errorf("the operator ended with: %v", err)
@@ -202,7 +210,8 @@ func (s *stage) change(obj client.Object, how func()) {
 	})
 }
 
-// changeStatus is change for the status of an object.
+// changeStatus is change for the status of an object. The operators know of it when it returns: each kind has a watch of
+// its own, so they might hear first of what the test changes next.
 func (s *stage) changeStatus(obj client.Object, how func()) {
 	s.t.Helper()
 	s.retry(func() error {
@@ -210,6 +219,27 @@ func (s *stage) changeStatus(obj client.Object, how func()) {
 		how()
 		return s.Status().Update(s.t.Context(), obj)
 	})
+	for _, operator := range s.caches {
+		s.eventually("the operator has seen it", func() bool { return s.isIn(operator, obj) })
+	}
+}
+
+// isIn tells whether a cache has an object as it is here, or as it is by now.
+func (s *stage) isIn(operator cache.Cache, obj client.Object) bool {
+	s.t.Helper()
+	seen := obj.DeepCopyObject().(client.Object)
+	err := operator.Get(s.t.Context(), client.ObjectKeyFromObject(obj), seen)
+	if apierrors.IsNotFound(err) {
+		return !s.exists(seen)
+	}
+	if err != nil {
+		s.t.Fatalf("read the operator's cache: %v", err)
+	}
+	order, err := resourceversion.CompareResourceVersion(seen.GetResourceVersion(), obj.GetResourceVersion())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return order >= 0
 }
 
 func (s *stage) delete(obj client.Object) {

@@ -126,6 +126,7 @@ func TestSeedRepeatsTheSong(t *testing.T) {
 		s.eventually("the first song is over", func() bool { return s.sung(first) })
 		lyrics := s.lyrics(first.UID)
 		s.delete(first)
+		s.othersHadTheirTurn(quick) // the deletion was seen: words that go must not look like gaps in a song
 		s.deleteAll(&v1beta1.Zundoko{}, &v1beta1.Kiyoshi{})
 		second := s.hikawa("hikawa", time.Millisecond)
 		s.eventually("the second song is over", func() bool { return s.sung(second) })
@@ -134,8 +135,9 @@ func TestSeedRepeatsTheSong(t *testing.T) {
 		}
 		return lyrics
 	}
-	if sing(3) == sing(4) {
-		t.Error("two seeds gave one song")
+	// One other seed may give the same song by chance: five words make a song, and often do.
+	if song := sing(3); song == sing(4) && song == sing(5) && song == sing(6) {
+		t.Error("four seeds gave one song")
 	}
 }
 

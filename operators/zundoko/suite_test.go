@@ -50,6 +50,8 @@ func (s *server) start(variant zundoko.Variant) (*rest.Config, error) {
 		if s.err != nil {
 			return
 		}
+		// The defaults are for a machine that does nothing else.
+		s.env.ControlPlaneStartTimeout, s.env.CRDInstallOptions.MaxTime = 2*patience, patience
 		s.config, s.err = s.env.Start()
 		if s.err == nil {
 			s.config.QPS = -1 // the client must not slow the song down

@@ -16,6 +16,16 @@ const quietPatience = 2 * time.Second
 // and every write they made has come back as a watch event, where the kind is watched. Keys that wait for a timer count
 // as quiet: they have nothing to do now. What ended, or is held by a pause with nothing ready, is quiet too.
 func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
+	return await(ctx, journal, settled)
+}
+
+// AwaitStill returns when the operators of a journal do nothing more unless somebody acts: as AwaitQuiet, but the ready
+// keys of a paused operator are not waited for.
+func AwaitStill(ctx context.Context, journal *trace.Journal) error {
+	return await(ctx, journal, still)
+}
+
+func await(ctx context.Context, journal *trace.Journal, rests func(*trace.State) bool) error {
 	changed, cancel := journal.Subscribe()
 	defer cancel()
 	timeline := trace.NewTimeline(journal)
@@ -28,7 +38,7 @@ func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
 			patience.Reset(quietPatience)
 		}
 		echoes.note(events)
-		if settled(timeline.Tip()) && echoes.complete() {
+		if rests(timeline.Tip()) && echoes.complete() {
 			return nil
 		}
 		select {
@@ -36,7 +46,7 @@ func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
 			return ctx.Err()
 		case <-changed:
 		case <-patience.C:
-			if settled(timeline.Tip()) {
+			if rests(timeline.Tip()) {
 				return nil
 			}
 			patience.Reset(quietPatience)
@@ -48,15 +58,13 @@ func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
 func concernsLoops(e *trace.Event) bool { return !e.Kind.Beside() }
 
 func settled(s *trace.State) bool {
-	if len(s.Running()) > 0 {
-		return false
-	}
-	for _, item := range s.Queue() {
-		if item.Ready {
-			return false
-		}
-	}
-	return true
+	return len(s.Running()) == 0 && !slices.ContainsFunc(s.Queue(), func(i *trace.Item) bool { return i.Ready })
+}
+
+func still(s *trace.State) bool {
+	return len(s.Running()) == 0 && !slices.ContainsFunc(s.Queue(), func(i *trace.Item) bool {
+		return i.Ready && !s.ModeOf(i.Operator).Paused
+	})
 }
 
 // echoes matches writes with the watch events they come back as.

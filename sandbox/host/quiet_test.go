@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,4 +36,40 @@ func TestTrafficDoesNotKeepItWaiting(t *testing.T) {
 		}
 		cancel()
 	})
+}
+
+// TestHeldByAPause: a ready key is work left as long as its operator may take it, and is waited for by [host.AwaitQuiet]
+// also while it may not.
+func TestHeldByAPause(t *testing.T) {
+	type wait = func(context.Context, *trace.Journal) error
+	for _, test := range []struct {
+		name    string
+		await   wait
+		paused  string
+		resumed bool
+		want    error
+	}{
+		{"still, paused", host.AwaitStill, "zundoko", false, nil},
+		{"still, another one paused", host.AwaitStill, "maintpage", false, context.DeadlineExceeded},
+		{"still, resumed", host.AwaitStill, "zundoko", true, context.DeadlineExceeded},
+		{"quiet, paused", host.AwaitQuiet, "zundoko", false, context.DeadlineExceeded},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := trace.New(trace.Options{})
+				j.Append(trace.Event{Kind: trace.KindControl, Operator: test.paused, Verb: trace.VerbPause})
+				if test.resumed {
+					j.Append(trace.Event{Kind: trace.KindControl, Operator: test.paused, Verb: trace.VerbResume})
+				}
+				j.Append(trace.Event{
+					Kind: trace.KindEnqueue, Operator: "zundoko", Controller: "hikawa", Key: trace.Key{Namespace: "default", Name: "demo"},
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := test.await(ctx, j); !errors.Is(err, test.want) {
+					t.Errorf("the wait ended with %v, want %v", err, test.want)
+				}
+			})
+		})
+	}
 }

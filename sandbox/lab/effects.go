@@ -24,8 +24,9 @@ func (e *effects) Crash(operator string, restartAfter time.Duration) {
 	}
 }
 
-// lastWords is how long the API server may still answer who made the Fault that kills it.
-const lastWords = 100 * time.Millisecond
+// lastWords is how long the API server may still answer who made the Fault that kills it. It needs a few milliseconds; on a
+// busy machine the answer may be late, and kubectl would say no more than EOF.
+const lastWords = 500 * time.Millisecond
 
 // Kill ends a program of the control plane.
 func (e *effects) Kill(program string) error {

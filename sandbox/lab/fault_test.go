@@ -91,7 +91,7 @@ func TestUnpausedWhileDown(t *testing.T) {
 	spec := song()
 	spec.Paused = true
 	w.load(spec)
-	w.arm("crash", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{RestartAfter: metav1.Duration{Duration: 300 * time.Millisecond}}})
+	w.arm("crash", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{RestartAfter: metav1.Duration{Duration: 3 * time.Second}}})
 	w.awaitOperator("the crash", func(o *v1alpha1.Operator) bool { return o.Status.State == v1alpha1.OperatorCrashed })
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Paused = false })
 	w.awaitOperator("it to go on", restarted(1))
@@ -198,8 +198,8 @@ func TestConflict(t *testing.T) {
 	})
 	w.sing("hikawa")
 	w.awaitFault(f, "the conflict", injected)
-	if loop := w.loop("hikawa", quiet); loop.Status.Conflicts != 1 {
-		t.Errorf("the loop is %+v; want one conflict", loop.Status)
+	if loop := w.loop("hikawa", quiet); loop.Status.Conflicts < 1 { // one more if its cache is late
+		t.Errorf("the loop is %+v; want a conflict", loop.Status)
 	}
 	w.eventually("the second writer to be in the journal", func() error {
 		return unless(w.count(func(e *trace.Event) bool { return e.Actor == "somebody-else" && e.IsWrite() }) == 1, "it is not")
@@ -216,15 +216,16 @@ func TestControlPlane(t *testing.T) {
 	for _, program := range sandbox.Programs() {
 		for i, match := range []*v1alpha1.FaultMatch{nil, word(3)} {
 			pid := box.PIDs()[program]
-			w.arm(fmt.Sprint("kill-", program, i), v1alpha1.FaultSpec{ControlPlane: &v1alpha1.ControlPlaneFault{Program: program}, Match: match})
+			kill := v1alpha1.FaultSpec{ControlPlane: &v1alpha1.ControlPlaneFault{Program: program}, Match: match}
+			// The answer may be lost with the API server; the lab has the Fault all the same.
+			w.eventually("the fault to be armed", func() error {
+				return unlessThere(w.you.Create(t.Context(), w.fault(fmt.Sprint("kill-", program, i), kill)))
+			})
 			name := fmt.Sprint(program, i)
 			w.eventually("a song to be asked for", func() error { // the API server may be away
 				hikawa := &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 				hikawa.Spec.IntervalMillis = 1
-				if err := w.you.Create(t.Context(), hikawa); !apierrors.IsAlreadyExists(err) {
-					return err
-				}
-				return nil
+				return unlessThere(w.you.Create(t.Context(), hikawa))
 			})
 			w.eventually(program+" to be another one", func() error {
 				now := box.PIDs()[program]
@@ -255,6 +256,14 @@ func TestControlPlane(t *testing.T) {
 	if want := 2 * len(sandbox.Programs()); notes < want {
 		t.Errorf("the journal tells of %d deaths, want %d", notes, want)
 	}
+}
+
+// unlessThere is the error of a creation, unless it was that of an earlier try that there was no answer to.
+func unlessThere(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // TestRestartWhileTheAPIServerIsAway: the operator comes back when the API server does.

@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/operator-lab/operator-lab/operators"
@@ -93,13 +91,17 @@ func InstanceOf(op operators.Operator, spec v1alpha1.OperatorSpec) (operators.In
 	return instance, nil
 }
 
-// change gives the operator another spec. A pause takes effect at once, in this life and the next.
+// change gives the operator another spec. A pause takes effect at once, in this life and the next. When there is to be
+// another life, nobody is told any more that it runs: the old one may take seconds to end.
 func (k *keeper) change(spec v1alpha1.OperatorSpec) {
 	k.mu.Lock()
-	paused := k.spec.Paused != spec.Paused
-	if paused || !sameLife(k.spec, spec) {
+	paused, another := k.spec.Paused != spec.Paused, !sameLife(k.spec, spec)
+	if paused || another {
 		k.spec = spec
 		k.generation++
+	}
+	if serves := k.status.State == v1alpha1.OperatorRunning || k.status.State == v1alpha1.OperatorPaused; serves && another {
+		k.status.State = v1alpha1.OperatorStarting
 	}
 	k.wakeLocked()
 	k.mu.Unlock()
@@ -177,7 +179,7 @@ func (k *keeper) live(ctx context.Context) {
 	wall := k.round.faults.Gate(k.op.Name)
 	life, err := k.startOnceThere(ctx, spec, wall)
 	if err == nil {
-		err = k.serve(ctx, life, spec, generation)
+		err = k.serve(ctx, life, spec)
 	}
 	if life != nil {
 		// An error tells that a reconcile did not end in time; the journal has a note.
@@ -212,27 +214,11 @@ func (k *keeper) startOnceThere(ctx context.Context, spec v1alpha1.OperatorSpec,
 	for {
 		life, err := k.start(ctx, spec, wall)
 		now, _, crashed, _ := k.now()
-		if !isAway(err) || ctx.Err() != nil || crashed != nil || !sameLife(spec, now) || time.Now().After(deadline) {
+		if !sandbox.IsAway(err) || ctx.Err() != nil || crashed != nil || !sameLife(spec, now) || time.Now().After(deadline) {
 			return life, err
 		}
 		pause(ctx, awayPause)
 	}
-}
-
-// isAway reports whether an error says that the API server cannot be reached, or not yet be used.
-func isAway(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, is := range []func(error) bool{
-		utilnet.IsConnectionRefused, utilnet.IsConnectionReset, utilnet.IsProbableEOF, utilnet.IsHTTP2ConnectionLost, utilnet.IsTimeout,
-		apierrors.IsServiceUnavailable, apierrors.IsServerTimeout, apierrors.IsTimeout, apierrors.IsInternalError, apierrors.IsTooManyRequests,
-	} {
-		if is(err) {
-			return true
-		}
-	}
-	return false
 }
 
 // start brings the operator to life. With an error there may be a life all the same, which is to be ended.
@@ -259,7 +245,7 @@ func (k *keeper) pause(paused bool) {
 var errNewLife = errors.New("another life is wanted")
 
 // serve waits until the life is over. It returns nil when it ended because it was to.
-func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.OperatorSpec, generation int64) error {
+func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.OperatorSpec) error {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go k.cancelWhenUnwanted(waiting, cancel, spec)
@@ -269,18 +255,14 @@ func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.Opera
 		}
 		return err
 	}
-	k.set(func(s *v1alpha1.OperatorStatus) {
-		s.State, s.Message, s.ObservedGeneration = runningOr(spec.Paused), "", generation
-		s.Controllers = k.taps.Controllers()
-	})
-	for {
+	for told := int64(0); ; {
 		now, generation, crashed, changed := k.now()
 		if crashed != nil || !sameLife(spec, now) {
 			return nil
 		}
-		if now.Paused != spec.Paused {
-			spec.Paused = now.Paused
-			k.set(func(s *v1alpha1.OperatorStatus) { s.State, s.ObservedGeneration = runningOr(now.Paused), generation })
+		if generation != told { // the first, a pause, or what was changed back at once
+			told = generation
+			k.serves(spec)
 			continue
 		}
 		select {
@@ -291,6 +273,16 @@ func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.Opera
 		case <-changed:
 		}
 	}
+}
+
+// serves tells that a life serves, unless another one is wanted.
+func (k *keeper) serves(spec v1alpha1.OperatorSpec) {
+	k.set(func(s *v1alpha1.OperatorStatus) {
+		if sameLife(spec, k.spec) {
+			s.State, s.Message, s.ObservedGeneration = runningOr(k.spec.Paused), "", k.generation
+			s.Controllers = k.taps.Controllers()
+		}
+	})
 }
 
 func orEnded(err error) error {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -223,12 +224,14 @@ func restarted(n int32) func(*v1alpha1.Operator) bool {
 	return func(o *v1alpha1.Operator) bool { return running(o) && o.Status.Restarts == n }
 }
 
-// changeOperator changes the spec by the API.
+// changeOperator changes the spec by the API, whose status the lab may change at the same time.
 func (w *world) changeOperator(change func(*v1alpha1.OperatorSpec)) {
 	w.Helper()
-	o := w.operator()
-	change(&o.Spec)
-	w.must(w.you.Update(w.Context(), o))
+	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		o := w.operator()
+		change(&o.Spec)
+		return w.you.Update(w.Context(), o)
+	}))
 }
 
 // ask asks for a song.
@@ -278,12 +281,17 @@ func quiet(s *v1alpha1.LoopStatus) bool { return s.Quiet }
 // arm makes a Fault by the API.
 func (w *world) arm(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 	w.Helper()
+	f := w.fault(name, spec)
+	w.must(w.you.Create(w.Context(), f))
+	return f
+}
+
+// fault is a Fault that can be made.
+func (w *world) fault(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 	if spec.Match != nil { // what an earlier test left in its namespace is still sung
 		spec.Match.Namespace = w.namespace
 	}
-	f := &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}, Spec: spec}
-	w.must(w.you.Create(w.Context(), f))
-	return f
+	return &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}, Spec: spec}
 }
 
 // awaitFault waits until the status of a fault fits.

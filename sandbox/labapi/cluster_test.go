@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,11 +70,21 @@ func TestControllersAreNotDisturbed(t *testing.T) {
 	}
 	for program, log := range logs {
 		for line := range strings.Lines(log()) {
+			if program == "kube-apiserver" && isRetried(line) {
+				continue
+			}
 			if strings.Contains(line, v1alpha1.GroupVersion.Group) && strings.ContainsAny(line[:1], "EW") {
 				t.Errorf("%s complains: %s", program, line)
 			}
 		}
 	}
+}
+
+// isRetried reports whether kube-apiserver tells of what it tries again, having met the registration while that changed.
+func isRetried(line string) bool {
+	return slices.ContainsFunc([]string{"the object has been modified", "not found", "loading OpenAPI spec"}, func(race string) bool {
+		return strings.Contains(line, race)
+	})
 }
 
 // deleteNamespace makes a namespace with an owned object, and waits until both deletions are done.

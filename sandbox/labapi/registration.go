@@ -206,13 +206,17 @@ func (r *registration) discover(ctx context.Context) (*apidiscovery.APIGroupDisc
 	return nil, nil
 }
 
+// removing is how long kube-apiserver may take to delete what is registered, and to forget the group. It needs a tenth of a
+// second, and many times that on a busy machine. One that is gone refuses the connection at once.
+const removing = 30 * time.Second
+
 // remove unregisters the server and waits until kube-apiserver has forgotten the group. When another lab has taken the
 // place there is nothing to remove.
 func (r *registration) remove(ctx context.Context) error {
 	if r.aggregator == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, stopping)
+	ctx, cancel := context.WithTimeout(ctx, removing)
 	defer cancel()
 	registered, err := r.aggregator.Get(ctx, apiService, metav1.GetOptions{})
 	if err != nil || !bytes.Equal(registered.Spec.CABundle, r.authority) {

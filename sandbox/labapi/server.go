@@ -103,7 +103,7 @@ func serve(ctx context.Context, client kubernetes.Interface, listener net.Listen
 	return s, nil
 }
 
-// stopping is how long requests under way may take at the end, and kube-apiserver to forget the group.
+// stopping is how long requests under way may take at the end.
 const stopping = 2 * time.Second
 
 // Stop takes the registration away, so that nobody's discovery meets a server that is gone, and then stops serving.

@@ -64,7 +64,7 @@ type asker struct {
 }
 
 // startTime is how long a member may take to start before it is said not to answer.
-const startTime = 10 * time.Second
+var startTime = 10 * time.Second
 
 // newAsker prepares to ask; the connection is made with the first question.
 func newAsker(dial Dial, address string, secure *tls.Config) (*asker, error) {

@@ -52,7 +52,7 @@ const userAgent = "operator-lab"
 const DefaultInterval = 500 * time.Millisecond
 
 // answerTime is how long a member may take to say how it is.
-const answerTime = time.Second
+var answerTime = time.Second
 
 // Dial connects to pods and Services by their addresses and names in the cluster.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -126,11 +126,20 @@ func podAt(name, ip string) pod {
 	return pod{name: name, uid: types.UID(name), phase: corev1.PodRunning, ip: ip, requested: "3.2.13"}
 }
 
+// takeTime lets members take as long to start as a test takes, and to answer what a busy machine takes.
+func takeTime(t *testing.T) {
+	t.Helper()
+	start, answer := startTime, answerTime
+	t.Cleanup(func() { startTime, answerTime = start, answer })
+	startTime, answerTime = time.Hour, patience
+}
+
 // TestRealMembers asks real members: one, which a learner joins that never starts, and which dies and comes back.
 func TestRealMembers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts etcd")
 	}
+	takeTime(t)
 	w := &world{where: map[string]string{}, dirs: map[string]string{}}
 	peer := freePort(t)
 	initial := "kv-a=" + peer.String()
@@ -214,6 +223,7 @@ func TestPromoted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts etcd")
 	}
+	takeTime(t)
 	usual := reconnect
 	t.Cleanup(func() { reconnect = usual })
 	reconnect.Backoff.BaseDelay, reconnect.Backoff.MaxDelay = time.Hour, time.Hour // the old answer stays
@@ -235,14 +245,17 @@ func TestPromoted(t *testing.T) {
 	}
 	s := w.observe(t)
 	pods := []pod{podAt("kv-a", "10.244.1.2"), podAt("kv-b", "10.244.1.3")}
-	look := func(want string) {
+	see := func(want string) {
 		t.Helper()
-		if got := picture(s.look(t.Context(), pods)); got != want {
-			t.Fatalf("got  %s\nwant %s", got, want)
-		}
+		eventually(t, want, func() error {
+			if got := picture(s.look(t.Context(), pods)); got != want {
+				return fmt.Errorf("it is %s", got)
+			}
+			return nil
+		})
 	}
 	answers("10.244.1.2")
-	look("quorum 1/1, need 1 kv-a=leader/up kv-b=outsider/pending")
+	see("quorum 1/1, need 1 kv-a=leader/up kv-b=outsider/pending")
 
 	added, err := client.MemberAddAsLearner(t.Context(), []string{b.String()})
 	if err != nil {
@@ -254,7 +267,10 @@ func TestPromoted(t *testing.T) {
 		_, err := client.MemberPromote(t.Context(), added.Member.ID)
 		return err
 	})
-	look("quorum 2/2, need 2 kv-a=leader/up kv-b=voter/up")
+	if first := s.look(t.Context(), pods); !first.Quorum() {
+		t.Errorf("at the first look it is %s", picture(first))
+	}
+	see("quorum 2/2, need 2 kv-a=leader/up kv-b=voter/up")
 
 	stop()
 	eventually(t, "the quorum is lost", func() error {

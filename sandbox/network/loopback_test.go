@@ -15,7 +15,7 @@ const claimVariable = "NETWORK_TEST_CLAIM"
 // TestMain lets the test binary be another process that holds a prefix.
 func TestMain(m *testing.M) {
 	if os.Getenv(claimVariable) != "" {
-		k, _, err := ClaimLoopback(0, nil)
+		k, _, err := ClaimLoopback(100+os.Getpid()%100, nil) // nobody takes it, who would all take the lowest that is free
 		if err != nil {
 			k = -1
 		}

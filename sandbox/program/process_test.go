@@ -258,9 +258,7 @@ func TestSIGKILLLeavesNoProcess(t *testing.T) {
 		t.Errorf("it exits with %d", code)
 	}
 	for _, pid := range all {
-		if alive(pid) {
-			t.Errorf("process %d of %v is alive", pid, all)
-		}
+		eventually(t, fmt.Sprintf("the end of process %d of %v", pid, all), func() bool { return !alive(pid) })
 	}
 	again, file := catalogue(t, script(stubborn))
 	in, _ = container(t, "app")
@@ -269,9 +267,7 @@ func TestSIGKILLLeavesNoProcess(t *testing.T) {
 	again.Close()
 	exit(t, r)
 	for _, pid := range all {
-		if alive(pid) {
-			t.Errorf("process %d of %v outlives its catalogue", pid, all)
-		}
+		eventually(t, fmt.Sprintf("the end of process %d of %v with its catalogue", pid, all), func() bool { return !alive(pid) })
 	}
 	in, _ = container(t, "app")
 	if _, err := lookup(t, again, "app").Program.Start(in); err == nil {

@@ -44,7 +44,7 @@ func run(m *testing.M) int {
 	if dir == "" {
 		return m.Run()
 	}
-	env := &envtest.Environment{BinaryAssetsDirectory: dir}
+	env := &envtest.Environment{BinaryAssetsDirectory: dir, ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: 2 * time.Minute}
 	cfg, err := env.Start()
 	defer func() {
 		if err := env.Stop(); err != nil {

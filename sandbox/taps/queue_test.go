@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -85,29 +86,31 @@ func TestQueueIsLikeControllerRuntimes(t *testing.T) {
 // TestQueueTimers checks the order and merging of delays, which a test against
 // the other queue could only do by the clock.
 func TestQueueTimers(t *testing.T) {
-	j := trace.New(trace.Options{})
-	q := newQueue(New(j, Options{}), "q", newLimiter())
-	defer q.ShutDown()
-	q.AddAfter(key("late"), time.Hour)
-	q.AddAfter(key("b"), 20*time.Millisecond)
-	q.AddAfter(key("a"), 10*time.Millisecond)
-	q.AddAfter(key("a"), time.Hour)          // later than what is set: changes nothing
-	q.AddAfter(key("b"), 5*time.Millisecond) // earlier: counts
-	q.AddAfter(key("now"), time.Hour)
-	q.Add(key("now"))
-	for _, want := range []string{"now", "b", "a"} {
-		if k, _ := q.Get(); k.Name != want {
-			t.Errorf("took %s, want %s", k.Name, want)
+	synctest.Test(t, func(t *testing.T) {
+		j := trace.New(trace.Options{})
+		q := newQueue(New(j, Options{}), "q", newLimiter())
+		defer q.ShutDown()
+		q.AddAfter(key("late"), time.Hour)
+		q.AddAfter(key("b"), 20*time.Millisecond)
+		q.AddAfter(key("a"), 10*time.Millisecond)
+		q.AddAfter(key("a"), time.Hour)          // later than what is set: changes nothing
+		q.AddAfter(key("b"), 5*time.Millisecond) // earlier: counts
+		q.AddAfter(key("now"), time.Hour)
+		q.Add(key("now"))
+		for _, want := range []string{"now", "b", "a"} {
+			if k, _ := q.Get(); k.Name != want {
+				t.Errorf("took %s, want %s", k.Name, want)
+			}
 		}
-	}
-	if q.Len() != 0 {
-		t.Errorf("%d keys are ready", q.Len())
-	}
-	tl := trace.NewTimeline(j)
-	tl.Update()
-	if rest := tl.Tip().Queue(); len(rest) != 1 || rest[0].Key.Name != "late" || rest[0].Ready {
-		t.Errorf("the journal's queue: %+v", rest)
-	}
+		if q.Len() != 0 {
+			t.Errorf("%d keys are ready", q.Len())
+		}
+		tl := trace.NewTimeline(j)
+		tl.Update()
+		if rest := tl.Tip().Queue(); len(rest) != 1 || rest[0].Key.Name != "late" || rest[0].Ready {
+			t.Errorf("the journal's queue: %+v", rest)
+		}
+	})
 }
 
 // TestQueueIsSafe lets workers and producers at one queue, with pauses; it is
@@ -154,10 +157,8 @@ func TestQueueIsSafe(t *testing.T) {
 	tl := trace.NewTimeline(j)
 	changed, cancel := j.Subscribe()
 	defer cancel()
-	for quiet := false; !quiet; {
+	for tl.Update(); len(tl.Tip().Queue()) > 0 || len(tl.Tip().Running()) > 0; tl.Update() {
 		<-changed
-		tl.Update()
-		quiet = len(tl.Tip().Queue()) == 0 && len(tl.Tip().Running()) == 0
 	}
 	q.ShutDown()
 	workers.Wait()

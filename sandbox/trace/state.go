@@ -11,9 +11,9 @@ import (
 type State struct {
 	timeline *Timeline
 
-	seq  int64
-	at   time.Duration
-	mode Mode
+	seq   int64
+	at    time.Duration
+	modes map[string]Mode // by operator
 
 	objects  map[objectKey]*Object
 	queue    map[QueueKey]*Item
@@ -28,7 +28,7 @@ type State struct {
 	byKey    map[QueueKey]*Counters
 }
 
-// Mode says what holds the loop up.
+// Mode says what holds loops up.
 type Mode struct {
 	// Paused: workers take no keys, but for those that were stepped.
 	Paused bool
@@ -44,6 +44,7 @@ const rememberedDrops = 32
 func newState(t *Timeline) *State {
 	return &State{
 		timeline: t,
+		modes:    map[string]Mode{},
 		objects:  map[objectKey]*Object{},
 		queue:    map[QueueKey]*Item{},
 		running:  map[int64]*Span{},
@@ -61,8 +62,19 @@ func (s *State) At() time.Duration { return s.at }
 // Worked returns the time of the newest event that is of a loop, or of who changes something.
 func (s *State) Worked() time.Duration { return s.worked }
 
-// Mode returns what holds the loop up.
-func (s *State) Mode() Mode { return s.mode }
+// Mode returns what holds loops up: of any operator.
+func (s *State) Mode() Mode {
+	var all Mode
+	for _, m := range s.modes {
+		all.Paused = all.Paused || m.Paused
+		all.HoldWrites = all.HoldWrites || m.HoldWrites
+		all.Since = max(all.Since, m.Since)
+	}
+	return all
+}
+
+// ModeOf returns what holds the loops of one operator up.
+func (s *State) ModeOf(operator string) Mode { return s.modes[operator] }
 
 // Drops returns the newest drop events, oldest first, at most 32 of them.
 func (s *State) Drops() []*Event { return s.drops }
@@ -70,6 +82,7 @@ func (s *State) Drops() []*Event { return s.drops }
 // clone returns a state that can be folded on without touching s.
 func (s *State) clone() *State {
 	c := *s
+	c.modes = maps.Clone(s.modes)
 	c.objects = maps.Clone(s.objects)
 	c.finished = slices.Clip(s.finished)
 	c.drops = slices.Clip(s.drops)
@@ -139,19 +152,21 @@ func (s *State) apply(e *Event) {
 }
 
 func (s *State) control(e *Event) {
+	mode := s.modes[e.Operator]
 	switch e.Verb {
 	case VerbPause:
-		s.mode.Paused = true
+		mode.Paused = true
 	case VerbResume:
-		s.mode.Paused = false
+		mode.Paused = false
 	case VerbHoldWrites:
-		s.mode.HoldWrites = true
+		mode.HoldWrites = true
 	case VerbSendWrites:
-		s.mode.HoldWrites = false
+		mode.HoldWrites = false
 	default:
 		return
 	}
-	s.mode.Since = e.At
+	mode.Since = e.At
+	s.modes[e.Operator] = mode
 }
 
 // stopped folds the end of an operator: its queue is gone with its process.

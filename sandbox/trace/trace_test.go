@@ -122,7 +122,7 @@ func digest(s *State) string {
 		b.Write(raw)
 		b.WriteByte('\n')
 	}
-	show([]any{s.seq, s.at, s.mode, s.total, s.drops})
+	show([]any{s.seq, s.at, s.modes, s.total, s.drops})
 	for _, o := range s.Objects() {
 		show(o)
 	}
@@ -223,6 +223,29 @@ func TestTimelineKeepsUpWithForgetting(t *testing.T) {
 	first := j.Stats().First
 	if s := tl.At(first); s.Seq() != first || s.Total().Reconciles == 0 {
 		t.Errorf("at the first event kept: %d, %+v", s.Seq(), s.Total())
+	}
+}
+
+// TestModeOfEachOperator: who is resumed does not end the pause of another one.
+func TestModeOfEachOperator(t *testing.T) {
+	j := New(Options{})
+	line := NewTimeline(j)
+	control := func(operator, verb string) *State {
+		j.Append(Event{Kind: KindControl, Operator: operator, Verb: verb})
+		line.Update()
+		return line.Tip()
+	}
+	control("zundoko", VerbPause)
+	before := control("maintpage", VerbPause).clone()
+	s := control("zundoko", VerbResume)
+	if !s.Mode().Paused || s.ModeOf("zundoko").Paused || !s.ModeOf("maintpage").Paused {
+		t.Errorf("of two paused operators one was resumed: %+v", s.modes)
+	}
+	if s = control("maintpage", VerbResume); s.Mode().Paused {
+		t.Errorf("both were resumed: %+v", s.modes)
+	}
+	if !before.ModeOf("zundoko").Paused {
+		t.Error("what came later changed what was")
 	}
 }
 

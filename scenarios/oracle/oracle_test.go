@@ -88,6 +88,16 @@ func (w *worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		child.Data = map[string]string{"passes": fmt.Sprint(w.passes)}
 		child.ResourceVersion = ""
 		return ctrl.Result{}, w.Update(ctx, child)
+	case clock:
+		if w.passes > 1 { // or the first one to ask might come in the same second
+			child.Data = map[string]string{"reconciled": time.Now().UTC().Format(time.RFC3339)}
+			return ctrl.Result{}, w.Update(ctx, child)
+		}
+	case lateNews:
+		if w.passes == 2 {
+			child.Data = map[string]string{"news": "read before they were delivered"}
+			return ctrl.Result{}, w.Update(ctx, child)
+		}
 	case oracle.LiveDelete:
 		if !w.remade {
 			w.remade = true
@@ -100,8 +110,14 @@ func (w *worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-// leakByApply is a leak of what was not created, but applied.
-const leakByApply = oracle.Leak + " by apply"
+const (
+	// leakByApply is a leak of what was not created, but applied.
+	leakByApply = oracle.Leak + " by apply"
+	// clock notes the time of each reconcile, in whole seconds.
+	clock = oracle.Idempotent + " by the clock"
+	// lateNews writes once more, for a reason, and then no more.
+	lateNews = "late news"
+)
 
 func (w *worker) provide(ctx context.Context, child *corev1.ConfigMap) error {
 	if w.bug != leakByApply {
@@ -232,6 +248,18 @@ func TestWellDone(t *testing.T) {
 	must(t, s.client.Delete(t.Context(), s.hikawa))
 	if found := s.Cleaned(t.Context()); len(found) > 0 {
 		t.Errorf("found %+v", found)
+	}
+}
+
+// TestWritesEachTime: what an operator writes once more is not its fault, unless it goes on so, be it once in a second.
+func TestWritesEachTime(t *testing.T) {
+	for bug, want := range map[string]string{lateNews: "", clock: oracle.Idempotent} {
+		t.Run(bug, func(t *testing.T) {
+			s := newScene(t, bug)
+			if found := s.Settled(t.Context(), true); names(found) != want {
+				t.Errorf("found %+v, want %q", found, want)
+			}
+		})
 	}
 }
 

@@ -18,8 +18,30 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// onceMore has every key that rests reconciled once more, and tells what that changed.
+// apart is more than a second, the smallest time between two times of Kubernetes: who notes one of its own at each reconcile
+// is seen to write.
+const apart = 1100 * time.Millisecond
+
+// onceMore has every key that rests reconciled once more, and tells what that changed. What it changed is asked for a second
+// time: the first one may have read what had just happened elsewhere, before the event of it was delivered.
 func (w *Witness) onceMore(ctx context.Context) []report.Finding {
+	found, _ := w.probe(ctx)
+	if len(found) == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(apart):
+	case <-ctx.Done():
+		return found
+	}
+	if again, asked := w.probe(ctx); asked {
+		return again
+	}
+	return found
+}
+
+// probe has every key that rests reconciled once more, and tells what that changed, and whether anything was asked.
+func (w *Witness) probe(ctx context.Context) (found []report.Finding, asked bool) {
 	timeline := trace.NewTimeline(w.Journal)
 	timeline.Update()
 	before := timeline.Tip().Seq()
@@ -30,16 +52,15 @@ func (w *Witness) onceMore(ctx context.Context) []report.Finding {
 		}
 	}
 	if !probed || !w.rest(ctx) {
-		return nil
+		return nil, false
 	}
 	timeline.Update()
-	var found []report.Finding
 	for _, span := range timeline.Tip().Spans() {
 		if span.First > before && isProbe(span) {
 			found = append(found, changes(span)...)
 		}
 	}
-	return found
+	return found, true
 }
 
 // failing reports whether the newest reconcile of a key ended with an error: it has not converged.

@@ -64,7 +64,7 @@ func TestAScriptThatDoesNotEndIsKilledWithAllItStarted(t *testing.T) {
 steps:
 - try:
   - script:
-      timeout: 500ms
+      timeout: 5s
       content: |
         echo said
         sleep 600 & echo $! > `+dir+`/pid
@@ -72,7 +72,7 @@ steps:
         while :; do sleep 1; done
 `)).Tests[0]
 	f := failure(t, r)
-	if !strings.Contains(f.Message, "not over after 500ms") || f.Hint == "" {
+	if !strings.Contains(f.Message, "not over after 5s") || f.Hint == "" {
 		t.Errorf("the failure is %+v", f)
 	}
 	if out := r.Steps[1].Operations[0].Output; out != "said" {
@@ -109,7 +109,7 @@ steps: [{try: [{script: {content: "echo first; head -c 5000000 /dev/zero | tr '\
 func TestAFailedAssertShowsTheClosestObject(t *testing.T) {
 	t.Parallel()
 	r := one(t, `
-timeouts: {assert: 300ms}
+timeouts: {assert: 2s}
 steps:
 - try:
   - create: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: far, labels: {x: z}}, data: {a: "0", b: "0", c: "0"}}}
@@ -143,14 +143,14 @@ steps:
 func TestAnAssertOfWhatIsNotThereNamesWhatIs(t *testing.T) {
 	t.Parallel()
 	r := one(t, `
-timeouts: {assert: 100ms}
+timeouts: {assert: 2s}
 steps:
 - try:
   - create: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: other}}}
   - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: wanted}}}
 `)
 	f := failure(t, r)
-	if !strings.Contains(f.Message, "wanted was not found after 100ms") || !strings.Contains(f.Hint, "other") {
+	if !strings.Contains(f.Message, "wanted was not found after 2s") || !strings.Contains(f.Hint, "other") {
 		t.Errorf("the failure is %+v", f)
 	}
 }
@@ -259,7 +259,7 @@ steps:
 steps:
 - try:
   - create: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}}
-  - script: {content: "(while [ ! -e go ]; do sleep 0.1; done; kubectl -n $NAMESPACE patch cm a --type=merge -p '{\"data\":{\"k\":\"w\"}}') >/dev/null 2>&1 & (sleep 0.5; touch go) >/dev/null 2>&1 &"}
+  - script: {content: "(while [ ! -e go ]; do sleep 0.1; done; kubectl -n $NAMESPACE patch cm a --type=merge -p '{\"data\":{\"k\":\"w\"}}') >/dev/null 2>&1 & (sleep 3; touch go) >/dev/null 2>&1 &"}
   - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}}
   - script: {content: echo not reached}
 `))
@@ -374,7 +374,7 @@ steps:
 func TestAFailedAssertIsExplained(t *testing.T) {
 	t.Parallel()
 	o := onLab(t, folder(t, "chainsaw-test.yaml", test("a", `
-timeouts: {assert: 100ms}
+timeouts: {assert: 2s}
 steps:
 - try:
   - create: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}

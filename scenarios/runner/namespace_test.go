@@ -79,7 +79,7 @@ steps: [{try: [{assert: {resource: {apiVersion: v1, kind: Namespace, metadata: {
 	})
 	t.Run("one that cannot be deleted is one clear error", func(t *testing.T) {
 		dir := folder(t, "chainsaw-test.yaml", test("a", `
-timeouts: {cleanup: 500ms}
+timeouts: {cleanup: 2s}
 skipDelete: false
 steps:
 - skipDelete: true
@@ -97,7 +97,7 @@ steps:
 			t.Fatal(err)
 		}
 		text := told(r)
-		if strings.Count(text, "FAILED") != 1 || !strings.Contains(text, "ConfigMap a with the finalizers example.com/stay") || !strings.Contains(text, "Namespace "+r.Namespace+" is still there 500ms after its deletion") {
+		if strings.Count(text, "FAILED") != 1 || !strings.Contains(text, "ConfigMap a with the finalizers example.com/stay") || !strings.Contains(text, "Namespace "+r.Namespace+" is still there 2s after its deletion") {
 			t.Error(text)
 		}
 	})

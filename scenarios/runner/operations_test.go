@@ -24,7 +24,7 @@ steps:
   - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: w, l: "(join('-', ['x', $namespace]))"}}}
 `, wanted: []string{"try apply ConfigMap", "try assert", "cleanup delete ConfigMap", "@cleanup cleanup delete Namespace"}},
 		{name: "apply refuses unknown fields", spec: `
-timeouts: {apply: 300ms}
+timeouts: {apply: 2s}
 steps:
 - try:
   - apply: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, nonsense: 1}}
@@ -41,7 +41,7 @@ steps:
         check: {"(contains($error, 'nonsense'))": true}
 `, wanted: []string{"try apply ConfigMap"}},
 		{name: "apply expects an error that does not come", spec: `
-timeouts: {apply: 300ms}
+timeouts: {apply: 2s}
 steps:
 - try:
   - apply:
@@ -109,10 +109,10 @@ steps:
 steps:
 - try:
   - create: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/stay]}}}
-  - delete: {timeout: 300ms, ref: {apiVersion: v1, kind: ConfigMap, name: a}}
+  - delete: {timeout: 2s, ref: {apiVersion: v1, kind: ConfigMap, name: a}}
   finally:
   - script: {content: 'kubectl -n $NAMESPACE patch cm a --type=merge -p "{\"metadata\":{\"finalizers\":null}}"'}
-`, wanted: []string{"try delete ConfigMap", "FAILED", "is still there 300ms after its deletion: it has the finalizers example.com/stay", "finally script"}},
+`, wanted: []string{"try delete ConfigMap", "FAILED", "is still there 2s after its deletion: it has the finalizers example.com/stay", "finally script"}},
 		{name: "assert by name, by labels, of several, of none", spec: `
 steps:
 - try:
@@ -122,14 +122,14 @@ steps:
   - assert: {resource: {(length('abc')): 3}}
 `, wanted: []string{"try assert ConfigMap", "try assert (length('abc'))"}},
 		{name: "error of what must not be", spec: `
-timeouts: {error: 300ms}
+timeouts: {error: 2s}
 steps:
 - try:
   - create: {resource: ` + cm + `}
   - error: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: w}}}
   - error: {resource: {(length('abc')): 4}}
   - error: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}}
-`, wanted: []string{"try error (length('abc'))", "try error ConfigMap", "FAILED ConfigMap", "is after 300ms as it must not be"}},
+`, wanted: []string{"try error (length('abc'))", "try error ConfigMap", "FAILED ConfigMap", "is after 2s as it must not be"}},
 		{name: "sleep", spec: `
 steps:
 - try: [{sleep: {duration: 10ms}}]
@@ -143,7 +143,7 @@ steps:
       content: |
         # who it is
         echo "$WHO in $NAMESPACE"
-        kubectl get cm -n $NAMESPACE -o name
+        until kubectl get cm -n $NAMESPACE -o name | grep kube-root-ca.crt; do sleep 0.1; done
       check: {($error): null, "(contains($stdout, 'kube-root-ca.crt'))": true, "(contains($stdout, join(' in ', [$who, $namespace])))": true}
       outputs: [{name: text, value: (trim_space($stdout))}]
   - command:
@@ -184,8 +184,8 @@ steps:
   - {continueOnError: true, events: {format: (to_lower('WRONG'))}}
   - {continueOnError: true, podLogs: {}}
   - {continueOnError: true, proxy: {apiVersion: v1, kind: Service, name: none, port: "80"}}
-  - {continueOnError: true, wait: {apiVersion: v1, kind: ConfigMap, name: none, timeout: 100ms, for: {deletion: {}}}}
-  - {continueOnError: true, wait: {apiVersion: v1, kind: Namespace, name: ($namespace), timeout: 100ms, for: {condition: {name: Ready}}}}
+  - {continueOnError: true, wait: {apiVersion: v1, kind: ConfigMap, name: none, timeout: 2s, for: {deletion: {}}}}
+  - {continueOnError: true, wait: {apiVersion: v1, kind: Namespace, name: ($namespace), timeout: 2s, for: {condition: {name: Ready}}}}
 `, wanted: []string{`FAILED exit status 1: Error from server (NotFound)`, "FAILED", "FAILED", "FAILED", "FAILED a name or selector", "FAILED", "FAILED exit status 1: error: timed out"}},
 		{name: "templating can be off", spec: `
 template: false

@@ -115,13 +115,14 @@ func clearUp(t *testing.T, binary, work string, env []string) {
 	}
 }
 
-// processesOf are the processes that were started with a path of dir in their environment. Only Linux tells.
+// processesOf are the processes that were started with a path below dir in their environment. Only Linux tells.
 func processesOf(dir string) []string {
+	below := []byte(dir + "/") // the directories of other scripts begin alike
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	var found []string
 	for _, file := range files {
 		env, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(env, []byte(dir)) {
+		if err != nil || !bytes.Contains(env, below) {
 			continue
 		}
 		args, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))

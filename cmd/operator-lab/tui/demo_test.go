@@ -125,14 +125,14 @@ func demoBoot(ctx context.Context, step func(Step), c Controls, mode string) (Co
 	for i, name := range []string{"certificates", "etcd", "kube-apiserver", "controllers", "CRDs"} {
 		step(Step{Name: name})
 		select {
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(time.Second):
 		case <-ctx.Done():
 			return Controls{}, ctx.Err()
 		}
 		if mode == "bootfail" && i == 2 {
 			return Controls{}, errors.New("kube-apiserver ended: the port 6443 is taken by another program")
 		}
-		step(Step{Name: name, Done: true, Took: 300 * time.Millisecond, Detail: "127.0.0.1"})
+		step(Step{Name: name, Done: true, Took: time.Second, Detail: "127.0.0.1"})
 	}
 	return c, nil
 }
@@ -219,11 +219,11 @@ func (l *demoLesson) Do(ctx context.Context, what Action, text string, step func
 		for _, name := range []string{"etcd", "kube-apiserver"} {
 			step(Step{Name: name})
 			select {
-			case <-time.After(300 * time.Millisecond):
+			case <-time.After(time.Second):
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			step(Step{Name: name, Done: true, Took: 300 * time.Millisecond})
+			step(Step{Name: name, Done: true, Took: time.Second})
 		}
 		room := l.restart()
 		l.state = trace.NewTimeline(room.Journal)

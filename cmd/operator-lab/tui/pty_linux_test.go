@@ -47,7 +47,7 @@ func startIn(t *testing.T, cmd *exec.Cmd, w, h int) *terminal {
 	term := &terminal{T: t, cmd: cmd, pty: master, tty: tty, screen: newScreen(w, h), ended: make(chan struct{})}
 	term.resizeTTY(w, h)
 	term.before = settings(t, tty)
-	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL=")
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL=", "LC_MESSAGES=")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {

@@ -42,7 +42,7 @@ type OperatorState string
 
 // The states of an operator.
 const (
-	// OperatorStarting: its manager is starting, its caches are not filled yet.
+	// OperatorStarting: its manager is starting, its caches are not filled yet; or its earlier life is still ending.
 	OperatorStarting OperatorState = "Starting"
 	// OperatorRunning: its controllers take keys from their work queues.
 	OperatorRunning OperatorState = "Running"

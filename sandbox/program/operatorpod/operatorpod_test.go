@@ -45,7 +45,11 @@ func TestAnOperatorMayDoWhatItsRoleSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &envtest.Environment{CRDInstallOptions: envtest.CRDInstallOptions{CRDs: crds}}
+	const patience = 2 * time.Minute // of a busy machine
+	env := &envtest.Environment{
+		CRDInstallOptions:        envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience},
+		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
+	}
 	config, err := env.Start()
 	t.Cleanup(func() { _ = env.Stop() })
 	if err != nil {

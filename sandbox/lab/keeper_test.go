@@ -1,0 +1,37 @@
+package lab
+
+import (
+	"testing"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// TestOldLifeDoesNotServe: from when another life is wanted on, nobody is told that the operator runs, and when its spec is
+// changed back before the old life has seen it, that is what serves the newest spec.
+func TestOldLifeDoesNotServe(t *testing.T) {
+	old, other := v1alpha1.OperatorSpec{Variant: "hardened"}, v1alpha1.OperatorSpec{Variant: "classic"}
+	k := &keeper{
+		lab: &Lab{changed: make(chan struct{})}, taps: taps.New(trace.New(trace.Options{}), taps.Options{}),
+		spec: old, generation: 1, wake: make(chan struct{}),
+	}
+	is := func(state v1alpha1.OperatorState, observed int64) {
+		t.Helper()
+		if k.status.State != state || k.status.ObservedGeneration != observed {
+			t.Errorf("generation %d, status %+v; want %s, %d", k.generation, k.status, state, observed)
+		}
+	}
+	k.serves(old)
+	is(v1alpha1.OperatorRunning, 1)
+	k.change(other)
+	is(v1alpha1.OperatorStarting, 1)
+	k.serves(old)
+	is(v1alpha1.OperatorStarting, 1)
+	k.change(old)
+	k.serves(old)
+	is(v1alpha1.OperatorRunning, 3)
+	k.state(v1alpha1.OperatorCrashed, "")
+	k.change(other)
+	is(v1alpha1.OperatorCrashed, 3) // until its pause is over
+}
