@@ -99,19 +99,16 @@ func (s *Sandbox) prepareRestore(ctx context.Context, c *Checkpoint) (revision i
 // powerOff ends all programs, etcd last: when nobody writes any more, it first does something.
 func (s *Sandbox) powerOff(ctx context.Context, quiet func() error) error {
 	etcd, others := s.programs[0], s.programs[1:]
-	errs := make([]error, len(others))
 	var all sync.WaitGroup
-	for i, p := range others {
-		all.Go(func() { errs[i] = p.hold(ctx) })
+	for _, p := range others {
+		all.Go(p.hold)
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
 	if err := quiet(); err != nil {
 		return err
 	}
-	return etcd.hold(ctx)
+	etcd.hold()
+	return ctx.Err()
 }
 
 // surpass sees to it that no revision is served twice: should there have been more writes than expected, etcd's part of a

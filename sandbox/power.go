@@ -2,7 +2,7 @@ package sandbox
 
 import "context"
 
-// lose kills the program for as long as [program.regain] is not called, and returns when it is dead.
+// lose kills the program and keeps it dead until [program.regain]. It returns when it is dead.
 func (p *program) lose() { p.end(true) }
 
 // regain has a lost program be started again.
@@ -15,7 +15,7 @@ func (p *program) regain() {
 
 // hold ends the program, whatever it is about, and keeps it from being started until [program.release]. It returns when
 // nothing of it is left: in contrast to one that is lost, somebody changes its files then.
-func (p *program) hold(ctx context.Context) error {
+func (p *program) hold() {
 	p.mu.Lock()
 	p.held, p.serving = true, false
 	out := p.out
@@ -24,7 +24,13 @@ func (p *program) hold(ctx context.Context) error {
 		_ = p.halt()
 	}
 	out.kill()
-	return p.await(ctx, func() bool { return p.parked || p.stopping })
+	p.awaitParked()
+}
+
+// awaitParked returns when the death of a program that is kept from being started was noticed: before, who allows it to start
+// again would make that death look like its own fault.
+func (p *program) awaitParked() {
+	_ = p.await(context.Background(), func() bool { return p.parked || p.stopping })
 }
 
 // release has a program be started again that was held, or lost by whomever.

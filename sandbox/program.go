@@ -64,7 +64,8 @@ type Exit struct {
 	Restarted bool
 }
 
-// Restarts in a row are free until a program has died this often; a run of steadyAfter starts the count anew.
+// Restarts in a row are free until a program has died this often, or has not served for [startTimeout]; a run of
+// steadyAfter starts the count anew.
 const (
 	maxRestarts = 5
 	steadyAfter = 10 * time.Second
@@ -119,7 +120,8 @@ func (p *program) failure(err error, out *output) error {
 // or with an error when it will not stay up.
 func (p *program) watch(ctx context.Context, report func(Exit)) error {
 	defer p.gaveUp()
-	deaths, began := 0, time.Now()
+	deaths, since := 0, time.Now() // how long it has served, or not
+	var failed error               // to start
 	for {
 		out := p.current()
 		<-out.ended
@@ -127,14 +129,18 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 		if p.isStopping() || ctx.Err() != nil {
 			return nil // it was asked to end
 		}
-		if time.Since(began) > steadyAfter {
-			deaths = 0
-		}
 		off := p.isOff()
+		if off || failed == nil && time.Since(since) > steadyAfter {
+			deaths, failed = 0, nil
+		}
 		if !p.wasAsked() && !off {
 			deaths++
 		}
 		exit := Exit{Program: p.name, LogEnd: out.end(), LogFile: p.logFile, Restarted: deaths <= maxRestarts}
+		if failed != nil && (!exit.Restarted || time.Since(since) > startTimeout) {
+			report(Exit{Program: p.name, LogEnd: failed.Error(), LogFile: p.logFile})
+			return failed
+		}
 		if !off {
 			report(exit)
 		}
@@ -146,15 +152,17 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 		if !on {
 			return nil
 		}
-		began = time.Now()
 		if !held {
 			p.mu.Lock()
 			p.restarts++
 			p.mu.Unlock()
 		}
-		if err := p.start(ctx); err != nil && !p.isOff() && !p.isStopping() && ctx.Err() == nil {
-			report(Exit{Program: p.name, LogEnd: err.Error(), LogFile: p.logFile})
-			return err
+		if failed == nil {
+			since = time.Now()
+		}
+		// What it needs may be away as well, and nobody's fault: kube-controller-manager gives an API server ten seconds.
+		if failed = p.start(ctx); failed == nil {
+			since = time.Now()
 		}
 	}
 }
@@ -195,6 +203,9 @@ func (p *program) end(lost bool) {
 	p.mu.Unlock()
 	out.kill()
 	<-out.ended
+	if lost {
+		p.awaitParked()
+	}
 }
 
 // wasAsked reports whether the present death was asked for, once.
