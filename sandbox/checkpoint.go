@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
@@ -15,19 +16,13 @@ import (
 // sandbox's directory, and goes when the sandbox is started again.
 type Checkpoint struct {
 	name, dir string
-	// revision of etcd, and the newest of which the snapshot has something: what was deleted last may be forgotten.
-	revision, newest int64
+	made      int64 // the revision of etcd when it was made
+	revision  atomic.Int64
 }
 
-// Revision is that of etcd when the checkpoint was made: objects with a greater resource version have changed since then,
-// also after [Sandbox.Restore].
-func (c *Checkpoint) Revision() int64 { return c.revision }
-
-// snapshot is the file with etcd's. The revision is in its name, so that a checkpoint which another one of its name has
-// replaced is not taken for that one.
-func (c *Checkpoint) snapshot() string {
-	return filepath.Join(c.dir, fmt.Sprintf("etcd-%d.db", c.revision))
-}
+// Revision is that of etcd when the checkpoint was made, or was last restored: objects with a greater resource version
+// have changed since.
+func (c *Checkpoint) Revision() int64 { return c.revision.Load() }
 
 func (l layout) checkpoints() string { return filepath.Join(l.dir, "checkpoints") }
 
@@ -62,37 +57,36 @@ func (s *Sandbox) makeCheckpoint(ctx context.Context, c *Checkpoint) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, discard()) }()
-	made := &Checkpoint{dir: unfinished}
-	if err := s.fill(ctx, made); err != nil {
+	if c.made, err = s.fill(ctx, unfinished); err != nil {
 		return err
 	}
-	c.revision, c.newest = made.revision, made.newest
+	c.revision.Store(c.made)
 	if err := os.Rename(c.dir, replaced); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.Rename(unfinished, c.dir)
 }
 
-// fill copies what belongs to a checkpoint.
-func (s *Sandbox) fill(ctx context.Context, c *Checkpoint) error {
+// fill copies what belongs to a checkpoint to its directory, and returns the revision of etcd.
+func (s *Sandbox) fill(ctx context.Context, dir string) (revision int64, err error) {
 	if err := s.awaitPrograms(ctx); err != nil { // one that is starting writes
-		return err
+		return 0, err
 	}
 	thaw, err := s.freezeNodes(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer thaw()
-	if err := s.saveStore(ctx, c); err != nil {
-		return err
+	if revision, err = s.saveStore(ctx, dir); err != nil {
+		return 0, err
 	}
 	for _, disk := range disks {
 		from := filepath.Join(s.layout.dir, disk)
-		if err := errors.Join(os.MkdirAll(from, 0o700), copyTree(ctx, from, filepath.Join(c.dir, disk))); err != nil {
-			return fmt.Errorf("copy the disks: %w", err)
+		if err := errors.Join(os.MkdirAll(from, 0o700), copyTree(ctx, from, filepath.Join(dir, disk))); err != nil {
+			return 0, fmt.Errorf("copy the disks: %w", err)
 		}
 	}
-	return nil
+	return revision, nil
 }
 
 // awaitPrograms returns when all programs that are not lost serve.

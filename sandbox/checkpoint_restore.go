@@ -14,20 +14,18 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
-// The directories of a restore. What is in restored is the sandbox's: it only has to be moved to its place.
+// The directories of a restore. What is in restored is the sandbox's: it only has to be moved to its place, and what is in
+// the file pending is to be written to etcd.
 func (l layout) restoring() string { return filepath.Join(l.dir, "restoring") }
 func (l layout) restored() string  { return filepath.Join(l.dir, "restored") }
 func (l layout) undone() string    { return filepath.Join(l.dir, "undone") }
+func (l layout) pending() string   { return filepath.Join(l.restored(), "store") }
 
-// revisionsSpare is how many writes there may be between the preparation of a restore and the end of the last writer;
-// there are hardly ever more than ten.
-const revisionsSpare = 1000
-
-// Restore brings the state of a checkpoint back, as often as wanted, and returns when everything can be used again. All
-// programs are restarted, and the nodes with what runs on them, as after a power cut; lost nodes come back. Objects have
-// the UIDs and resource versions of then; those who watch are told of what changed. When the checkpoint cannot be
-// restored, the sandbox stays as it is. When ctx ends before Restore returns, the sandbox is or will soon be usable again,
-// in the state of before or in that of the checkpoint.
+// Restore brings the state of a checkpoint back, as often as wanted, and returns when everything can be used again. etcd
+// and the API server go on: those who watch are told of what changes, and objects that had changed have the UIDs of then
+// and newer resource versions. All other programs are restarted, and the nodes with what runs on them, as after a power
+// cut; lost nodes come back. When the checkpoint cannot be restored, the sandbox stays as it is. When ctx ends before
+// Restore returns, the sandbox is or will soon be usable again, in the state of before or in that of the checkpoint.
 func (s *Sandbox) Restore(ctx context.Context, c *Checkpoint) error {
 	ctx, leave, err := s.enter(ctx)
 	if err != nil {
@@ -42,16 +40,18 @@ func (s *Sandbox) Restore(ctx context.Context, c *Checkpoint) error {
 
 // restore is the table of contents of [Sandbox.Restore].
 func (s *Sandbox) restore(ctx context.Context, c *Checkpoint) error {
-	revision, err := s.prepareRestore(ctx, c)
+	then, err := s.prepareRestore(ctx, c)
 	if err != nil {
 		return errors.Join(err, storage.RemoveAll(s.layout.restoring()))
 	}
-	err = s.powerOff(ctx, func() error { return s.surpass(ctx, c, revision) })
-	if err == nil {
-		err = s.layout.commitRestore()
+	for _, p := range s.programs[:2] { // etcd and the API server, which a fault may keep from being started
+		p.release()
+	}
+	if err = hold(ctx, s.programs[2:]); err == nil {
+		err = s.commitRestore(ctx, c, then)
 	}
 	nodes := len(s.programs) - s.options.Nodes
-	for _, p := range s.programs[:nodes] {
+	for _, p := range s.programs[2:nodes] {
 		p.release()
 	}
 	var ran []types.NamespacedName
@@ -73,72 +73,98 @@ func (s *Sandbox) restore(ctx context.Context, c *Checkpoint) error {
 }
 
 // prepareRestore makes all that the sandbox is to hold, beside what it holds. Programs run on.
-func (s *Sandbox) prepareRestore(ctx context.Context, c *Checkpoint) (revision int64, err error) {
+func (s *Sandbox) prepareRestore(ctx context.Context, c *Checkpoint) (then *store, err error) {
 	if err := s.programs[0].awaitServing(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
-	current, err := s.plane.revision(ctx)
-	if err != nil {
-		return 0, err
-	}
-	revision = current + revisionsSpare
 	dir := s.layout.restoring()
 	if err := errors.Join(storage.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
-		return 0, err
+		return nil, err
 	}
-	err = s.restoreStore(ctx, c, filepath.Join(dir, "etcd"), revision)
+	file := filepath.Join(c.dir, storeName(c.made))
+	then, err = loadStore(file)
+	if err == nil {
+		err = copyTree(ctx, file, filepath.Join(dir, filepath.Base(s.layout.pending())))
+	}
 	for _, disk := range disks {
 		err = errors.Join(err, copyTree(ctx, filepath.Join(c.dir, disk), filepath.Join(dir, disk)))
 	}
 	if err != nil && ctx.Err() == nil && !isProblem(explain(err)) {
 		err = &Problem{err, "the sandbox is as it was: go on with it, or start over with --fresh"}
 	}
-	return revision, err
+	return then, err
 }
 
-// powerOff ends all programs, etcd last: when nobody writes any more, it first does something.
-func (s *Sandbox) powerOff(ctx context.Context, quiet func() error) error {
-	etcd, others := s.programs[0], s.programs[1:]
+// hold ends programs, and keeps them from being started.
+func hold(ctx context.Context, programs []*program) error {
 	var all sync.WaitGroup
-	for _, p := range others {
+	for _, p := range programs {
 		all.Go(p.hold)
 	}
 	all.Wait()
-	if err := quiet(); err != nil {
-		return err
-	}
-	etcd.hold()
 	return ctx.Err()
 }
 
-// surpass sees to it that no revision is served twice: should there have been more writes than expected, etcd's part of a
-// restore is made again.
-func (s *Sandbox) surpass(ctx context.Context, c *Checkpoint, revision int64) error {
-	current, err := s.plane.revision(ctx)
-	if err != nil || current < revision {
+// commitRestore gives the sandbox what was prepared. From its first step on it will have that, whatever happens: if this
+// process is killed, whoever starts the sandbox next does the rest.
+func (s *Sandbox) commitRestore(ctx context.Context, c *Checkpoint, then *store) error {
+	if err := storage.RemoveAll(s.layout.undone()); err != nil {
 		return err
 	}
-	store := filepath.Join(s.layout.restoring(), "etcd")
-	if err := os.RemoveAll(store); err != nil {
+	if err := os.Rename(s.layout.restoring(), s.layout.restored()); err != nil {
 		return err
 	}
-	return s.restoreStore(ctx, c, store, current+1)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	if err := s.layout.settleDisks(); err != nil {
+		return err
+	}
+	for {
+		revision, err := s.settleStore(ctx, then)
+		if err == nil {
+			c.revision.Store(revision)
+			return nil
+		}
+		if !isEtcdAway(err) {
+			return err
+		}
+		if err := errors.Join(s.Err(), s.programs[0].awaitServing(ctx)); err != nil {
+			return err
+		}
+	}
 }
 
-// commitRestore gives the sandbox what was prepared. From its first step on it will have that, even if this process is
-// killed: whoever starts the sandbox next does the rest.
-func (l layout) commitRestore() error {
-	if err := storage.RemoveAll(l.undone()); err != nil {
-		return err
+// settleStore writes to etcd what is pending.
+func (s *Sandbox) settleStore(ctx context.Context, then *store) (revision int64, err error) {
+	client, err := s.plane.etcdAPI(ctx)
+	if err != nil {
+		return 0, err
 	}
-	if err := os.Rename(l.restoring(), l.restored()); err != nil {
-		return err
+	defer func() { _ = client.Close() }()
+	if revision, err = putBack(ctx, client, then); err != nil {
+		return 0, err
 	}
-	return l.settleRestore()
+	return revision, errors.Join(os.Remove(s.layout.pending()), os.Remove(s.layout.restored()))
 }
 
-// settleRestore moves what was restored to its place, or what of it is not there yet.
-func (l layout) settleRestore() error {
+// finishRestore writes to etcd, which has just been started, what an earlier lab was killed before it had written.
+func (s *Sandbox) finishRestore(ctx context.Context) error {
+	then, err := loadStore(s.layout.pending())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = s.settleStore(ctx, then)
+	}
+	if err != nil {
+		return &Problem{fmt.Errorf("finish a restore that was cut off: %w", err), damagedHint}
+	}
+	return nil
+}
+
+// settleDisks moves what was restored to its place, or what of it is not there yet. An earlier version of the lab restored
+// the directory of etcd as well.
+func (l layout) settleDisks() error {
 	for _, part := range append([]string{"etcd"}, disks...) {
 		from, to := filepath.Join(l.restored(), part), filepath.Join(l.dir, part)
 		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
@@ -154,15 +180,17 @@ func (l layout) settleRestore() error {
 			return err
 		}
 	}
-	if err := os.Remove(l.restored()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	return nil
 }
 
-// forgetCheckpoints finishes a restore that was cut off, and removes what is of no use to another run of the sandbox.
+// forgetCheckpoints finishes a restore that was cut off, all but what is to be written to etcd, and removes what is of no
+// use to another run of the sandbox.
 func (l layout) forgetCheckpoints() error {
-	if err := l.settleRestore(); err != nil {
+	err := l.settleDisks()
+	if _, pending := os.Lstat(l.pending()); err == nil && errors.Is(pending, fs.ErrNotExist) {
+		err = storage.RemoveAll(l.restored())
+	}
+	if err != nil {
 		return &Problem{fmt.Errorf("finish a restore that was cut off: %w", err), damagedHint}
 	}
 	return errors.Join(storage.RemoveAll(l.restoring()), storage.RemoveAll(l.undone()), storage.RemoveAll(l.checkpoints()))
@@ -177,7 +205,7 @@ func (s *Sandbox) awaitRestored(ctx context.Context) error {
 }
 
 // watchServicesAnew gives the network a new view of Services. The one it has would be told of what changed as well, but
-// not before its informers have tried for a while.
+// not before its informers have tried for a while if the API server was away.
 func (s *Sandbox) watchServicesAnew(ctx context.Context) error {
 	watching, cancel := context.WithCancel(s.watching)
 	stop := context.AfterFunc(ctx, cancel)

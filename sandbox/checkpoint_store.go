@@ -3,20 +3,35 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 
-	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// registry is the prefix of the keys of everything that an API server stores.
+const registry = "/registry/"
+
+// ofTheServer are prefixes of keys below which the running API server tells others that it is alive. They are its own,
+// and are no part of a checkpoint.
+var ofTheServer = []string{"/registry/masterleases/", "/registry/leases/kube-system/apiserver-"}
+
+// Limits of one transaction: etcd by default takes 128 operations, and 1.5 MiB, of each client.
+const (
+	transactionOperations = 128
+	transactionBytes      = 1 << 20
 )
 
 // etcdAPI is a client of etcd with the API server's certificate.
@@ -31,98 +46,150 @@ func (p *plane) etcdAPI(ctx context.Context) (*clientv3.Client, error) {
 	})
 }
 
-// revision is that of etcd now.
-func (p *plane) revision(ctx context.Context) (int64, error) {
-	client, err := p.etcdAPI(ctx)
+// store is what etcd stores below [registry], as of one revision.
+type store etcdserverpb.RangeResponse
+
+// readStore reads what etcd stores now.
+func readStore(ctx context.Context, client *clientv3.Client) (*store, error) {
+	answer, err := client.Get(ctx, registry, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read what etcd stores: %w", err)
+	}
+	answer.Kvs = slices.DeleteFunc(answer.Kvs, func(kv *mvccpb.KeyValue) bool {
+		return slices.ContainsFunc(ofTheServer, func(prefix string) bool { return bytes.HasPrefix(kv.Key, []byte(prefix)) })
+	})
+	return (*store)(answer), nil
+}
+
+// save writes a store to a new file, after its own checksum.
+func (s *store) save(file string) error {
+	content, err := (*etcdserverpb.RangeResponse)(s).Marshal()
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(content)
+	return os.WriteFile(file, append(sum[:], content...), 0o600)
+}
+
+// loadStore reads what [store.save] wrote.
+func loadStore(file string) (*store, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < sha256.Size {
+		return nil, fmt.Errorf("%s is damaged", file)
+	}
+	content := b[sha256.Size:]
+	if sum := sha256.Sum256(content); !bytes.Equal(sum[:], b[:sha256.Size]) {
+		return nil, fmt.Errorf("%s is damaged", file)
+	}
+	s := &store{}
+	return s, (*etcdserverpb.RangeResponse)(s).Unmarshal(content)
+}
+
+// storeName is the file of a checkpoint with what etcd stored at a revision. A checkpoint that another one of its name has
+// replaced does not find its file.
+func storeName(revision int64) string { return fmt.Sprintf("etcd-%d.db", revision) }
+
+// saveStore saves what etcd stores to a directory, and returns its revision.
+func (s *Sandbox) saveStore(ctx context.Context, dir string) (revision int64, err error) {
+	client, err := s.plane.etcdAPI(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = client.Close() }()
-	answer, err := client.Get(ctx, "/", clientv3.WithCountOnly())
+	now, err := readStore(ctx, client)
 	if err != nil {
-		return 0, fmt.Errorf("ask etcd for its revision: %w", err)
+		return 0, err
 	}
-	return answer.Header.Revision, nil
+	return now.Header.Revision, now.save(filepath.Join(dir, storeName(now.Header.Revision)))
 }
 
-// saveStore saves a snapshot of etcd to a checkpoint, and notes its revision.
-func (s *Sandbox) saveStore(ctx context.Context, c *Checkpoint) error {
-	client, err := s.plane.etcdAPI(ctx)
+// putBack writes to etcd what differs from an earlier store, and returns the revision at which nothing did any more.
+// Those who watch are told of it as of any other write. Nobody but the API server may write meanwhile; what it still had
+// to write for somebody who is gone by now is seen by a second look.
+func putBack(ctx context.Context, client *clientv3.Client, then *store) (revision int64, err error) {
+	alive, err := client.Leases(ctx)
 	if err != nil {
-		return err
+		return 0, fmt.Errorf("list the leases of etcd: %w", err)
 	}
-	defer func() { _ = client.Close() }()
-	stream, err := client.Snapshot(ctx)
-	if err != nil {
-		return fmt.Errorf("ask etcd for a snapshot: %w", err)
+	leases := map[int64]bool{}
+	for _, lease := range alive.Leases {
+		leases[int64(lease.ID)] = true
 	}
-	defer func() { _ = stream.Close() }()
-	file := filepath.Join(c.dir, "etcd.db")
-	if err := writeNew(file, stream); err != nil {
-		return fmt.Errorf("save a snapshot of etcd: %w", err)
-	}
-	if c.revision, c.newest, err = revisionsOf(file); err != nil {
-		return fmt.Errorf("read the snapshot of etcd: %w", err)
-	}
-	return os.Rename(file, c.snapshot())
-}
-
-func writeNew(file string, content io.Reader) (err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = io.Copy(f, content)
-	return err
-}
-
-// revisionsOf reads what a snapshot has as its revision: nothing that etcd answers at that moment says it for sure, as
-// others may write meanwhile. Deleted objects that were compacted away are not among those whose newest revision is told.
-func revisionsOf(snapshot string) (revision, newest int64, err error) {
-	db, err := bolt.Open(snapshot, 0o600, &bolt.Options{ReadOnly: true})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { _ = db.Close() }()
-	err = db.View(func(tx *bolt.Tx) error {
-		keys, meta := tx.Bucket([]byte("key")), tx.Bucket([]byte("meta"))
-		if keys == nil || meta == nil {
-			return errors.New("it has no keys")
+	for range putBackRounds {
+		now, err := readStore(ctx, client)
+		if err != nil {
+			return 0, err
 		}
-		last, _ := keys.Cursor().Last()
-		newest = mainRevision(last)
-		revision = max(newest, mainRevision(meta.Get([]byte("finishedCompactRev"))))
-		return nil
-	})
-	return revision, newest, err
+		revision = now.Header.Revision
+		changes := changes(now, then, leases)
+		if len(changes) == 0 {
+			return revision, nil
+		}
+		for _, batch := range batches(changes) {
+			answer, err := client.Txn(ctx).Then(batch...).Commit()
+			if err != nil {
+				return 0, fmt.Errorf("write to etcd what it stored: %w", err)
+			}
+			revision = answer.Header.Revision
+		}
+	}
+	return revision, nil
 }
 
-// mainRevision is the first part of a revision as etcd stores it. What is missing is older than all.
-func mainRevision(b []byte) int64 {
-	if len(b) < 8 {
-		return 0
+// putBackRounds is how often is looked at most whether everything is as it was. An API server that writes on its own
+// account, as it does when an API that it does not serve itself goes away or comes back, does not keep a restore from ending.
+const putBackRounds = 3
+
+// changes are the operations that make one store the other. Events have leases, which end them after an hour: those whose
+// lease is over stay without one.
+func changes(now, then *store, leases map[int64]bool) []clientv3.Op {
+	surplus := map[string]*mvccpb.KeyValue{}
+	for _, kv := range now.Kvs {
+		surplus[string(kv.Key)] = kv
 	}
-	return int64(binary.BigEndian.Uint64(b))
+	var all []clientv3.Op
+	for _, kv := range then.Kvs {
+		is := surplus[string(kv.Key)]
+		delete(surplus, string(kv.Key))
+		if is != nil && bytes.Equal(is.Value, kv.Value) {
+			continue
+		}
+		var options []clientv3.OpOption
+		if leases[kv.Lease] {
+			options = append(options, clientv3.WithLease(clientv3.LeaseID(kv.Lease)))
+		}
+		all = append(all, clientv3.OpPut(string(kv.Key), string(kv.Value), options...))
+	}
+	for _, key := range slices.Sorted(maps.Keys(surplus)) {
+		all = append(all, clientv3.OpDelete(key))
+	}
+	return all
 }
 
-// restoreStore makes a data directory for etcd of a checkpoint. Its revision is the one asked for, and all before it are
-// compacted: so whoever watches is told to list again, and nobody takes an old state for a newer one.
-func (s *Sandbox) restoreStore(ctx context.Context, c *Checkpoint, dir string, revision int64) error {
-	cmd := exec.CommandContext(ctx, s.options.Binary)
-	cmd.Args = []string{
-		"etcdutl", "snapshot", "restore", c.snapshot(), "--data-dir", dir,
-		"--bump-revision", strconv.FormatInt(revision-c.newest, 10), "--mark-compacted",
+// batches divides operations into transactions that etcd takes.
+func batches(all []clientv3.Op) (out [][]clientv3.Op) {
+	var batch []clientv3.Op
+	size := 0
+	for _, op := range all {
+		bytes := len(op.KeyBytes()) + len(op.ValueBytes())
+		if len(batch) == transactionOperations || len(batch) > 0 && size+bytes > transactionBytes {
+			out, batch, size = append(out, batch), nil, 0
+		}
+		batch, size = append(batch, op), size+bytes
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the lab
-	said, err := cmd.CombinedOutput()
-	if err == nil || ctx.Err() != nil {
-		return errors.Join(err, ctx.Err())
+	if len(batch) > 0 {
+		out = append(out, batch)
 	}
-	return fmt.Errorf("restore the snapshot of etcd: %w: %s", err, lastLine(said))
+	return out
 }
 
-func lastLine(text []byte) string {
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return strings.TrimPrefix(string(lines[len(lines)-1]), "Error: ")
+// isEtcdAway reports whether an error says that etcd cannot be reached, or could not be while it was asked.
+func isEtcdAway(err error) bool {
+	if said, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		return said.Code() == codes.Unavailable
+	}
+	return status.Code(err) == codes.Unavailable
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -64,14 +63,14 @@ func setMap(t *testing.T, c kubernetes.Interface, name, value string) {
 	}
 }
 
-// asThen is nil if a cluster has an object, as it was, and has none of the names that were made later.
+// asThen is nil if a cluster has an object, as it was or as it was put back, and has none of the names that were made later.
 func asThen(ctx context.Context, c kubernetes.Interface, was *corev1.ConfigMap, later ...string) error {
 	maps := c.CoreV1().ConfigMaps("default")
 	now, err := maps.Get(ctx, was.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if now.UID != was.UID || now.ResourceVersion != was.ResourceVersion || now.Data["value"] != was.Data["value"] {
+	if now.UID != was.UID || now.CreationTimestamp != was.CreationTimestamp || now.Data["value"] != was.Data["value"] {
 		return fmt.Errorf("it is %v, and was %v", now, was)
 	}
 	for _, name := range later {
@@ -93,8 +92,10 @@ func TestRestore(t *testing.T) {
 	c := clientset(t, lab)
 	changed, deleted := createMap(t, c, "changed", "then"), createMap(t, c, "deleted", "then")
 	songs := lessonObjects(t, lab)
+	untouched := createMap(t, c, "untouched", "")
 	seen := follow(t, c)
 	point := checkpoint(t, lab, "task")
+	pids := lab.PIDs()
 	if point.Revision() <= 0 {
 		t.Errorf("it has revision %d", point.Revision())
 	}
@@ -115,18 +116,21 @@ func TestRestore(t *testing.T) {
 		if err := errors.Join(asThen(t.Context(), c, changed, "later"), asThen(t.Context(), c, deleted)); err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}
-		if newer(t, deleted.ResourceVersion, later.ResourceVersion) {
-			t.Errorf("round %d: what was made later has an earlier revision", round)
-		}
+		expectRevisions(t, c, point, untouched, later)
 		songs.expect(t)
 		eventually(t, "the informer to see the state of then", seen.is(func(m map[string]*corev1.ConfigMap) bool {
 			return m["later"] == nil && m["deleted"] != nil && m["deleted"].UID == deleted.UID && m["changed"].Data["value"] == "then"
 		}))
-		watching.ends(t)
+		watching.sees(t, "deleted")
 		if again := createMap(t, c, fmt.Sprint("new-", round), ""); !newer(t, again.ResourceVersion, later.ResourceVersion) {
 			t.Errorf("round %d: revision %s comes after %s", round, again.ResourceVersion, later.ResourceVersion)
 		}
 		deletionPropagates(t, lab, anyClient(t, lab), "default")
+	}
+	for _, program := range []string{"etcd", "kube-apiserver"} {
+		if now := lab.PIDs()[program]; now != pids[program] {
+			t.Errorf("%s was started again", program)
+		}
 	}
 	exits.Range(func(program, e any) bool {
 		t.Errorf("the end of %s alarmed somebody: %+v", program, e)
@@ -141,6 +145,26 @@ func TestRestore(t *testing.T) {
 		t.Errorf("a restore is taken for restarts: %v, %v", record, err)
 	}
 	onlyOf(t, lab, "task")
+}
+
+// expectRevisions: what was not touched is as old as it was, what was put back is newer than what was made later, and
+// the checkpoint tells both from what changes from now on.
+func expectRevisions(t *testing.T, c kubernetes.Interface, point *sandbox.Checkpoint, untouched, later *corev1.ConfigMap) {
+	t.Helper()
+	maps := c.CoreV1().ConfigMaps("default")
+	same, err := maps.Get(t.Context(), untouched.Name, metav1.GetOptions{})
+	if err != nil || same.ResourceVersion != untouched.ResourceVersion {
+		t.Errorf("what nobody touched is %v, and was %v: %v", same, untouched, err)
+	}
+	back, err := maps.Get(t.Context(), "deleted", metav1.GetOptions{})
+	if err != nil || !newer(t, back.ResourceVersion, later.ResourceVersion) || newer(t, back.ResourceVersion, fmt.Sprint(point.Revision())) {
+		t.Errorf("what was put back at revision %d is %v, and %v was made before: %v", point.Revision(), back, later, err)
+	}
+	createMap(t, c, "since", "")
+	since, err := maps.Get(t.Context(), "since", metav1.GetOptions{})
+	if err != nil || !newer(t, since.ResourceVersion, fmt.Sprint(point.Revision())) {
+		t.Errorf("what was made after revision %d is %v: %v", point.Revision(), since, err)
+	}
 }
 
 // newer compares resource versions.
@@ -224,19 +248,17 @@ func kubectlWatch(t *testing.T, lab *sandbox.Sandbox) kubectlRun {
 	return w
 }
 
-// ends: as with any other API server that goes away, kubectl does not go on with a state that is no more.
-func (w kubectlRun) ends(t *testing.T) {
+// sees: kubectl goes on, and is told of an object that was put back. It is ended then.
+func (w kubectlRun) sees(t *testing.T, name string) {
 	t.Helper()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = w.Wait() // whatever its exit code is
-	}()
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		t.Errorf("kubectl watches on: %s", w.out)
-	}
+	eventually(t, "kubectl to be told of "+name, func(context.Context) error {
+		if !strings.Contains(w.out.String(), "\n"+name+" ") {
+			return errors.New(w.out.String())
+		}
+		return nil
+	})
+	_ = w.Process.Kill()
+	_ = w.Wait() // it was killed
 }
 
 // objects are a CRD with an object, an APIService, and a namespace with an object.
@@ -416,7 +438,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab := start(t, sandbox.Options{})
 			point := checkpoint(t, lab, "damaged")
-			files, err := filepath.Glob(filepath.Join(lab.Dir(), "checkpoints", "damaged", "*.db"))
+			files, err := filepath.Glob(filepath.Join(lab.Dir(), "checkpoints", "damaged", "etcd-*"))
 			if err != nil || len(files) != 1 {
 				t.Fatal(files, err)
 			}

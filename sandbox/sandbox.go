@@ -294,11 +294,14 @@ func (s *Sandbox) startPrograms(ctx context.Context) error {
 // launched is told of every program that serves.
 func (s *Sandbox) launched(name string) error {
 	s.step(name, "")
-	if name != "kube-apiserver" {
-		return nil
+	switch {
+	case name == "etcd" && !s.begun.Load():
+		return s.finishRestore(s.watching)
+	case name == "kube-apiserver":
+		// Nodes that are starting wait for it; those of an earlier run that are no more are to go.
+		return s.tendNodesOnce()
 	}
-	// Nodes that are starting wait for it; those of an earlier run that are no more are to go.
-	return s.tendNodesOnce()
+	return nil
 }
 
 // startTogether starts programs side by side. When one fails the others are killed.
