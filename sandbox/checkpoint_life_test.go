@@ -32,6 +32,7 @@ func after(moment time.Duration, do func()) (wait func()) {
 // TestCancelledRestore cuts restores off at moments spread over a whole one: each time the sandbox becomes usable again by
 // itself, in one of the two states, and at last the checkpoint is restored all the same.
 func TestCancelledRestore(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	then := createMap(t, c, "then", "then")
@@ -60,6 +61,7 @@ func TestCancelledRestore(t *testing.T) {
 
 // TestStopDuringRestore stops sandboxes at moments spread over a restore. What they hold is one of the two states.
 func TestStopDuringRestore(t *testing.T) {
+	t.Parallel()
 	const name = "stopped"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	for i := range 5 {
@@ -97,6 +99,7 @@ func TestStopDuringRestore(t *testing.T) {
 
 // TestRestoreDuringRestarts restores while programs are killed, before, after and at the same time.
 func TestRestoreDuringRestarts(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	then := createMap(t, c, "then", "")
@@ -162,6 +165,7 @@ func undoes(ctx context.Context) int {
 // TestKilledUndo kills a lab with SIGKILL while it makes a checkpoint or restores it: nothing is left alive, not even what
 // stood still, and the next start has all that is in both states. OPERATOR_LAB_CHAOS sets the number of rounds.
 func TestKilledUndo(t *testing.T) {
+	t.Parallel()
 	rounds := 6
 	if s := os.Getenv("OPERATOR_LAB_CHAOS"); s != "" {
 		if _, err := fmt.Sscan(s, &rounds); err != nil {

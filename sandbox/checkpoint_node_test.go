@@ -75,6 +75,7 @@ func word(t *testing.T, dir string) string {
 
 // TestRestoreOfNodes undoes what happened to pods, their files and their volumes; once the node is lost meanwhile.
 func TestRestoreOfNodes(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 1, Images: imagesFile(t), OnExit: func(e sandbox.Exit) { t.Errorf("somebody is alarmed: %+v", e) }})
 	c := clientset(t, lab)
 	kept := keeper(t, c)
@@ -126,7 +127,7 @@ func TestRestoreOfNodes(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(lab.Dir(), "nodes", "node-1", "pods", string(later.UID))); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("its directory: %v", err)
 		}
-		if err := exactly(1, processesOfTests()); err != nil { // none of the later pod
+		if err := exactly(1, processesOfTest(t)); err != nil { // none of the later pod
 			t.Error(err)
 		}
 		awaitBound(t, lab, c, "data")
@@ -159,6 +160,7 @@ func counts(ctx context.Context) int {
 // TestCheckpointStandsStill copies files that a program writes as fast as it can, and finds them as at one moment. The
 // program and its node go on afterwards.
 func TestCheckpointStandsStill(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 1, Images: imagesFile(t)})
 	c := clientset(t, lab)
 	createPod(t, c, withScratch(podOf("counts")))
@@ -215,6 +217,7 @@ func awaitLog(t *testing.T, c kubernetes.Interface, pod, line string) {
 // TestRestoreOfPodsThatAreNeverRestarted brings back a pod whose containers are not started again after a power cut: it
 // runs, with its files, once Restore has returned.
 func TestRestoreOfPodsThatAreNeverRestarted(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	once := withScratch(shellPod("once", "[ -f /scratch/word ] || echo then > /scratch/word; sleep 3600", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))

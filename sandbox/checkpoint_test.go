@@ -83,6 +83,7 @@ func asThen(ctx context.Context, c kubernetes.Interface, was *corev1.ConfigMap, 
 
 // TestRestore takes a cluster back, more than once, to where it was before all kinds of things happened to it.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	var exits, steps sync.Map
 	lab := start(t, sandbox.Options{
 		OnExit:   func(e sandbox.Exit) { exits.Store(e.Program, e) },
@@ -371,6 +372,7 @@ func (o *objects) expect(t *testing.T) {
 
 // TestRevisionOfCheckpoint: what was written before has it or an earlier one, what is written later has a later one.
 func TestRevisionOfCheckpoint(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	for i := range 5 {
@@ -387,6 +389,7 @@ func TestRevisionOfCheckpoint(t *testing.T) {
 
 // TestRestoreOfSeveral goes from one checkpoint to the other, and refuses one that another of its name has replaced.
 func TestRestoreOfSeveral(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	empty := checkpoint(t, lab, "empty")
@@ -408,7 +411,7 @@ func TestRestoreOfSeveral(t *testing.T) {
 // refused fails unless a checkpoint cannot be restored, and that changes nothing.
 func refused(t *testing.T, lab *sandbox.Sandbox, c kubernetes.Interface, point *sandbox.Checkpoint) {
 	t.Helper()
-	kept := createMap(t, c, "kept", "now")
+	kept := createMap(t, c, "kept-"+strings.ToLower(filepath.Base(t.Name())), "now")
 	pids := fmt.Sprint(lab.PIDs())
 	err := lab.Restore(t.Context(), point)
 	if sandbox.HintOf(err) == "" || !strings.Contains(err.Error(), "checkpoint") {
@@ -436,7 +439,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lab := start(t, sandbox.Options{})
+			lab := shared.Get(t)
 			point := checkpoint(t, lab, "damaged")
 			files, err := filepath.Glob(filepath.Join(lab.Dir(), "checkpoints", "damaged", "etcd-*"))
 			if err != nil || len(files) != 1 {
@@ -451,7 +454,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 }
 
 func TestCheckpointsAreOurs(t *testing.T) {
-	lab := start(t, sandbox.Options{})
+	lab := shared.Get(t)
 	checkpoint(t, lab, "mine")
 	err := filepath.WalkDir(filepath.Join(lab.Dir(), "checkpoints"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -32,7 +32,7 @@ import (
 // TestClusterBehaviour checks what a bare API server lacks and everybody expects: each is done by one of Kubernetes'
 // own controllers.
 func TestClusterBehaviour(t *testing.T) {
-	lab := start(t, sandbox.Options{})
+	lab := shared.Get(t)
 	c := anyClient(t, lab)
 	for name, test := range map[string]func(*testing.T, *sandbox.Sandbox, client.Client, string){
 		"Deployment":              deploymentMakesPods,

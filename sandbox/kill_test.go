@@ -18,6 +18,7 @@ import (
 
 // TestKill kills a program more often than one may die by itself, each while it is starting again, and two at once.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var exits []sandbox.Exit
 	lab := start(t, sandbox.Options{OnExit: func(e sandbox.Exit) {
@@ -81,6 +82,7 @@ func usable(t *testing.T, lab *sandbox.Sandbox, client kubernetes.Interface, nam
 }
 
 func TestKillNobody(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	err := lab.Kill("kubelet")
 	var problem *sandbox.Problem

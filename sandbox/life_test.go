@@ -22,6 +22,7 @@ import (
 )
 
 func TestWhatASandboxHeldSurvives(t *testing.T) {
+	t.Parallel()
 	for range 2 {
 		lab := start(t, sandbox.Options{Name: "survivor"})
 		maps := clientset(t, lab).CoreV1().ConfigMaps("default")
@@ -61,6 +62,7 @@ func TestWhatASandboxHeldSurvives(t *testing.T) {
 }
 
 func TestEphemeralLeavesNothing(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	if err := lab.Stop(); err != nil {
 		t.Fatal(err)
@@ -71,6 +73,7 @@ func TestEphemeralLeavesNothing(t *testing.T) {
 }
 
 func TestAProgramThatDiesIsReportedAndComesBack(t *testing.T) {
+	t.Parallel()
 	exits := make(chan sandbox.Exit, 8)
 	lab := start(t, sandbox.Options{OnExit: func(e sandbox.Exit) { exits <- e }})
 	client := clientset(t, lab)
@@ -101,6 +104,7 @@ func TestAProgramThatDiesIsReportedAndComesBack(t *testing.T) {
 }
 
 func TestAProgramThatDoesNotStayUpEndsTheSandbox(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	link := filepath.Join(lab.Dir(), "bin", "kube-scheduler")
 	if err := os.Remove(link); err != nil {
@@ -123,6 +127,7 @@ func TestAProgramThatDoesNotStayUpEndsTheSandbox(t *testing.T) {
 }
 
 func TestNameTaken(t *testing.T) {
+	t.Parallel()
 	start(t, sandbox.Options{Name: "taken"})
 	_, err := sandbox.Start(t.Context(), sandbox.Options{Name: "taken", StateDir: stateDir})
 	if !errors.Is(err, sandbox.ErrNameTaken) {
@@ -135,6 +140,7 @@ func TestNameTaken(t *testing.T) {
 }
 
 func TestSideBySide(t *testing.T) {
+	t.Parallel()
 	const n = 4
 	labs := make([]*sandbox.Sandbox, n)
 	var wg sync.WaitGroup
@@ -176,6 +182,7 @@ func TestSideBySide(t *testing.T) {
 
 // TestCancelledStart interrupts starts at moments spread over a whole start.
 func TestCancelledStart(t *testing.T) {
+	t.Parallel()
 	start(t, sandbox.Options{}) // so that data is prepared
 	for i := range 8 {
 		after := time.Duration(i) * 200 * time.Millisecond
@@ -275,6 +282,7 @@ func TestUnusableStateDirectory(t *testing.T) {
 }
 
 func TestTakenPortIsReplaced(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Name: "ports"})
 	host := strings.TrimPrefix(lab.Config().Host, "https://")
 	if err := lab.Stop(); err != nil {
@@ -294,6 +302,7 @@ func TestTakenPortIsReplaced(t *testing.T) {
 // TestKilledLab kills the lab, or one of its programs, with SIGKILL at random moments and starts it again: nothing is
 // left, and it always starts. OPERATOR_LAB_CHAOS sets the number of rounds.
 func TestKilledLab(t *testing.T) {
+	t.Parallel()
 	rounds := 6
 	if s := os.Getenv("OPERATOR_LAB_CHAOS"); s != "" {
 		if _, err := fmt.Sscan(s, &rounds); err != nil {

@@ -19,10 +19,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // stateDir is shared by the tests of this package, so that the first data is prepared once.
 var stateDir string
+
+// shared is a sandbox without nodes, for tests that neither stop it nor change what others rely on.
+var shared = sandboxtest.Share(func(ctx context.Context) (*sandbox.Sandbox, func() error, error) {
+	lab, err := sandbox.Start(ctx, sandbox.Options{StateDir: stateDir, Ephemeral: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	return lab, lab.Stop, nil
+})
 
 func TestMain(m *testing.M) {
 	if program, ok := podPrograms[os.Getenv(asProgram)]; ok {
@@ -48,6 +58,10 @@ func runTests(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	stateDir = dir
 	code := m.Run()
+	if err := shared.Stop(); err != nil {
+		fmt.Println(err)
+		code = 1
+	}
 	if left := programs(dir); len(left) > 0 {
 		fmt.Println("processes are left:", left)
 		return 1

@@ -30,6 +30,7 @@ func membersIn(dir string) (pids []int) {
 
 // TestNothingIsLeftOfMembers kills a lab in which a member of etcd and a script with another one run.
 func TestNothingIsLeftOfMembers(t *testing.T) {
+	t.Parallel()
 	lab := launch(t, "up", "--name", "members")
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, "members") })
 	var record *sandbox.Record

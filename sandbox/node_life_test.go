@@ -18,6 +18,7 @@ import (
 
 // TestCordonedNodeComesBack starts a node again, and its sandbox, that was cordoned; and without nodes it is gone.
 func TestCordonedNodeComesBack(t *testing.T) {
+	t.Parallel()
 	const name = "cordoned"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	lab := start(t, sandbox.Options{Name: name, Nodes: 1})
@@ -55,6 +56,7 @@ func TestCordonedNodeComesBack(t *testing.T) {
 
 // TestVolumes mounts what would be this machine's files on a real node, and a part of a volume that is not there yet.
 func TestVolumes(t *testing.T) {
+	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "mine")
 	if err := os.WriteFile(secret, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
@@ -87,6 +89,7 @@ func TestVolumes(t *testing.T) {
 
 // TestHostNetwork has two pods ask for the same port of their node.
 func TestHostNetwork(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	one, two := pagePod("one", nil), pagePod("two", nil)

@@ -56,7 +56,7 @@ func imagesFileWithCA(t *testing.T) (file string, ca []byte) {
 	var b strings.Builder
 	b.WriteString("images:\n")
 	for name := range podPrograms {
-		fmt.Fprintf(&b, "- {name: test/%s, command: [%q], env: {%s: %s, TEST_STATE: %q, TEST_CERT: %q, TEST_KEY: %q}}\n", name, os.Args[0], asProgram, name, stateDir, cert, key)
+		fmt.Fprintf(&b, "- {name: test/%s, command: [%q], env: {%s: %s, TEST_STATE: %q, TEST_CERT: %q, TEST_KEY: %q}}\n", name, os.Args[0], asProgram, name, markOf(t), cert, key)
 	}
 	file = filepath.Join(t.TempDir(), "images.yaml")
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
@@ -65,13 +65,21 @@ func imagesFileWithCA(t *testing.T) (file string, ca []byte) {
 	return file, ca
 }
 
-// processesOfTests are the processes that run in pods of these tests, and not of another run of them.
-func processesOfTests() (pids []int) {
+// markOf is in the environment of processes that run in pods of a test.
+func markOf(t *testing.T) string {
+	t.Helper()
+	return stateDir + " " + t.Name()
+}
+
+// processesOfTest are the processes that run in pods of a test, and not of another run of it.
+func processesOfTest(t *testing.T) (pids []int) {
+	t.Helper()
+	mark := []byte("\x00TEST_STATE=" + markOf(t) + "\x00")
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err == nil && pid != os.Getpid() && bytes.Contains(b, []byte("\x00"+asProgram+"=")) && bytes.Contains(b, []byte("\x00TEST_STATE="+stateDir+"\x00")) {
+		if err == nil && pid != os.Getpid() && bytes.Contains(b, []byte("\x00"+asProgram+"=")) && bytes.Contains(b, mark) {
 			pids = append(pids, pid)
 		}
 	}
@@ -158,6 +166,7 @@ func waitingFor(reason string) func(*corev1.Pod) bool {
 
 // TestNodes has more than one node, and fewer the next time.
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	const name = "nodes-of-test"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	lab := start(t, sandbox.Options{Name: name, Nodes: 2})
@@ -214,6 +223,7 @@ func TestBadImagesFile(t *testing.T) {
 
 // TestBadPrograms runs what people write by mistake, and sees what a cluster shows.
 func TestBadPrograms(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 1, Images: imagesFile(t)})
 	c := clientset(t, lab)
 	deaf := podOf("deaf")
@@ -254,7 +264,7 @@ func TestBadPrograms(t *testing.T) {
 	}
 	awaitPod(t, c, "stubborn", "to run", running)
 	awaitPod(t, c, "daemons", "to run", running)
-	eventually(t, "the children of daemons", func(context.Context) error { return exactly(6, processesOfTests()) }) // deaf, floods, stubborn, three
+	eventually(t, "the children of daemons", func(context.Context) error { return exactly(6, processesOfTest(t)) }) // deaf, floods, stubborn, three
 	for _, name := range []string{"stubborn", "floods", "daemons", "deaf", "exits"} {
 		if err := c.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -267,11 +277,12 @@ func TestBadPrograms(t *testing.T) {
 		}
 		return err
 	})
-	eventually(t, "all processes to be gone", func(context.Context) error { return exactly(0, processesOfTests()) })
+	eventually(t, "all processes to be gone", func(context.Context) error { return exactly(0, processesOfTest(t)) })
 }
 
 // TestNothingIsLeftOfPods kills a lab with -9, or one of its nodes, while pods run processes.
 func TestNothingIsLeftOfPods(t *testing.T) {
+	t.Parallel()
 	lab := launch(t, "up", "--name", "killed", "--images", imagesFile(t))
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, "killed") })
 	var record *sandbox.Record
@@ -287,8 +298,8 @@ func TestNothingIsLeftOfPods(t *testing.T) {
 	}
 	c := kubernetes.NewForConfigOrDie(access.Config())
 	createPod(t, c, podOf("daemons"))
-	eventually(t, "its processes", func(context.Context) error { return exactly(3, processesOfTests()) })
-	before := processesOfTests()
+	eventually(t, "its processes", func(context.Context) error { return exactly(3, processesOfTest(t)) })
+	before := processesOfTest(t)
 
 	// A node that is killed takes its containers with it; started again it starts them again.
 	node, err := os.FindProcess(record.Children["node-1"])
@@ -299,7 +310,7 @@ func TestNothingIsLeftOfPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "other processes", func(context.Context) error {
-		now := processesOfTests()
+		now := processesOfTest(t)
 		if slices.ContainsFunc(now, func(pid int) bool { return slices.Contains(before, pid) }) {
 			return fmt.Errorf("%v were there before: %v", now, before)
 		}
@@ -309,11 +320,12 @@ func TestNothingIsLeftOfPods(t *testing.T) {
 		return len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].RestartCount == 1
 	})
 	lab.kill()
-	eventually(t, "all processes to be gone", func(context.Context) error { return exactly(0, processesOfTests()) })
+	eventually(t, "all processes to be gone", func(context.Context) error { return exactly(0, processesOfTest(t)) })
 }
 
 // TestServedByPods has a pod answer for an admission webhook, and another one for a group of the API.
 func TestServedByPods(t *testing.T) {
+	t.Parallel()
 	images, ca := imagesFileWithCA(t)
 	lab := start(t, sandbox.Options{Nodes: 1, Images: images})
 	c := clientset(t, lab)
@@ -396,6 +408,7 @@ func registerAPI(t *testing.T, lab *sandbox.Sandbox, ca []byte) {
 
 // TestForwardAndAttach uses what kubectl does in the foreground.
 func TestForwardAndAttach(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	createPod(t, c, pagePod("page", map[string]string{"app": "page"}))

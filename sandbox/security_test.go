@@ -29,6 +29,7 @@ func readyIn(name string) func(context.Context) error {
 }
 
 func TestFilesAreTheOwnersAlone(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Name: "modes"})
 	err := filepath.WalkDir(lab.Dir(), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -49,7 +50,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 }
 
 func TestEtcdRefusesStrangers(t *testing.T) {
-	lab := start(t, sandbox.Options{Name: "strangers"})
+	lab := shared.Get(t)
 	record, err := sandbox.Lookup(stateDir, lab.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +81,7 @@ func TestEtcdRefusesStrangers(t *testing.T) {
 }
 
 func TestAnonymousMayNotRead(t *testing.T) {
-	lab := start(t, sandbox.Options{})
+	lab := shared.Get(t)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // that is what a stranger does
 	resp, err := client.Get(lab.Config().Host + "/api/v1/secrets")
 	if err != nil {
@@ -94,7 +95,7 @@ func TestAnonymousMayNotRead(t *testing.T) {
 
 // TestListensOnLoopbackOnly reads the kernel's list of listening sockets and which process has them.
 func TestListensOnLoopbackOnly(t *testing.T) {
-	lab := start(t, sandbox.Options{})
+	lab := shared.Get(t)
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
 		t.Skip("this system has no /proc/net/tcp")
 	}

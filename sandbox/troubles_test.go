@@ -37,6 +37,7 @@ func runs(t *testing.T, client kubernetes.Interface, name, on string) {
 
 // TestLostNode: it stays off until it is given its power back, whoever else wants what of it, and the sandbox can be stopped.
 func TestLostNode(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 2})
 	client := clientset(t, lab)
 	runs(t, client, "first", "node-1")
@@ -96,7 +97,7 @@ func TestLostNode(t *testing.T) {
 }
 
 func TestLoseNobody(t *testing.T) {
-	lab := start(t, sandbox.Options{})
+	lab := shared.Get(t)
 	var problem *sandbox.Problem
 	for _, name := range []string{"node-1", "etcd", ""} {
 		if err := lab.LoseNode(name); !errors.As(err, &problem) || !strings.Contains(problem.Hint, "it has none") {

@@ -114,6 +114,7 @@ func awaitEvent(t *testing.T, c kubernetes.Interface, object, reason, message st
 
 // TestClaimsWithoutNodes are bound all the same, and what cannot be had is said.
 func TestClaimsWithoutNodes(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	createClaim(t, c, claimOf("plain"))
@@ -168,6 +169,7 @@ func TestClaimsWithoutNodes(t *testing.T) {
 
 // TestClaimsKeepData writes on one node and reads on another, and deletes the claim while it is used.
 func TestClaimsKeepData(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 2})
 	c := clientset(t, lab)
 	createClaim(t, c, claimOf("data"))
@@ -217,6 +219,7 @@ func TestClaimsKeepData(t *testing.T) {
 
 // TestStatefulSetKeepsData loses the node of a member, gives it back, and stops and starts all of it.
 func TestStatefulSetKeepsData(t *testing.T) {
+	t.Parallel()
 	const name = "members"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	lab := start(t, sandbox.Options{Name: name, Nodes: 2})
@@ -293,6 +296,7 @@ func members() *appsv1.StatefulSet {
 
 // TestEphemeralVolume belongs to its pod, and nothing of it is left with an ephemeral sandbox.
 func TestEphemeralVolume(t *testing.T) {
+	t.Parallel()
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	source := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
@@ -317,6 +321,7 @@ func TestEphemeralVolume(t *testing.T) {
 // TestForeignVolumes are volumes that people write themselves: they begin in a directory of the node, and neither reading nor
 // deleting one does anything to this machine's files.
 func TestForeignVolumes(t *testing.T) {
+	t.Parallel()
 	mine := filepath.Join(t.TempDir(), "tmp", "mine") // upstream's controller removes volumes whose paths have /tmp/ in them
 	if err := os.MkdirAll(mine, 0o700); err != nil {
 		t.Fatal(err)
