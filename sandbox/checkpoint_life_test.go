@@ -33,6 +33,9 @@ func after(moment time.Duration, do func()) (wait func()) {
 // itself, in one of the two states, and at last the checkpoint is restored all the same.
 func TestCancelledRestore(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	then := createMap(t, c, "then", "then")
@@ -62,6 +65,9 @@ func TestCancelledRestore(t *testing.T) {
 // TestStopDuringRestore stops sandboxes at moments spread over a restore. What they hold is one of the two states.
 func TestStopDuringRestore(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	const name = "stopped"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	for i := range 5 {
@@ -100,6 +106,9 @@ func TestStopDuringRestore(t *testing.T) {
 // TestRestoreDuringRestarts restores while programs are killed, before, after and at the same time.
 func TestRestoreDuringRestarts(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	then := createMap(t, c, "then", "")
@@ -166,6 +175,9 @@ func undoes(ctx context.Context) int {
 // stood still, and the next start has all that is in both states. OPERATOR_LAB_CHAOS sets the number of rounds.
 func TestKilledUndo(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	rounds := 6
 	if s := os.Getenv("OPERATOR_LAB_CHAOS"); s != "" {
 		if _, err := fmt.Sscan(s, &rounds); err != nil {

@@ -390,6 +390,9 @@ func TestRevisionOfCheckpoint(t *testing.T) {
 // TestRestoreOfSeveral goes from one checkpoint to the other, and refuses one that another of its name has replaced.
 func TestRestoreOfSeveral(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	empty := checkpoint(t, lab, "empty")

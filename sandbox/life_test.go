@@ -141,6 +141,9 @@ func TestNameTaken(t *testing.T) {
 
 func TestSideBySide(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	const n = 4
 	labs := make([]*sandbox.Sandbox, n)
 	var wg sync.WaitGroup
@@ -183,6 +186,9 @@ func TestSideBySide(t *testing.T) {
 // TestCancelledStart interrupts starts at moments spread over a whole start.
 func TestCancelledStart(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	start(t, sandbox.Options{}) // so that data is prepared
 	for i := range 8 {
 		after := time.Duration(i) * 200 * time.Millisecond
@@ -208,6 +214,9 @@ func TestCancelledStart(t *testing.T) {
 }
 
 func TestDamagedState(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	for name, damage := range map[string]func(dir string) error{
 		"record": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "sandbox.json"), []byte("{\"name\": "), 0o600)
@@ -253,6 +262,9 @@ func truncateHalf(file string) error {
 }
 
 func TestDamagedPreparedDataIsMadeAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	start(t, sandbox.Options{})
 	originals, err := filepath.Glob(filepath.Join(stateDir, "prepared", "*", "member", "snap", "db"))
 	if err != nil || len(originals) == 0 {
@@ -303,6 +315,9 @@ func TestTakenPortIsReplaced(t *testing.T) {
 // left, and it always starts. OPERATOR_LAB_CHAOS sets the number of rounds.
 func TestKilledLab(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	rounds := 6
 	if s := os.Getenv("OPERATOR_LAB_CHAOS"); s != "" {
 		if _, err := fmt.Sscan(s, &rounds); err != nil {

@@ -31,6 +31,9 @@ func membersIn(dir string) (pids []int) {
 // TestNothingIsLeftOfMembers kills a lab in which a member of etcd and a script with another one run.
 func TestNothingIsLeftOfMembers(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	lab := launch(t, "up", "--name", "members")
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, "members") })
 	var record *sandbox.Record

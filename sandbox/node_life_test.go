@@ -19,6 +19,9 @@ import (
 // TestCordonedNodeComesBack starts a node again, and its sandbox, that was cordoned; and without nodes it is gone.
 func TestCordonedNodeComesBack(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	const name = "cordoned"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	lab := start(t, sandbox.Options{Name: name, Nodes: 1})
@@ -90,6 +93,9 @@ func TestVolumes(t *testing.T) {
 // TestHostNetwork has two pods ask for the same port of their node.
 func TestHostNetwork(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	one, two := pagePod("one", nil), pagePod("two", nil)

@@ -115,6 +115,9 @@ func awaitEvent(t *testing.T, c kubernetes.Interface, object, reason, message st
 // TestClaimsWithoutNodes are bound all the same, and what cannot be had is said.
 func TestClaimsWithoutNodes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	createClaim(t, c, claimOf("plain"))
@@ -220,6 +223,9 @@ func TestClaimsKeepData(t *testing.T) {
 // TestStatefulSetKeepsData loses the node of a member, gives it back, and stops and starts all of it.
 func TestStatefulSetKeepsData(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	const name = "members"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	lab := start(t, sandbox.Options{Name: name, Nodes: 2})
@@ -297,6 +303,9 @@ func members() *appsv1.StatefulSet {
 // TestEphemeralVolume belongs to its pod, and nothing of it is left with an ephemeral sandbox.
 func TestEphemeralVolume(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	source := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
@@ -322,6 +331,9 @@ func TestEphemeralVolume(t *testing.T) {
 // deleting one does anything to this machine's files.
 func TestForeignVolumes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes long: 'make test-all' runs it")
+	}
 	mine := filepath.Join(t.TempDir(), "tmp", "mine") // upstream's controller removes volumes whose paths have /tmp/ in them
 	if err := os.MkdirAll(mine, 0o700); err != nil {
 		t.Fatal(err)

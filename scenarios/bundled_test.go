@@ -272,10 +272,23 @@ func read(tb testing.TB, out []byte) (tests []*played) {
 	return tests
 }
 
+// Short runs play some scenarios only: the demos, and some of the findings of each operator, which the hardened operator
+// has to pass and the classic one to fail.
+const (
+	shortFindings = "^(z-0[256]|m-0[39]|m-14|e-0[48]|b-03|r-01)"
+	shortHardened = "^(demo|sings|deletion|drift|resize)|" + shortFindings
+)
+
 // TestHardenedPasses: all scenarios, in a few sandboxes that share the work.
 func TestHardenedPasses(t *testing.T) {
 	t.Parallel()
 	needsBinary(t)
+	if testing.Short() {
+		if n := allPass(t, append([]string{"--include-test-regex", shortHardened}, folders(t)...)); n < 12 {
+			t.Errorf("only %d tests were run", n)
+		}
+		return
+	}
 	const etcdFindings = "^[ber]-[0-9]"
 	var plays atomic.Int64
 	t.Run("parts", func(t *testing.T) {
@@ -315,6 +328,16 @@ func allPass(t *testing.T, args []string) int64 {
 func TestClassicFails(t *testing.T) {
 	t.Parallel()
 	needsBinary(t)
+	if testing.Short() {
+		tests, code := play(t, append([]string{"--variant", "classic", "--include-test-regex", shortFindings}, folders(t)...)...)
+		if code != 1 || len(tests) < 10 {
+			t.Errorf("the exit code is %d, %d tests were run", code, len(tests))
+		}
+		for _, test := range tests {
+			failsAtItsStep(t, test)
+		}
+		return
+	}
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	t.Run("parts", func(t *testing.T) {
