@@ -40,9 +40,10 @@ LDFLAGS := -s -w \
 
 # A state directory of its own, gone afterwards, so that tests see no sandbox of yours and leave none; a place there for
 # what kubectl would keep in your home; the binary they drive; and the same binary as the etcd and kube-apiserver of an
-# envtest suite.
+# envtest suite. Its many processes live for seconds: they collect garbage less often, and need more memory.
 WITH_LAB = state=$$(mktemp -d) || exit; \
 	trap 'rm -rf "$$state"' EXIT; trap 'exit 130' INT TERM; \
+	GOGC=$${GOGC:-400}; export GOGC; \
 	OPERATOR_LAB_STATE_DIR=$$state; KUBECACHEDIR=$$state/kubectl; OPERATOR_LAB_BINARY='$(abspath $(BINARY))'; \
 	export OPERATOR_LAB_STATE_DIR KUBECACHEDIR OPERATOR_LAB_BINARY; \
 	KUBEBUILDER_ASSETS=$$($(BINARY) assets -p path) || exit; export KUBEBUILDER_ASSETS;
@@ -61,10 +62,17 @@ build: ## Build bin/operator-lab (first time 5 minutes, then seconds)
 run: build ## Build and run 'operator-lab run zundoko'
 	$(BINARY) run zundoko $(ARGS)
 
-# -vet=off: lint runs vet; here it would first have to look through all of Kubernetes.
+# -vet=off: lint runs vet; here it would first have to look through all of Kubernetes. -parallel: many tests wait most of
+# the time.
+TEST_FLAGS = -vet=off -timeout 40m -parallel 3
+
 .PHONY: test
-test: build ## Run all tests, on the binary
-	@$(WITH_LAB) $(GO) test -vet=off -timeout 40m $(ARGS) $(PACKAGES)
+test: build ## Run the tests, all but what takes long, on the binary
+	@$(WITH_LAB) $(GO) test -short $(TEST_FLAGS) $(ARGS) $(PACKAGES)
+
+.PHONY: test-all
+test-all: build ## Run all tests: all scenarios and lessons, killing at random, long scripts
+	@$(WITH_LAB) $(GO) test $(TEST_FLAGS) $(ARGS) $(PACKAGES)
 
 .PHONY: test-race
 test-race: build ## Run the race detector over the packages that it is for (needs a C compiler)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // after does something a moment after it is called.
@@ -33,9 +34,7 @@ func after(moment time.Duration, do func()) (wait func()) {
 // itself, in one of the two states, and at last the checkpoint is restored all the same.
 func TestCancelledRestore(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	then := createMap(t, c, "then", "then")
@@ -65,9 +64,7 @@ func TestCancelledRestore(t *testing.T) {
 // TestStopDuringRestore stops sandboxes at moments spread over a restore. What they hold is one of the two states.
 func TestStopDuringRestore(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	const name = "stopped"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	for i := range 5 {
@@ -106,9 +103,7 @@ func TestStopDuringRestore(t *testing.T) {
 // TestRestoreDuringRestarts restores while programs are killed, before, after and at the same time.
 func TestRestoreDuringRestarts(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	then := createMap(t, c, "then", "")
@@ -175,9 +170,7 @@ func undoes(ctx context.Context) int {
 // stood still, and the next start has all that is in both states. OPERATOR_LAB_CHAOS sets the number of rounds.
 func TestKilledUndo(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	rounds := 6
 	if s := os.Getenv("OPERATOR_LAB_CHAOS"); s != "" {
 		if _, err := fmt.Sscan(s, &rounds); err != nil {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // scratchOf is where on this machine a pod's volume of kind emptyDir is, below a sandbox's directory or a checkpoint's.
@@ -161,9 +162,7 @@ func counts(ctx context.Context) int {
 // program and its node go on afterwards.
 func TestCheckpointStandsStill(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{Nodes: 1, Images: imagesFile(t)})
 	c := clientset(t, lab)
 	createPod(t, c, withScratch(podOf("counts")))
@@ -221,9 +220,7 @@ func awaitLog(t *testing.T, c kubernetes.Interface, pod, line string) {
 // runs, with its files, once Restore has returned.
 func TestRestoreOfPodsThatAreNeverRestarted(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	once := withScratch(shellPod("once", "[ -f /scratch/word ] || echo then > /scratch/word; sleep 3600", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))

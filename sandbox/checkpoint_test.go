@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 func checkpoint(t *testing.T, lab *sandbox.Sandbox, name string) *sandbox.Checkpoint {
@@ -390,9 +391,7 @@ func TestRevisionOfCheckpoint(t *testing.T) {
 // TestRestoreOfSeveral goes from one checkpoint to the other, and refuses one that another of its name has replaced.
 func TestRestoreOfSeveral(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	empty := checkpoint(t, lab, "empty")

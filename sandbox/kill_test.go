@@ -14,14 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestKill kills a program more often than one may die by itself, each while it is starting again, and two at once.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	var mu sync.Mutex
 	var exits []sandbox.Exit
 	lab := start(t, sandbox.Options{OnExit: func(e sandbox.Exit) {

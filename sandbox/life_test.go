@@ -19,6 +19,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 func TestWhatASandboxHeldSurvives(t *testing.T) {
@@ -141,9 +142,7 @@ func TestNameTaken(t *testing.T) {
 
 func TestSideBySide(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	const n = 4
 	labs := make([]*sandbox.Sandbox, n)
 	var wg sync.WaitGroup
@@ -186,9 +185,7 @@ func TestSideBySide(t *testing.T) {
 // TestCancelledStart interrupts starts at moments spread over a whole start.
 func TestCancelledStart(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	start(t, sandbox.Options{}) // so that data is prepared
 	for i := range 8 {
 		after := time.Duration(i) * 200 * time.Millisecond
@@ -214,9 +211,7 @@ func TestCancelledStart(t *testing.T) {
 }
 
 func TestDamagedState(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	for name, damage := range map[string]func(dir string) error{
 		"record": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "sandbox.json"), []byte("{\"name\": "), 0o600)
@@ -262,9 +257,7 @@ func truncateHalf(file string) error {
 }
 
 func TestDamagedPreparedDataIsMadeAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	start(t, sandbox.Options{})
 	originals, err := filepath.Glob(filepath.Join(stateDir, "prepared", "*", "member", "snap", "db"))
 	if err != nil || len(originals) == 0 {
@@ -315,9 +308,7 @@ func TestTakenPortIsReplaced(t *testing.T) {
 // left, and it always starts. OPERATOR_LAB_CHAOS sets the number of rounds.
 func TestKilledLab(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	rounds := 6
 	if s := os.Getenv("OPERATOR_LAB_CHAOS"); s != "" {
 		if _, err := fmt.Sscan(s, &rounds); err != nil {

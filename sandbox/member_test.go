@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // membersIn are the members of etcd that run in pods of a sandbox: processes that are called so and have their data there.
@@ -31,9 +32,7 @@ func membersIn(dir string) (pids []int) {
 // TestNothingIsLeftOfMembers kills a lab in which a member of etcd and a script with another one run.
 func TestNothingIsLeftOfMembers(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := launch(t, "up", "--name", "members")
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, "members") })
 	var record *sandbox.Record

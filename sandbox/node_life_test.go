@@ -14,14 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestCordonedNodeComesBack starts a node again, and its sandbox, that was cordoned; and without nodes it is gone.
 func TestCordonedNodeComesBack(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	const name = "cordoned"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	lab := start(t, sandbox.Options{Name: name, Nodes: 1})
@@ -93,9 +92,7 @@ func TestVolumes(t *testing.T) {
 // TestHostNetwork has two pods ask for the same port of their node.
 func TestHostNetwork(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	one, two := pagePod("one", nil), pagePod("two", nil)

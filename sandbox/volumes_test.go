@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
@@ -115,9 +116,7 @@ func awaitEvent(t *testing.T, c kubernetes.Interface, object, reason, message st
 // TestClaimsWithoutNodes are bound all the same, and what cannot be had is said.
 func TestClaimsWithoutNodes(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
 	createClaim(t, c, claimOf("plain"))
@@ -223,9 +222,7 @@ func TestClaimsKeepData(t *testing.T) {
 // TestStatefulSetKeepsData loses the node of a member, gives it back, and stops and starts all of it.
 func TestStatefulSetKeepsData(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	const name = "members"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	lab := start(t, sandbox.Options{Name: name, Nodes: 2})
@@ -303,9 +300,7 @@ func members() *appsv1.StatefulSet {
 // TestEphemeralVolume belongs to its pod, and nothing of it is left with an ephemeral sandbox.
 func TestEphemeralVolume(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{Nodes: 1})
 	c := clientset(t, lab)
 	source := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
@@ -331,9 +326,7 @@ func TestEphemeralVolume(t *testing.T) {
 // deleting one does anything to this machine's files.
 func TestForeignVolumes(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes long: 'make test-all' runs it")
-	}
+	sandboxtest.Long(t)
 	mine := filepath.Join(t.TempDir(), "tmp", "mine") // upstream's controller removes volumes whose paths have /tmp/ in them
 	if err := os.MkdirAll(mine, 0o700); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/lessons/progress"
 	"github.com/operator-lab/operator-lab/lessons/tutor"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // hikawa is one of a name.
@@ -158,6 +159,7 @@ func must(tb testing.TB, err error) {
 
 // TestComeBack begins where the learner was, with the tasks before solved.
 func TestComeBack(t *testing.T) {
+	sandboxtest.Long(t)
 	kept, err := progress.Open(filepath.Join(t.TempDir(), progress.FileName))
 	must(t, err)
 	taught := song(t)
@@ -185,6 +187,7 @@ func bundled() client.Object {
 
 // TestGone takes away what the task needs: the learner is told, and undo brings it back.
 func TestGone(t *testing.T) {
+	sandboxtest.Long(t)
 	c := hold(t, tutor.Options{Lesson: song(t)})
 	must(t, c.BeginAt(t.Context(), 0))
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kiyoshis.zundokokiyoshi.kaitoy.github.com"}}
@@ -256,6 +259,7 @@ func TestVerify(t *testing.T) {
 
 // TestVerifyFinds verifies a lesson in which everything is wrong that can be.
 func TestVerifyFinds(t *testing.T) {
+	sandboxtest.Long(t)
 	replace := func(file, old, with string) func(fstest.MapFS) {
 		return func(files fstest.MapFS) {
 			text := string(files["01-song/"+file].Data)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
 	"github.com/operator-lab/operator-lab/sandbox/durability"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestDurability has applications write and read through a cluster's Service while its members, its operator, the nodes
@@ -19,6 +20,7 @@ import (
 //
 // OPERATOR_LAB_DURABILITY is how long that goes on, and OPERATOR_LAB_SEED repeats what a run did.
 func TestDurability(t *testing.T) {
+	sandboxtest.Long(t)
 	length := setting(t, "OPERATOR_LAB_DURABILITY", time.ParseDuration, 10*time.Second)
 	seed := setting(t, "OPERATOR_LAB_SEED", parseSeed, rand.Uint64()>>32)
 	t.Logf("%v with seed %d; again with OPERATOR_LAB_SEED=%[2]d", length, seed)

@@ -15,6 +15,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -87,6 +88,7 @@ func TestCrashWhilePausedStaysPaused(t *testing.T) {
 
 // TestUnpausedWhileDown: the next life is not paused when the pause was taken back while there was none.
 func TestUnpausedWhileDown(t *testing.T) {
+	sandboxtest.Long(t)
 	w := open(t)
 	spec := song()
 	spec.Paused = true
@@ -211,6 +213,7 @@ func TestConflict(t *testing.T) {
 // TestControlPlane: each program is killed, at once or in the middle of a song, and everybody recovers. The API server is
 // killed by the very request that it is answering.
 func TestControlPlane(t *testing.T) {
+	sandboxtest.Long(t)
 	w := open(t)
 	w.load(song())
 	for _, program := range sandbox.Programs() {
@@ -268,6 +271,7 @@ func unlessThere(err error) error {
 
 // TestRestartWhileTheAPIServerIsAway: the operator comes back when the API server does.
 func TestRestartWhileTheAPIServerIsAway(t *testing.T) {
+	sandboxtest.Long(t)
 	w := open(t)
 	w.load(song())
 	w.arm("crash", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{}, Match: word(2)})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // pageImage is a bundled image that serves a page on port 8080.
@@ -158,6 +159,7 @@ func TestKillWaitsForAPod(t *testing.T) {
 
 // TestPodUnready: it is not ready for as long as the fault says, and lives.
 func TestPodUnready(t *testing.T) {
+	sandboxtest.Long(t)
 	w := open(t)
 	p := w.page("web")
 	w.awaitPod(p, "the pod to be ready", ready)
@@ -269,6 +271,7 @@ func (w *world) firstNodeReady() corev1.ConditionStatus {
 // TestNodeLost: Kubernetes finds that it is lost, and moves its pods; it comes back when the fault is released, with
 // another lost node staying what it is.
 func TestNodeLost(t *testing.T) {
+	sandboxtest.Long(t)
 	w := open(t)
 	on := func(node string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Spec.NodeName = node }

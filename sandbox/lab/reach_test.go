@@ -10,11 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestOperatorReachesPods: an operator in this process connects to what runs in the cluster, in its first life and in the
 // next, also when the API server has died. That a member is promoted says that etcd was asked.
 func TestOperatorReachesPods(t *testing.T) {
+	sandboxtest.Long(t)
 	if testing.Short() {
 		t.Skip("it starts members of etcd")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // back takes the sandbox and the lab back, as an undo does.
@@ -101,6 +102,7 @@ func (w *world) tellsTheSame() {
 
 // TestResumeOfNothing: in a cluster from before there was a lab its API is served again.
 func TestResumeOfNothing(t *testing.T) {
+	sandboxtest.Long(t)
 	point, err := box.Checkpoint(t.Context(), "nothing")
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/labapi"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 func clientset(tb testing.TB, in *sandbox.Sandbox) *kubernetes.Clientset {
@@ -164,6 +165,7 @@ func TestRestOfKubectlIsTheSame(t *testing.T) {
 func squeeze(table string) string { return strings.Join(strings.Fields(table), " ") }
 
 func TestSurvivesTheAPIServer(t *testing.T) {
+	sandboxtest.Long(t)
 	in := another(t)
 	serveIn(t, in, newLab())
 	faults := client(t, in.Config(), "faults")

@@ -24,6 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/zundoko"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/oracle"
@@ -289,6 +290,7 @@ func TestObservedGeneration(t *testing.T) {
 }
 
 func TestLeak(t *testing.T) {
+	sandboxtest.Long(t)
 	for _, bug := range []string{oracle.Leak, leakByApply} {
 		t.Run(bug, func(t *testing.T) {
 			s := newScene(t, bug)
