@@ -22,6 +22,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/applets"
 	"github.com/operator-lab/operator-lab/sandbox/early"
+	_ "github.com/operator-lab/operator-lab/sandbox/early/translations" // before the packages of kubectl
 )
 
 func main() {
