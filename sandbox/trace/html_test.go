@@ -202,15 +202,15 @@ func TestHTMLDiff(t *testing.T) {
 	for _, tt := range []struct{ name, before, after, want string }{
 		{"nothing", `{"a":1}`, `{"a":1}`, ""},
 		{"only noise", `{"metadata":{"resourceVersion":"1","uid":"x"}}`, `{"metadata":{"resourceVersion":"2","uid":"y"}}`, ""},
-		{"created", "", `{"kind":"A","spec":{"n":3,"s":"yes"}}`, "+kind: A|+spec:|+  n: 3|+  s: \"yes\""},
+		{"created", "", `{"kind":"A","spec":{"m":3,"s":"yes"}}`, "+kind: A|+spec:|+  m: 3|+  s: \"yes\""},
 		{"deleted", `{"kind":"A"}`, "", "-kind: A"},
 		{
 			"the way to a change", `{"a":{"b":{"c":1,"d":1,"e":1,"f":1,"g":1}},"z":1}`, `{"a":{"b":{"c":1,"d":1,"e":1,"f":1,"g":2}},"z":1}`,
 			" a:|   b:|…|     e: 1|     f: 1|-    g: 1|+    g: 2| z: 1",
 		},
-		{"lists", `{"l":[{"n":"a"},{"n":"b"}]}`, `{"l":[{"n":"a"},{"n":"b","x":[]}]}`, " l:|   - n: a|   - n: b|+    x: []"},
+		{"lists", `{"l":[{"m":"a"},{"m":"b"}]}`, `{"l":[{"m":"a"},{"m":"b","x":[]}]}`, " l:|   - m: a|   - m: b|+    x: []"},
 		{"several lines", `{"t":"a\nb\n"}`, `{"t":"a\nc\n"}`, " t: ||   a|-  b|+  c"},
-		{"blanks count", `{"t":"a  b"}`, `{"t":"a b"}`, "-t: a  b|+t: a b"},
+		{"blanks count", `{"t":"a  b"}`, `{"t":"a b"}`, "-t: \"a  b\"|+t: a b"},
 		{"no JSON", `x`, `y`, "-x|+y"},
 	} {
 		var got []string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -332,6 +333,26 @@ func TestTextWidth(t *testing.T) {
 	}
 	if got := cut("ズンズンドコ", 7); got != "ズン..." {
 		t.Errorf("cut: %q", got)
+	}
+}
+
+func TestYAMLString(t *testing.T) {
+	plain := []string{
+		"Zun", "ズン", "kiyoshi!", "demo-001", "apps/v1", "registry.k8s.io/pause:3.10", "one two", "a,b", "./x", ".", "..", "it (is)", "no way", "_1",
+	}
+	quoted := []string{
+		"", "True", "NO", "On", "y", "null", "~", ".nan", ".Inf", "1", "1.5", "1e3", "0x1F", ".5", "-1", "2026-08-01T10:00:00Z", "10.0.0.1", "12:30",
+		"a: b", "a:", "a #b", " a", "a ", "- a", "a\nb", "{a", "*a", "&a", "!a", "=", "%a", "@a", "a, b", `"a"`,
+	}
+	for _, s := range plain {
+		if got := YAMLString(s); got != s {
+			t.Errorf("%q is written %s", s, got)
+		}
+	}
+	for _, s := range quoted {
+		if got := YAMLString(s); got != strconv.Quote(s) {
+			t.Errorf("%q is written %s, not in quotes", s, got)
+		}
 	}
 }
 

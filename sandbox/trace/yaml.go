@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // YAMLStyle says how [YAMLLines] writes. The zero value writes all of an object
@@ -12,7 +13,6 @@ import (
 type YAMLStyle struct {
 	Omit     []string                      // fields of the metadata that are left out, besides managedFields
 	Keys     func(map[string]any) []string // the keys of a map in their order; nil: the alphabet's
-	Quote    func(string) string           // writes a key, or a text on one line, in quotes if need be; nil: the usual rules
 	Flat     bool                          // lists are not indented below their key
 	Exact    bool                          // texts of several lines keep how they end (| or |-), and are quoted where no key is before them
 	MaxDepth int                           // levels that are written; 0: all
@@ -27,9 +27,6 @@ func YAMLLines(raw json.RawMessage, style YAMLStyle) []string {
 	}
 	if style.Keys == nil {
 		style.Keys = sortedKeys[any]
-	}
-	if style.Quote == nil {
-		style.Quote = yamlString
 	}
 	y := yamlWriter{style: style}
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -104,7 +101,7 @@ func (y *yamlWriter) value(v any, head, indent string, keyed bool) {
 
 func (y *yamlWriter) fields(v map[string]any, head, indent string) {
 	for _, k := range y.style.Keys(v) {
-		key := head + y.style.Quote(k) + ":"
+		key := head + YAMLString(k) + ":"
 		head = indent
 		below := indent + "  "
 		switch value := v[k].(type) {
@@ -156,23 +153,40 @@ func (y *yamlWriter) scalar(v any) string {
 	case json.Number:
 		return v.String()
 	case string:
-		return y.style.Quote(v)
+		return YAMLString(v)
 	case map[string]any:
 		return "{}"
 	}
 	return "[]"
 }
 
-// yamlString quotes a text that could be taken for something else.
-func yamlString(s string) string {
-	switch s {
-	case "", "null", "true", "false", "yes", "no", "on", "off", "~":
-		return strconv.Quote(s)
+// YAMLString writes a text on one line of YAML: as it is if every reader takes
+// it for a text, else in double quotes. Words that YAML 1.1 takes for booleans,
+// numbers, timestamps and whatever has a sign of YAML in it are quoted.
+func YAMLString(s string) string {
+	if yamlPlain(s) {
+		return s
 	}
-	_, err := strconv.ParseFloat(s, 64)
-	if err == nil || strings.TrimSpace(s) != s || strings.ContainsAny(s[:1], "-?:,[]{}#&*!|>'\"%@`") ||
-		strings.Contains(s, ": ") || strings.HasSuffix(s, ":") || strings.Contains(s, " #") || strings.ContainsAny(s, "\n\t\r") {
-		return strconv.Quote(s)
+	return strconv.Quote(s)
+}
+
+// yamlPlain reports whether a text is a word, or words with a single blank or
+// mark between them, that YAML takes for nothing else.
+func yamlPlain(s string) bool {
+	switch strings.ToLower(s) {
+	case "", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".nan", ".inf":
+		return false
 	}
-	return s
+	parted := true // nothing but a mark, or the beginning, is right before
+	for i, r := range s {
+		switch {
+		case unicode.IsLetter(r) || strings.ContainsRune("_./", r) || i > 0 && (unicode.IsNumber(r) || strings.ContainsRune("@()+*=~%^!-", r)):
+			parted = false
+		case i > 0 && !parted && strings.ContainsRune(" ,;:", r):
+			parted = true
+		default:
+			return false
+		}
+	}
+	return !parted && (s[0] != '.' || len(s) == 1 || s[1] < '0' || s[1] > '9')
 }

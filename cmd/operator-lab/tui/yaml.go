@@ -3,9 +3,7 @@ package tui
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -15,33 +13,19 @@ import (
 // Kubernetes objects: the well-known keys first, and without managed fields and
 // the other fields of the metadata that are named. What is no JSON comes back as it is.
 func yamlLines(raw json.RawMessage, without ...string) []string {
-	return trace.YAMLLines(raw, trace.YAMLStyle{Omit: without, Keys: sortedKeys, Quote: yamlScalar, Flat: true, Exact: true})
+	return trace.YAMLLines(raw, trace.YAMLStyle{Omit: without, Keys: sortedKeys, Flat: true, Exact: true})
 }
 
 // scalar writes a value on its own, as YAML; maps and lists as JSON.
 func scalar(v any) string {
 	if s, is := v.(string); is {
-		return yamlScalar(s)
+		return trace.YAMLString(s)
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		return "?"
 	}
 	return string(b)
-}
-
-var (
-	plainScalar = regexp.MustCompile(`^[\p{L}_./][\p{L}\p{N}_./@()+*=~%^!-]*([ ,;:]?[\p{L}\p{N}_./@()+*=~%^!-]+)*$`)
-	otherScalar = regexp.MustCompile(`^(?i:null|true|false|yes|no|on|off|y|n|~|\.nan|\.inf)$`)
-	colonEnd    = regexp.MustCompile(`: |:$| #`)
-)
-
-// yamlScalar writes a text, in quotes if it could be taken for something else.
-func yamlScalar(s string) string {
-	if plainScalar.MatchString(s) && !otherScalar.MatchString(s) && !colonEnd.MatchString(s) {
-		return s
-	}
-	return strconv.Quote(s)
 }
 
 // keyRank puts the keys that everybody looks for first.
