@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/clipperhouse/displaywidth"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/operator-lab/operator-lab/scenarios/format"
@@ -280,11 +281,11 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-func TestCells(t *testing.T) {
+func TestDisplayWidth(t *testing.T) {
 	for s, want := range map[string]int{
-		"": 0, "kubectl": 7, "調整ループ": 10, "Pod が 1 つ": 11, "ｱ": 1, "「質問」": 8, "…": 1, "e\u0301": 1, "💥": 2, "、。ー": 6,
+		"": 0, "kubectl": 7, "調整ループ": 10, "Pod が 1 つ": 11, "ｱ": 1, "「質問」": 8, "…": 1, "e\u0301": 1, "💥": 2, "✅⭐☕": 6, "か\u3099": 2, "、。ー": 6,
 	} {
-		if got := cells(s); got != want {
+		if got := displaywidth.String(s); got != want {
 			t.Errorf("%q takes %d columns, not %d", s, got, want)
 		}
 	}

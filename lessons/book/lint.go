@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
@@ -214,7 +216,7 @@ func (c *linter) described(t *Task, s *format.TestStep, check Check) {
 		c.problem(at.File, at.Line, "write the annotation operator-lab.dev/ja."+format.StepKey(s.Name), "the step %q has no description in Japanese", s.Name)
 	}
 	for _, in := range Languages {
-		if n := cells(check.Description[in]); n > mostGoal {
+		if n := displaywidth.String(check.Description[in]); n > mostGoal {
 			c.warning(at.File, at.Line, fmt.Sprintf("up to %d columns are seen whole", mostGoal), "the description of %q (%s) is %d columns wide", s.Name, in, n)
 		}
 	}

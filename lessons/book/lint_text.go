@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
@@ -37,7 +39,7 @@ func (c *linter) text(in Language) {
 }
 
 func (c *linter) title(t *text, title passage) {
-	if n := cells(title.text); n > mostTitle {
+	if n := displaywidth.String(title.text); n > mostTitle {
 		c.problem(t.file, title.line, fmt.Sprintf("it may be %d", mostTitle), "the title %q is %d columns wide", title.text, n)
 	}
 }
@@ -127,7 +129,7 @@ func height(markdown string) int {
 			if listItem.MatchString(l.text) {
 				end()
 			}
-			wide += cells(trimmed) + 1
+			wide += displaywidth.String(trimmed) + 1
 		}
 	}
 	end()
@@ -195,7 +197,7 @@ func (c *linter) code(t *text, s string, at int) {
 	if strings.Contains(s, "\t") {
 		c.problem(t.file, at, "indent with spaces", "a tab in the code: how wide it is differs from screen to screen")
 	}
-	if n := cells(s); n > mostCode {
+	if n := displaywidth.String(strings.ReplaceAll(s, "\t", " ")); n > mostCode {
 		c.problem(t.file, at, fmt.Sprintf("it may be %d; a shell goes on after \\ at the end of a line", mostCode), "a line of code is %d columns wide", n)
 	}
 	if m := typedLesson.FindStringSubmatch(s); m != nil {

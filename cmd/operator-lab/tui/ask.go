@@ -1,7 +1,10 @@
 package tui
 
 import (
+	"strings"
+
 	tea "charm.land/bubbletea/v2"
+	"github.com/clipperhouse/displaywidth"
 )
 
 // typed is a text that is being typed.
@@ -11,9 +14,7 @@ type typed string
 func (t *typed) press(pressed string, most int) {
 	switch pressed {
 	case "backspace":
-		if r := []rune(*t); len(r) > 0 {
-			*t = typed(r[:len(r)-1])
-		}
+		*t = typed(withoutLast(string(*t)))
 	case "ctrl+u":
 		*t = ""
 	case "space":
@@ -23,6 +24,15 @@ func (t *typed) press(pressed string, most int) {
 			t.add(pressed, most)
 		}
 	}
+}
+
+// withoutLast returns a text without its last character, with the marks that combine with it.
+func withoutLast(s string) string {
+	last := ""
+	for g := displaywidth.StringGraphemes(s); g.Next(); {
+		last = g.Value()
+	}
+	return strings.TrimSuffix(s, last)
 }
 
 // add appends what fits.

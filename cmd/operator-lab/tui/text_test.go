@@ -50,6 +50,24 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+func TestTypedText(t *testing.T) {
+	for _, test := range []struct{ name, text, pressed, want string }{
+		{"a letter", "ab", "c", "abc"},
+		{"a blank", "ab", "space", "ab "},
+		{"too much", "abcdef", "g", "abcdef"},
+		{"the name of a key", "ab", "pgup", "ab"},
+		{"all of it goes", "abc", "ctrl+u", ""},
+		{"the last letter goes", "ab", "backspace", "a"},
+		{"nothing is left to go", "", "backspace", ""},
+		{"a letter goes with its marks", "うか\u3099", "backspace", "う"},
+	} {
+		got := typed(test.text)
+		if got.press(test.pressed, max(6, len(test.text))); string(got) != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
 func TestYAML(t *testing.T) {
 	raw := []byte(`{"kind":"K","apiVersion":"v1","status":{},"metadata":{"name":"x","managedFields":[1],"labels":{"yes":"no","n":"12"}},"spec":{"big":12345678901234567,"list":[{"b":1,"a":[]},"two: three",null],"text":"a\nb"}}`)
 	want := `apiVersion: v1
