@@ -4,6 +4,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
+// maxFilter bounds the length of a filter: it is shown in the title of its pane.
+const maxFilter = 60
+
 // press does what a key is for.
 func (m *Model) press(pressed string) tea.Cmd {
 	m.flash = ""
@@ -22,7 +25,7 @@ func (m *Model) press(pressed string) tea.Cmd {
 		}
 		return nil
 	case m.typing:
-		m.typeFilter(pressed)
+		m.nav().typeFilter(pressed)
 		return nil
 	case m.popup != nil:
 		return m.popup.press(m, pressed)
@@ -35,12 +38,12 @@ func (m *Model) press(pressed string) tea.Cmd {
 	if c == nil {
 		return nil
 	}
-	if reason := m.refuse(c); reason != "" {
+	if reason := refuse(&m.state, c); reason != "" {
 		m.say(c.Help().Key + ": " + reason)
 		return nil
 	}
 	if c.group == groupLoop || c.group == groupTime || c.group == groupAct {
-		m.toLoop()
+		m.nav().toLoop()
 	}
 	return c.do(m)
 }
@@ -55,63 +58,6 @@ func (m *Model) pauseOrResume() {
 		m.controls.Loop.Pause()
 	}
 	m.refresh(true)
-}
-
-func (m *Model) stepOne() {
-	m.controls.Loop.Step()
-	m.follow = true
-	m.refresh(true)
-}
-
-func (m *Model) stepCall() {
-	m.controls.Loop.StepCall()
-	m.follow = true
-	m.refresh(true)
-}
-
-func (m *Model) showTab(t Tab) {
-	m.toLoop()
-	m.tab, m.low = t, DetailPane
-	m.scroll[DetailPane] = 0
-}
-
-func (m *Model) toggleFollow() {
-	m.follow = !m.follow
-	if m.follow && m.live {
-		m.selectNewest()
-	}
-}
-
-// zoomIn gives the focused pane half of the screen, all of it, and back.
-func (m *Model) zoomIn() { m.zoom = (m.zoom + 1) % (ZoomFull + 1) }
-
-// startFilter begins to type a filter for the focused pane.
-func (m *Model) startFilter() {
-	switch m.focus {
-	case ObjectsPane, QueuePane, LoopPane:
-	default:
-		m.focusOn(LoopPane)
-	}
-	m.typing = true
-}
-
-// maxFilter bounds the length of a filter: it is shown in the title of its pane.
-const maxFilter = 60
-
-// typeFilter edits the filter of the focused pane.
-func (m *Model) typeFilter(pressed string) {
-	f := &m.filter[m.focus]
-	switch pressed {
-	case "enter":
-		m.typing = false
-	case "esc":
-		m.typing, *f = false, ""
-	default:
-		f.press(pressed, maxFilter)
-	}
-	if m.live && m.follow {
-		m.selectNewest()
-	}
 }
 
 // paste adds pasted text to what is being typed.
@@ -129,19 +75,19 @@ func (m *Model) wheel(e tea.Mouse) {
 	if p == NoPane || m.popup != nil || m.busy != nil {
 		return
 	}
-	m.setFocus(p)
+	m.nav().setFocus(p)
 	switch e.Button {
 	case tea.MouseWheelUp:
-		m.move(-1)
+		m.nav().move(-1)
 	case tea.MouseWheelDown:
-		m.move(1)
+		m.nav().move(1)
 	}
 }
 
 // click focuses the pane under the pointer.
 func (m *Model) click(e tea.Mouse) {
 	if p := m.paneAt(e.X, e.Y); p != NoPane && m.popup == nil && m.busy == nil {
-		m.setFocus(p)
+		m.nav().setFocus(p)
 	}
 }
 
@@ -153,4 +99,18 @@ func (m *Model) paneAt(x, y int) Pane {
 		}
 	}
 	return NoPane
+}
+
+// focusOn focuses a pane, bringing it on top where it shares a place; focusing
+// the focused pane again zooms it.
+func (m *Model) focusOn(p Pane) {
+	if p == LessonPane && !m.guided {
+		m.say("5: " + m.t("there is no lesson here", "レッスンはない"))
+		return
+	}
+	if p == m.focus {
+		m.nav().zoomIn()
+		return
+	}
+	m.nav().setFocus(p)
 }

@@ -100,8 +100,8 @@ func TestBoot(t *testing.T) {
 	failed := errors.New("the port is taken")
 	m := modelOf(t, Options{Boot: func(context.Context, func(Step)) (Controls, error) { return Controls{}, failed }}, 80, 24)
 	m.press("space") // no key but quit works
-	m.start()
-	m.Update(m.awaitStep()())
+	m.booting.run(t.Context(), m.opts.Boot)
+	m.Update(receive(m.ctx, m.booting.news)())
 	if m.booting == nil || !errors.Is(m.bootErr, failed) || !strings.Contains(m.frame(), "the port is taken") {
 		t.Error("the failure is not shown")
 	}
@@ -110,9 +110,9 @@ func TestBoot(t *testing.T) {
 		step(Step{Name: "etcd", Done: true})
 		return Controls{Loop: loop}, nil
 	}}, 80, 24)
-	m.start()
+	m.booting.run(t.Context(), m.opts.Boot)
 	for m.booting != nil {
-		m.Update(m.awaitStep()())
+		m.Update(receive(m.ctx, m.booting.news)())
 	}
 	if m.press("space"); len(loop.calls) != 1 {
 		t.Error("the loop cannot be held after the boot")

@@ -51,16 +51,16 @@ type confirmPopup struct {
 	do       func(*Model) tea.Cmd
 }
 
-func (p *confirmPopup) window(s *scene) []string {
+func (p *confirmPopup) window(s *state) []string {
 	var rows []row
 	for _, line := range wrap(p.question, min(72, s.w-8)) {
 		rows = append(rows, text(plain, " "+line))
 	}
 	rows = append(rows, *(&row{}).add(plain, " ").add(tool, "y").add(plain, s.t(" yes   ", " はい   ")).add(tool, "n").add(plain, s.t(" no", " いいえ")))
-	return s.window(s.t("Sure?", "確認"), rows, 40, 0)
+	return s.theme.window(s.screen(), s.t("Sure?", "確認"), rows, 40, 0)
 }
 
-func (p *confirmPopup) keys(s *scene) ([]string, []string) {
+func (p *confirmPopup) keys(s *state) ([]string, []string) {
 	return []string{"y", "n"}, []string{s.t("yes", "はい"), s.t("no", "いいえ")}
 }
 
@@ -81,7 +81,7 @@ const longestAnswer = 60
 // answerPopup takes the answer to a question.
 type answerPopup struct{ text typed }
 
-func (p *answerPopup) window(s *scene) []string {
+func (p *answerPopup) window(s *state) []string {
 	rows := markdownRows(s.page.Question, min(72, s.w-8))
 	if most := s.h - 8; len(rows) > most { // it is in the lesson too
 		rows = rows[:max(0, most)]
@@ -90,10 +90,10 @@ func (p *answerPopup) window(s *scene) []string {
 		rows[i].segs = append([]seg{{plain, " "}}, rows[i].segs...)
 	}
 	rows = append(rows, row{}, *(&row{}).add(plain, " ").add(tool, "> ").add(bold, string(p.text)).add(plain, "_"))
-	return s.window(s.t("Your answer", "あなたの答え"), rows, 40, 0)
+	return s.theme.window(s.screen(), s.t("Your answer", "あなたの答え"), rows, 40, 0)
 }
 
-func (p *answerPopup) keys(s *scene) ([]string, []string) {
+func (p *answerPopup) keys(s *state) ([]string, []string) {
 	return []string{s.t("type", "入力"), "enter", "esc"}, []string{s.t("a number or a word", "数字か単語"), s.t("send it", "送信"), s.t("never mind", "やめる")}
 }
 

@@ -68,9 +68,9 @@ func BenchmarkRewind(b *testing.B) {
 	c := manyEvents(b)
 	m := sized(b, c, 200, 50)
 	for b.Loop() {
-		m.goSpan(-1)
+		m.nav().goSpan(-1)
 		if m.cursor() < 1000 {
-			m.goLive()
+			m.nav().goLive()
 		}
 		m.frame()
 	}

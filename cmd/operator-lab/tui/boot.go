@@ -1,19 +1,50 @@
 package tui
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-
-	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// boot is the screen before the cluster is there.
+// bootScreen shows the steps of the boot in the middle of the screen.
+type bootScreen struct{ *state }
+
+// boot is the start of the cluster.
 type boot struct {
 	steps []Step
 	err   error
+	news  chan tea.Msg // its steps, and then that it is over
+}
+
+// run starts the cluster; [Run] waits for that.
+func (b *boot) run(ctx context.Context, start func(context.Context, func(Step)) (Controls, error)) {
+	telling, over := context.WithCancel(ctx)
+	controls, err := start(ctx, func(st Step) { send(telling, b.news, stepMsg{st}) })
+	over()
+	send(ctx, b.news, bootedMsg{controls, err})
+}
+
+// send sends a message, unless nobody takes it any more.
+func send(ctx context.Context, to chan<- tea.Msg, msg tea.Msg) {
+	select {
+	case to <- msg:
+	case <-ctx.Done():
+	}
+}
+
+// receive waits for the next message; nil if there will be none.
+func receive(ctx context.Context, from <-chan tea.Msg) tea.Cmd {
+	return func() tea.Msg {
+		select {
+		case msg := <-from:
+			return msg
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // stepMsg tells of a step of the boot, bootedMsg that it is over.
@@ -25,57 +56,6 @@ type (
 	}
 )
 
-// start runs the boot until it is over; [Run] waits for that.
-func (m *Model) start() {
-	over := make(chan struct{})
-	controls, err := m.opts.Boot(m.ctx, func(st Step) {
-		select {
-		case m.steps <- st:
-		case <-over: // nobody asks for steps any more
-		case <-m.ctx.Done(): // the screen is gone
-		}
-	})
-	close(over)
-	m.booted <- bootedMsg{controls, err}
-}
-
-// awaitStep waits for the next step, or the end.
-func (m *Model) awaitStep() tea.Cmd {
-	ctx, steps, booted := m.ctx, m.steps, m.booted
-	return func() tea.Msg {
-		select {
-		case st := <-steps:
-			return stepMsg{st}
-		case over := <-booted:
-			return over
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-func (m *Model) boots(msg tea.Msg) tea.Cmd {
-	switch msg := msg.(type) {
-	case stepMsg:
-		if m.booting != nil {
-			m.booting.add(msg.Step)
-		}
-		return m.awaitStep()
-	case bootedMsg:
-		if msg.err != nil {
-			m.bootErr = msg.err
-			m.booting.err = msg.err
-			return nil
-		}
-		m.controls = msg.Controls
-		m.booting = nil
-		m.refresh(true)
-	}
-	return nil
-}
-
-func (b *boot) add(st Step) { b.steps = addStep(b.steps, st) }
-
 // addStep notes a step; one of the same name is replaced.
 func addStep(steps []Step, st Step) []Step {
 	i := slices.IndexFunc(steps, func(old Step) bool { return old.Name == st.Name })
@@ -86,41 +66,12 @@ func addStep(steps []Step, st Step) []Step {
 	return append(steps, st)
 }
 
-// stepRows are a line for each step.
-func (s *scene) stepRows(steps []Step, failed bool) []row {
-	name := 24
-	for _, st := range steps {
-		name = max(name, width(st.Name)+2)
-	}
-	name = min(name, s.w/2)
-	var rows []row
-	for _, st := range steps {
-		sign, signStyle := s.working, warn
-		switch {
-		case st.Done:
-			sign, signStyle = s.ok, ok
-		case failed:
-			sign, signStyle = s.failing, bad
-		}
-		r := text(plain, "   ")
-		r.cell(&s.theme, signStyle, sign, 2).cell(&s.theme, plain, st.Name, name)
-		took := ""
-		if st.Took > 0 {
-			took = trace.FormatDuration(st.Took)
-		}
-		r.add(dim, blanks(7-width(took))+took+"  ").add(dim, st.Detail)
-		rows = append(rows, r)
-	}
-	return rows
-}
-
-// bootScreen shows the steps in the middle of the screen.
-func (s *scene) bootScreen() []string {
+func (s bootScreen) draw() []string {
 	rows := []row{
 		*(&row{}).add(title, " operator-lab  ").add(accent, s.title),
 		{},
 	}
-	rows = append(rows, s.stepRows(s.booting.steps, s.booting.err != nil)...)
+	rows = append(rows, s.stepRows(s.booting.steps, s.booting.err != nil, s.w)...)
 	if s.booting.err != nil {
 		rows = append(rows, row{}, text(bad, " "+s.t("it did not start:", "起動に失敗:")))
 		for _, line := range wrap(s.booting.err.Error(), s.w-6) {
@@ -141,7 +92,7 @@ func (s *scene) bootScreen() []string {
 }
 
 // centred fills the screen with rows in its middle.
-func (s *scene) centred(rows []row) []string {
+func (s bootScreen) centred(rows []row) []string {
 	out := make([]string, s.h)
 	top, left := max(0, (s.h-len(rows))/3), max(0, (s.w-72)/2)
 	for y := range out {
@@ -153,4 +104,22 @@ func (s *scene) centred(rows []row) []string {
 		out[y] = r.draw(&s.theme, s.w)
 	}
 	return out
+}
+
+func (m *Model) boots(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case stepMsg:
+		m.booting.steps = addStep(m.booting.steps, msg.Step)
+		return receive(m.ctx, m.booting.news)
+	case bootedMsg:
+		if msg.err != nil {
+			m.bootErr = msg.err
+			m.booting.err = msg.err
+			return nil
+		}
+		m.controls = msg.Controls
+		m.booting = nil
+		m.refresh(true)
+	}
+	return nil
 }

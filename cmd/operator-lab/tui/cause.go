@@ -4,61 +4,14 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// cause is the tree from what brought the selected reconcile about to everything it led to.
-func (s *scene) cause(in Rect) pane {
-	span := s.causeSpan()
-	p := pane{title: s.t("Cause and effect", "原因と結果")}
-	if span == nil {
-		p.rows = []row{text(dim, s.t("  select a reconcile", "  調整を選択すると表示"))}
-		return p
-	}
-	p.title += "  #" + itoa(span.ID)
-	if !s.live {
-		p.right = s.t("dimmed: later", "薄字: これより後")
-	}
-	rows := s.causeRows(span)
-	p.rows = s.scrolled(CausePane, rows, in.H)
-	return p
-}
-
-// causeSpan is the reconcile the subject belongs to: of an object the one that changed it last.
-func (s *scene) causeSpan() *trace.Span {
-	sub := s.subject()
-	if sub.span != nil {
-		return sub.span
-	}
-	e := sub.event
-	for range 4 { // a watch event, its write, and no further
-		if e == nil {
-			return nil
-		}
-		if e.Reconcile > 0 {
-			return s.state.Span(e.Reconcile)
-		}
-		e = s.state.Cause(e)
-	}
-	return nil
-}
-
-// causeRows draws the whole tree, as far as it is known now: what had not
-// happened at the cursor is dimmed.
-func (s *scene) causeRows(span *trace.Span) []row {
-	if i := spanAt(s.index.spans, span.First); i >= 0 && s.index.spans[i].ID == span.ID {
-		span = s.index.spans[i]
-	}
-	b := causeTree{scene: s, state: s.index.timeline.Tip()}
-	root := text(plain, "  ")
-	b.trigger(&root, span)
-	b.line(root, span.First)
-	b.span(span, "  ", true, true)
-	return b.rows
-}
+// causePane is pane 6: the tree from what brought the selected reconcile about to everything it led to.
+type causePane struct{ *state }
 
 // causeTree builds the tree of causes and effects.
 type causeTree struct {
-	*scene
-	state *trace.State // the newest: effects are later than their causes
-	rows  []row
+	*state
+	newest *trace.State // effects are later than their causes
+	rows   []row
 }
 
 // line adds a finished line about what happened at an event.
@@ -81,7 +34,7 @@ func (b *causeTree) trigger(r *row, span *trace.Span) {
 		r.add(dim, b.t("(not known)", "(不明)"))
 		return
 	}
-	w := b.state.Wake(span.Woken[0])
+	w := b.newest.Wake(span.Woken[0])
 	b.addCause(r, w, manyCells)
 	switch {
 	case w.Requeue != nil && w.Requeue.Reconcile > 0:
@@ -113,7 +66,7 @@ func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
 		if span.Tally.Writes == 0 && !span.Running() {
 			r.add(dim, b.t(", ", "、")+b.wroteNothing(span))
 		}
-		if b.state.Own(span) {
+		if b.newest.Own(span) {
 			r.add(own, "  "+b.ownMark())
 		}
 		b.line(r, span.First)
@@ -131,17 +84,6 @@ func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
 		r, _ := b.branch(below, true)
 		b.line(*r.add(dim, b.wroteNothing(span)), span.First)
 	}
-}
-
-// nothingWritten says so of a reconcile without writes in the journal, in a sentence.
-func (s *scene) nothingWritten(span *trace.Span) string {
-	switch {
-	case span.Running():
-		return s.t("it has written nothing yet", "まだ何も書き込んでいない")
-	case span.Outcome() == trace.OutcomeAborted:
-		return s.t("it was cut off: no write was answered", "途中で中断された: 応答を受け取った書き込みはない")
-	}
-	return s.t("this reconcile wrote nothing", "この調整は何も書き込まなかった")
 }
 
 // wroteNothing says so in two words. A reconcile that was cut off may have sent a write that was stored.
@@ -169,7 +111,7 @@ func (b *causeTree) next(span *trace.Span) *trace.Event {
 	}
 	for _, cause := range []int64{span.End.Seq, span.First} {
 		if e := b.index.timeline.Event(cause); e != nil {
-			for _, effect := range b.state.Effects(e) {
+			for _, effect := range b.newest.Effects(e) {
 				if effect.Kind == trace.KindRequeue {
 					return effect
 				}
@@ -194,7 +136,7 @@ func (b *causeTree) write(e *trace.Event, indent string, last bool) {
 	}
 	b.line(r, e.Seq)
 	var watches []*trace.Event
-	for _, w := range b.state.Effects(e) {
+	for _, w := range b.newest.Effects(e) {
 		if w.Kind == trace.KindWatch {
 			watches = append(watches, w)
 		}
@@ -210,7 +152,7 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 	r.add(plain, b.t("watch ", "監視 ")+e.Verb).add(dim, " "+b.theme.arrow+" ")
 	var woken []*trace.Span
 	keys, reason := "", ""
-	for _, k := range b.state.Effects(e) {
+	for _, k := range b.newest.Effects(e) {
 		switch k.Kind {
 		case trace.KindDrop:
 			reason = orElse(k.Reason, b.t("a predicate dropped it", "predicate が破棄"))
@@ -222,7 +164,7 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 			if k.Kind == trace.KindMerge {
 				keys += b.t(" (merged)", " (統合)")
 			}
-			if span := b.state.Answer(k); span != nil {
+			if span := b.newest.Answer(k); span != nil {
 				woken = append(woken, span)
 			}
 		}
@@ -246,9 +188,9 @@ func (b *causeTree) again(timer *trace.Event, indent string) {
 	r, below := b.branch(indent, true)
 	r.add(wait, b.timerText(timer))
 	var answer *trace.Span
-	for _, ready := range b.state.Effects(timer) {
+	for _, ready := range b.newest.Effects(timer) {
 		if ready.Kind == trace.KindReady {
-			answer = b.state.Answer(ready)
+			answer = b.newest.Answer(ready)
 		}
 	}
 	b.line(r, timer.Seq)
@@ -256,3 +198,36 @@ func (b *causeTree) again(timer *trace.Event, indent string) {
 		b.span(answer, below, true, false)
 	}
 }
+
+func (s causePane) draw(in Rect) content {
+	span := s.causeSpan()
+	p := content{title: s.t("Cause and effect", "原因と結果")}
+	if span == nil {
+		p.rows = []row{text(dim, s.t("  select a reconcile", "  調整を選択すると表示"))}
+		return p
+	}
+	p.title += "  #" + itoa(span.ID)
+	if !s.live {
+		p.right = s.t("dimmed: later", "薄字: これより後")
+	}
+	rows := s.tree(span)
+	p.rows = scrolled(s.state, CausePane, rows, in.H)
+	return p
+}
+
+// tree draws the whole tree, as far as it is known now: what had not
+// happened at the cursor is dimmed.
+func (s causePane) tree(span *trace.Span) []row {
+	if i := spanAt(s.index.spans, span.First); i >= 0 && s.index.spans[i].ID == span.ID {
+		span = s.index.spans[i]
+	}
+	b := causeTree{state: s.state, newest: s.index.timeline.Tip()}
+	root := text(plain, "  ")
+	b.trigger(&root, span)
+	b.line(root, span.First)
+	b.span(span, "  ", true, true)
+	return b.rows
+}
+
+// move scrolls the tree.
+func (s causePane) move(n int) { s.scrollBy(CausePane, n) }

@@ -7,6 +7,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
+// detailPane is pane 4: the diff, the YAML, the conditions or the log of the subject.
+type detailPane struct{ *state }
+
 // Tab is what the detail pane shows of the subject.
 type Tab int
 
@@ -28,112 +31,30 @@ type subject struct {
 	item   *trace.Item
 }
 
-// subject returns what is selected in the list pane that was focused last.
-func (s *scene) subject() subject {
-	switch s.from {
-	case ObjectsPane:
-		if o := s.object(s.sel.object); o != nil {
-			return subject{object: o, ref: o.Ref, event: s.index.timeline.Event(o.Changed)}
-		}
-		for _, t := range s.treeLines() {
-			if t.planned != nil && sameObject(t.ref(), s.sel.object) {
-				return subject{event: t.planned, ref: t.ref()}
-			}
-		}
-		return subject{}
-	case QueuePane:
-		return s.queueSubject()
+// yamlRow sets the key of a line apart.
+func yamlRow(l string) row {
+	body := strings.TrimLeft(l, " -")
+	lead := l[:len(l)-len(body)]
+	if i := strings.Index(body, ":"); i > 0 && (i+1 == len(body) || body[i+1] == ' ') {
+		r := text(plain, "  "+lead)
+		return *r.add(field, body[:i]).add(plain, body[i:])
 	}
-	return s.loopSubject()
+	return text(plain, "  "+l)
 }
 
-// object returns an object at the cursor, or as it became later.
-func (s *scene) object(ref trace.Ref) *trace.Object {
-	if ref.IsZero() {
-		return nil
+// manyLogs bounds the log lines of an object's reconciles that are shown.
+const manyLogs = 200
+
+func logStyle(e *trace.Event) style {
+	if e.Error != "" || e.Stack != "" {
+		return bad
 	}
-	if o := s.state.Object(ref); o != nil {
-		return o
-	}
-	return s.index.timeline.Tip().Object(ref)
+	return plain
 }
 
-func (s *scene) queueSubject() subject {
-	for _, span := range s.state.Running() {
-		if (trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}) == s.sel.key {
-			sub := subject{span: span, whole: true, event: tellingStep(span)}
-			sub.object = s.primary(span)
-			return sub
-		}
-	}
-	for _, item := range s.state.Queue() {
-		if item.QueueKey != s.sel.key {
-			continue
-		}
-		sub := subject{item: item, event: item.Requeue}
-		if len(item.Events) > 0 {
-			sub.event = item.Events[0]
-		}
-		if sub.event != nil {
-			if w := s.state.Wake(sub.event); w.Watch != nil {
-				sub.event, sub.ref = w.Watch, w.Watch.Object
-				sub.object = s.object(sub.ref)
-			}
-		}
-		return sub
-	}
-	return subject{}
-}
-
-func (s *scene) loopSubject() subject {
-	span := s.span()
-	if span == nil {
-		return subject{}
-	}
-	sub := subject{span: span, whole: s.sel.step == 0, event: tellingStep(span)}
-	for _, e := range span.Steps {
-		if e.Seq == s.sel.step {
-			sub.event = e
-		}
-	}
-	sub.object = s.primary(span)
-	if sub.event != nil && sub.event.Object.Name != "" {
-		sub.ref = bare(sub.event.Object)
-	}
-	if !sub.whole && !sub.ref.IsZero() {
-		if o := s.object(sub.ref); o != nil {
-			sub.object = o
-		}
-	}
-	if sub.ref.IsZero() && sub.object != nil {
-		sub.ref = sub.object.Ref
-	}
-	return sub
-}
-
-// tellingStep returns the step that tells most of a reconcile: what is held,
-// else the first write, else nothing.
-func tellingStep(span *trace.Span) *trace.Event {
-	if span.Held != nil {
-		return span.Held
-	}
-	var first *trace.Event
-	for _, e := range span.Steps {
-		switch {
-		case !e.IsWrite():
-		case e.Error != "":
-			return e
-		case first == nil || first.NoOp && !e.NoOp:
-			first = e
-		}
-	}
-	return first
-}
-
-// detail is the diff, the YAML, the conditions or the log of the subject.
-func (s *scene) detail(in Rect) pane {
+func (s detailPane) draw(in Rect) content {
 	sub := s.subject()
-	p := pane{title: s.t("Detail  ", "詳細  ") + s.subjectName(sub), right: s.tabs()}
+	p := content{title: s.t("Detail  ", "詳細  ") + sub.name(&s.theme), right: s.tabs()}
 	var rows []row
 	switch s.tab {
 	case YAMLTab:
@@ -148,18 +69,18 @@ func (s *scene) detail(in Rect) pane {
 	if len(rows) == 0 {
 		rows = []row{text(dim, s.t("  nothing selected", "  何も選択されていない"))}
 	}
-	p.rows = s.scrolled(DetailPane, rows, in.H)
+	p.rows = scrolled(s.state, DetailPane, rows, in.H)
 	return p
 }
 
-func (s *scene) subjectName(sub subject) string {
+func (sub subject) name(th *theme) string {
 	switch {
 	case sub.span != nil && sub.whole && sub.event != nil:
 		return "#" + itoa(sub.span.ID) + "  " + sub.event.Verb + " " + sub.event.Object.String()
 	case sub.span != nil && sub.whole:
 		return "#" + itoa(sub.span.ID) + "  " + keyName(sub.span.Key)
 	case sub.span != nil && sub.event != nil && sub.event.Kind == trace.KindLog:
-		return s.t("log line", "ログ")
+		return th.t("log line", "ログ")
 	case sub.span != nil && sub.event != nil:
 		return sub.event.Verb + " " + sub.event.Object.String()
 	case sub.item != nil:
@@ -168,7 +89,7 @@ func (s *scene) subjectName(sub subject) string {
 	return sub.ref.String()
 }
 
-func (s *scene) tabs() string {
+func (s detailPane) tabs() string {
 	names := []string{s.t("diff", "差分"), "yaml", s.t("conds", "状態"), s.t("log", "ログ")}
 	for i, k := range []string{"d", "y", "c", "l"} {
 		names[i] = k + ":" + names[i]
@@ -180,7 +101,7 @@ func (s *scene) tabs() string {
 }
 
 // diffRows shows what the subject changed.
-func (s *scene) diffRows(sub subject, in Rect) []row {
+func (s detailPane) diffRows(sub subject, in Rect) []row {
 	e := sub.event
 	switch {
 	case e == nil && sub.span != nil:
@@ -201,7 +122,7 @@ func (s *scene) diffRows(sub subject, in Rect) []row {
 	}
 	rows := s.writeHead(e)
 	if sub.span != nil && sub.span.Held == e && s.placed.Pane[LoopPane].H-2 < minForecast {
-		for _, line := range wrap(strings.Join(s.ifSent(sub.span), " "), in.W-3) {
+		for _, line := range wrap(strings.Join(s.loop().ifSent(sub.span), " "), in.W-3) {
 			rows = append(rows, text(plain, "  "+line))
 		}
 	}
@@ -214,7 +135,7 @@ func (s *scene) diffRows(sub subject, in Rect) []row {
 }
 
 // objectRows shows the conditions of the object a reconcile is about, below a remark.
-func (s *scene) objectRows(sub subject, in Rect) []row {
+func (s detailPane) objectRows(sub subject, in Rect) []row {
 	if sub.object == nil || in.H < 6 {
 		return nil
 	}
@@ -222,7 +143,7 @@ func (s *scene) objectRows(sub subject, in Rect) []row {
 }
 
 // writeHead says how a write went, if there is anything to say.
-func (s *scene) writeHead(e *trace.Event) []row {
+func (s detailPane) writeHead(e *trace.Event) []row {
 	switch {
 	case e.Kind == trace.KindHold:
 		return []row{text(planned, s.t("  NOT SENT YET: this is what would be sent", "  未送信: 送信される内容"))}
@@ -237,7 +158,7 @@ func (s *scene) writeHead(e *trace.Event) []row {
 
 // diffBody shows what a write changes; what is created or deleted as a whole is
 // written short where there is no room for all of it, and no scrolling asked for.
-func (s *scene) diffBody(e *trace.Event, room int) []row {
+func (s detailPane) diffBody(e *trace.Event, room int) []row {
 	before, after := e.Before, e.After
 	switch {
 	case e.Verb == trace.VerbDelete:
@@ -256,7 +177,7 @@ func (s *scene) diffBody(e *trace.Event, room int) []row {
 	return s.flowRows(before, after)
 }
 
-func (s *scene) flowRows(before, after json.RawMessage) []row {
+func (s detailPane) flowRows(before, after json.RawMessage) []row {
 	sign, st, raw := " + ", added, after
 	if after == nil {
 		sign, st, raw = " - ", taken, before
@@ -273,7 +194,7 @@ func (s *scene) flowRows(before, after json.RawMessage) []row {
 	return append(rows, text(dim, s.t("   (4: all of it)", "   (4: 全体)")))
 }
 
-func (s *scene) diffText(before, after json.RawMessage) []row {
+func (s detailPane) diffText(before, after json.RawMessage) []row {
 	lines := s.diff(before, after)
 	if len(lines) == 0 {
 		return []row{text(dim, s.t("  no field differs", "  差分なし"))}
@@ -295,12 +216,12 @@ func (s *scene) diffText(before, after json.RawMessage) []row {
 }
 
 // changeRows shows the last change of an object, and who made it.
-func (s *scene) changeRows(o *trace.Object, e *trace.Event) []row {
+func (s detailPane) changeRows(o *trace.Object, e *trace.Event) []row {
 	if o == nil {
 		return s.diffBody(e, 1<<20)
 	}
 	rows := []row{}
-	for _, line := range wrap(s.state.WhyObject(o, s.lang), max(20, s.placed.Pane[DetailPane].W-4)) {
+	for _, line := range wrap(s.snapshot.WhyObject(o, s.lang), max(20, s.placed.Pane[DetailPane].W-4)) {
 		rows = append(rows, text(plain, " "+line))
 	}
 	rows = append(rows, row{})
@@ -311,7 +232,7 @@ func (s *scene) changeRows(o *trace.Object, e *trace.Event) []row {
 	return append(rows, s.diffText(before, after)...)
 }
 
-func (s *scene) yamlRows(sub subject) []row {
+func (s detailPane) yamlRows(sub subject) []row {
 	var raw json.RawMessage
 	switch {
 	case sub.event != nil && !sub.whole && sub.event.IsWrite() && sub.event.After != nil:
@@ -332,18 +253,7 @@ func (s *scene) yamlRows(sub subject) []row {
 	return rows
 }
 
-// yamlRow sets the key of a line apart.
-func yamlRow(l string) row {
-	body := strings.TrimLeft(l, " -")
-	lead := l[:len(l)-len(body)]
-	if i := strings.Index(body, ":"); i > 0 && (i+1 == len(body) || body[i+1] == ' ') {
-		r := text(plain, "  "+lead)
-		return *r.add(field, body[:i]).add(plain, body[i:])
-	}
-	return text(plain, "  "+l)
-}
-
-func (s *scene) conditionRows(sub subject, w int) []row {
+func (s detailPane) conditionRows(sub subject, w int) []row {
 	o := sub.object
 	if o == nil {
 		return []row{text(dim, s.t("  no object", "  オブジェクトなし"))}
@@ -377,14 +287,11 @@ func (s *scene) conditionRows(sub subject, w int) []row {
 	return rows
 }
 
-// manyLogs bounds the log lines of an object's reconciles that are shown.
-const manyLogs = 200
-
-func (s *scene) logRows(sub subject) []row {
+func (s detailPane) logRows(sub subject) []row {
 	var spans []*trace.Span
 	if sub.span != nil && s.from == LoopPane {
 		spans = []*trace.Span{sub.span}
-	} else if key, known := s.keyOf(sub); known {
+	} else if key, known := sub.key(); known {
 		for i, n := spanAt(s.index.spans, s.cursor()), 0; i >= 0 && n < manyLogs; i-- {
 			if span, _ := s.spanNow(s.index.spans[i]); span.Key == key {
 				spans = append([]*trace.Span{span}, spans...)
@@ -405,7 +312,7 @@ func (s *scene) logRows(sub subject) []row {
 	return rows
 }
 
-func (s *scene) keyOf(sub subject) (trace.Key, bool) {
+func (sub subject) key() (trace.Key, bool) {
 	switch {
 	case sub.item != nil:
 		return sub.item.Key, true
@@ -417,15 +324,8 @@ func (s *scene) keyOf(sub subject) (trace.Key, bool) {
 	return trace.Key{}, false
 }
 
-func logStyle(e *trace.Event) style {
-	if e.Error != "" || e.Stack != "" {
-		return bad
-	}
-	return plain
-}
-
 // logEventRows shows all of one log line.
-func (s *scene) logEventRows(e *trace.Event) []row {
+func (s detailPane) logEventRows(e *trace.Event) []row {
 	rows := []row{text(logStyle(e), "  "+e.Message)}
 	for i := 0; i+1 < len(e.Values); i += 2 {
 		r := text(field, "    "+e.Values[i])
@@ -441,3 +341,6 @@ func (s *scene) logEventRows(e *trace.Event) []row {
 	}
 	return rows
 }
+
+// move scrolls the text.
+func (s detailPane) move(n int) { s.scrollBy(DetailPane, n) }

@@ -22,9 +22,19 @@ const contextLines = 3
 // take longer than a frame.
 const bigDiff = 4_000_000
 
+func firstByte(raw json.RawMessage) *byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	return &raw[0]
+}
+
+// noise is what changes with every write and says nothing.
+var noise = []string{"resourceVersion", "uid", "creationTimestamp"}
+
 // diff returns what changed from one JSON object to another, as lines of YAML;
 // nil if nothing did. Computed diffs are remembered.
-func (s *scene) diff(before, after json.RawMessage) []diffLine {
+func (s detailPane) diff(before, after json.RawMessage) []diffLine {
 	key := diffKey{firstByte(before), firstByte(after)}
 	if d, known := s.memo.diffs[key]; known {
 		return d
@@ -42,13 +52,3 @@ func (s *scene) diff(before, after json.RawMessage) []diffLine {
 	s.memo.diffs[key] = d
 	return d
 }
-
-func firstByte(raw json.RawMessage) *byte {
-	if len(raw) == 0 {
-		return nil
-	}
-	return &raw[0]
-}
-
-// noise is what changes with every write and says nothing.
-var noise = []string{"resourceVersion", "uid", "creationTimestamp"}

@@ -23,35 +23,6 @@ type doneMsg struct {
 	err  error
 }
 
-// act asks something of the cluster, outside of Update.
-func (m *Model) act(what string, do func(context.Context) error) tea.Cmd {
-	parent := m.ctx
-	m.say(what + "...")
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(parent, patience)
-		defer cancel()
-		return doneMsg{what, do(ctx)}
-	}
-}
-
-func (m *Model) done(msg doneMsg) {
-	if msg.err != nil {
-		m.fail(msg.what + ": " + msg.err.Error())
-		return
-	}
-	m.say(msg.what + m.t(": done", ": 完了"))
-}
-
-func (m *Model) remove(ref trace.Ref) tea.Cmd {
-	c := m.controls.Cluster
-	return m.act(m.t("delete ", "削除 ")+ref.String(), func(ctx context.Context) error { return c.Delete(ctx, ref) })
-}
-
-func (m *Model) drift(ref trace.Ref, d drift) tea.Cmd {
-	c := m.controls.Cluster
-	return m.act(ref.String()+" "+d.path, func(ctx context.Context) error { return c.Patch(ctx, ref, d.merge) })
-}
-
 // editMsg carries the object that is to be edited, in a file.
 type editMsg struct {
 	ref    trace.Ref
@@ -64,23 +35,6 @@ type editMsg struct {
 type editedMsg struct {
 	editMsg
 	err error
-}
-
-// edit opens the selected object in the person's editor: it is fetched, written
-// to a file, edited, read, and written back if it was changed.
-func (m *Model) edit() tea.Cmd {
-	o, c, parent := m.target(), m.controls.Cluster, m.ctx
-	ref := o.Ref
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(parent, patience)
-		defer cancel()
-		text, err := c.Get(ctx, ref)
-		if err != nil {
-			return editMsg{ref: ref, err: err}
-		}
-		file, err := writeTemp(ref, text)
-		return editMsg{ref, file, text, err}
-	}
 }
 
 func writeTemp(ref trace.Ref, text []byte) (name string, err error) {
@@ -105,17 +59,6 @@ func fileName(name string) string {
 	}, []byte(name)))
 }
 
-// editor starts the editor on the file; the screen is its own meanwhile.
-func (m *Model) editor(msg editMsg) tea.Cmd {
-	if msg.err != nil {
-		m.fail("e: " + msg.err.Error())
-		return nil
-	}
-	return tea.ExecProcess(editorCommand(m.ctx, m.opts.Getenv, msg.file), func(err error) tea.Msg {
-		return editedMsg{msg, err}
-	})
-}
-
 // editorCommand is what $VISUAL or $EDITOR asks for, as kubectl edit reads it:
 // it may have arguments of its own, so a shell splits it.
 func editorCommand(ctx context.Context, getenv func(string) string, file string) *exec.Cmd {
@@ -125,6 +68,53 @@ func editorCommand(ctx context.Context, getenv func(string) string, file string)
 		}
 	}
 	return exec.CommandContext(ctx, "vi", file)
+}
+
+// act asks something of the cluster, outside of Update.
+func (m *Model) act(what string, do func(context.Context) error) tea.Cmd {
+	parent := m.ctx
+	m.say(what + "...")
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(parent, patience)
+		defer cancel()
+		return doneMsg{what, do(ctx)}
+	}
+}
+
+func (m *Model) done(msg doneMsg) {
+	if msg.err != nil {
+		m.fail(msg.what + ": " + msg.err.Error())
+		return
+	}
+	m.say(msg.what + m.t(": done", ": 完了"))
+}
+
+// edit opens the selected object in the person's editor: it is fetched, written
+// to a file, edited, read, and written back if it was changed.
+func (m *Model) edit() tea.Cmd {
+	o, c, parent := m.subject().object, m.controls.Cluster, m.ctx
+	ref := o.Ref
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(parent, patience)
+		defer cancel()
+		text, err := c.Get(ctx, ref)
+		if err != nil {
+			return editMsg{ref: ref, err: err}
+		}
+		file, err := writeTemp(ref, text)
+		return editMsg{ref, file, text, err}
+	}
+}
+
+// editor starts the editor on the file; the screen is its own meanwhile.
+func (m *Model) editor(msg editMsg) tea.Cmd {
+	if msg.err != nil {
+		m.fail("e: " + msg.err.Error())
+		return nil
+	}
+	return tea.ExecProcess(editorCommand(m.ctx, m.opts.Getenv, msg.file), func(err error) tea.Msg {
+		return editedMsg{msg, err}
+	})
 }
 
 // edited writes back what the editor left.

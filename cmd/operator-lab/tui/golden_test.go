@@ -285,10 +285,10 @@ func TestGoldenBoot(t *testing.T) {
 	m := newModel(t.Context(), o)
 	m.w, m.h = 80, 24
 	m.booting = &boot{}
-	m.booting.add(Step{Name: "certificates", Done: true, Took: 12e6})
-	m.booting.add(Step{Name: "etcd"})
-	m.booting.add(Step{Name: "etcd", Done: true, Took: 300e6, Detail: "127.0.0.1:2379"})
-	m.booting.add(Step{Name: "kube-apiserver"})
+	m.booting.steps = addStep(m.booting.steps, Step{Name: "certificates", Done: true, Took: 12e6})
+	m.booting.steps = addStep(m.booting.steps, Step{Name: "etcd"})
+	m.booting.steps = addStep(m.booting.steps, Step{Name: "etcd", Done: true, Took: 300e6, Detail: "127.0.0.1:2379"})
+	m.booting.steps = addStep(m.booting.steps, Step{Name: "kube-apiserver"})
 	golden(t, "screen-boot", m.frame())
 	m.booting.err = os.ErrDeadlineExceeded
 	golden(t, "screen-boot-failed", m.frame())

@@ -81,7 +81,7 @@ func TestANewTaskIsRead(t *testing.T) {
 		t.Fatalf("the lesson is not shown at first: focus %d, %+v", b.focus, b.layout().Pane)
 	}
 	for _, k := range []string{"enter", "3", "tab", "esc", "s", "["} {
-		b.setFocus(LessonPane)
+		b.nav().setFocus(LessonPane)
 		if press(b.Model, k); b.focus != LoopPane || b.layout().Pane[LoopPane].Empty() {
 			t.Errorf("%s leads to pane %d", k, b.focus)
 		}
@@ -111,7 +111,7 @@ func TestLessonKeysWithoutALesson(t *testing.T) {
 
 func TestNextOnlyWhenDone(t *testing.T) {
 	b, g := lessonBench(t, pageOf(trace.English), 120, 40)
-	offered := func() bool { f := b.footer(200); return strings.Contains(f.plain(), "n next") }
+	offered := func() bool { return strings.Contains(footerOf(b.Model), "n next") }
 	if press(b.Model, "n"); len(g.calls) > 0 || !strings.Contains(b.flash, "A word went away") {
 		t.Errorf("n does %q and says %q", g.calls, b.flash)
 	}

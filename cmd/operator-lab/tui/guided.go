@@ -36,15 +36,6 @@ type (
 	}
 )
 
-// ask asks the guide for something, outside of Update; [Run] waits for the end of it.
-func (m *Model) ask(what Action, text string) tea.Cmd {
-	w := &work{what: what, news: make(chan tea.Msg, 64), began: m.clock()}
-	m.busy = w
-	ctx, guide := m.ctx, m.opts.Guide
-	m.works.Go(func() { w.tell(ctx, w.do(ctx, guide, text)) })
-	return w.await(ctx)
-}
-
 func (w *work) do(ctx context.Context, guide Guide, text string) (out workedMsg) {
 	out.what = w.what
 	defer func() {
@@ -54,33 +45,53 @@ func (w *work) do(ctx context.Context, guide Guide, text string) (out workedMsg)
 	}()
 	telling, over := context.WithCancel(ctx) // who tells of more steps later on, tells nobody
 	defer over()
-	out.room, out.err = guide.Do(ctx, w.what, text, func(st Step) { w.tell(telling, toldMsg{w, st}) })
+	out.room, out.err = guide.Do(ctx, w.what, text, func(st Step) { send(telling, w.news, toldMsg{w, st}) })
 	return out
 }
 
-func (w *work) tell(ctx context.Context, news tea.Msg) {
-	select {
-	case w.news <- news:
-	case <-ctx.Done(): // the screen is gone, or the work over
+// shellMsg carries the shell that is to be run, leftMsg says that it has ended.
+type (
+	shellMsg struct {
+		cmd *exec.Cmd
+		err error
 	}
+	leftMsg struct{ err error }
+)
+
+// window shows the steps of what the guide does.
+func (w *work) window(s *state) []string {
+	heading := map[Action]string{
+		ActHint:     s.t("Hint", "ヒント"),
+		ActCheck:    s.t("Checking", "確認中"),
+		ActSolution: s.t("Solution", "解答"),
+		ActUndo:     s.t("Putting the cluster back", "クラスターを戻しています"),
+		ActNext:     s.t("Going on", "次へ進んでいます"),
+		ActAnswer:   s.t("Checking the answer", "回答を確認中"),
+		ActFollow:   s.t("Going on", "次へ進んでいます"),
+	}[w.what]
+	rows := s.stepRows(w.steps, false, s.w)
+	if most := max(1, s.h-4); len(rows) > most { // the newest steps matter
+		rows = rows[len(rows)-most:]
+	}
+	if len(rows) == 0 {
+		rows = []row{*(&row{}).add(plain, " ").add(warn, s.working).add(plain, s.t(" a moment...", " お待ちください..."))}
+	}
+	return s.theme.window(s.screen(), heading, rows, 40, 0)
 }
 
-// await waits for the next step, or the end.
-func (w *work) await(ctx context.Context) tea.Cmd {
-	return func() tea.Msg {
-		select {
-		case news := <-w.news:
-			return news
-		case <-ctx.Done():
-			return nil
-		}
-	}
+// ask asks the guide for something, outside of Update; [Run] waits for the end of it.
+func (m *Model) ask(what Action, text string) tea.Cmd {
+	w := &work{what: what, news: make(chan tea.Msg, 64), began: m.clock()}
+	m.busy = w
+	ctx, guide := m.ctx, m.opts.Guide
+	m.works.Go(func() { send(ctx, w.news, w.do(ctx, guide, text)) })
+	return receive(ctx, w.news)
 }
 
 func (m *Model) told(msg toldMsg) tea.Cmd {
 	msg.work.steps = addStep(msg.work.steps, msg.Step)
 	msg.work.shown = true
-	return msg.work.await(m.ctx)
+	return receive(m.ctx, msg.work.news)
 }
 
 // worked goes on after the guide has done something.
@@ -96,12 +107,12 @@ func (m *Model) worked(msg workedMsg) {
 	}
 	switch msg.what {
 	case ActHint:
-		m.reveal(hintPart)
+		m.nav().reveal(hintPart)
 	case ActSolution:
-		m.reveal(solutionPart)
+		m.nav().reveal(solutionPart)
 	case ActAnswer:
 		if !m.page.Done {
-			m.reveal(questionPart)
+			m.nav().reveal(questionPart)
 		}
 	case ActUndo:
 		m.say(m.t("undone: the cluster is as it was when this task began", "クラスターはこのタスクの開始時点に戻った"))
@@ -121,11 +132,11 @@ func (m *Model) sayChecked() {
 // moveTo goes on in another room: all that was found out of the journal before
 // is forgotten, and where the person looks stays.
 func (m *Model) moveTo(r *Room) {
-	old := m.scene
+	old := m.state
 	if r.Journal != nil {
 		m.opts.Journal = r.Journal
 	}
-	m.scene = newScene(m.opts)
+	m.state = newState(m.opts)
 	m.title, m.controls = orElse(r.Title, old.title), r.Controls
 	m.w, m.h, m.page = old.w, old.h, old.page
 	m.focus, m.from, m.top, m.low, m.zoom, m.tab = old.focus, old.from, old.top, old.low, old.zoom, old.tab
@@ -145,7 +156,7 @@ func (m *Model) look() bool {
 	m.page = page
 	switch {
 	case page.Lesson != old.Lesson || page.Task != old.Task:
-		m.read()
+		m.nav().read()
 	case page.Done && !old.Done, page.Notice != "" && page.Notice != old.Notice:
 		m.scroll[LessonPane] = 0 // that is told at the top
 	}
@@ -160,34 +171,6 @@ func (m *Model) catchUp() tea.Cmd {
 	m.followed = m.page.Serial
 	return m.ask(ActFollow, "")
 }
-
-// read shows a new task: whoever does not read it cannot do it.
-func (m *Model) read() {
-	m.popup, m.typing, m.zoom = nil, false, ZoomNormal
-	m.setFocus(LessonPane)
-	m.scroll[LessonPane] = 0
-}
-
-// reveal scrolls the lesson to one of its parts, no further than needed to see all of it.
-func (m *Model) reveal(p lessonPart) {
-	m.setFocus(LessonPane)
-	r := m.layout().Pane[LessonPane]
-	t := m.lessonText(r.W-2, r.H-2 < roomy)
-	m.scroll[LessonPane] = min(t.begin[p], max(0, t.end[p]-(r.H-2)))
-}
-
-// toLoop leaves the lesson for where something is going to be seen.
-func (m *Model) toLoop() {
-	if m.focus == LessonPane {
-		m.setFocus(m.from)
-	}
-}
-
-func (m *Model) hint() tea.Cmd { return m.ask(ActHint, "") }
-
-func (m *Model) check() tea.Cmd { return m.ask(ActCheck, "") }
-
-func (m *Model) next() tea.Cmd { return m.ask(ActNext, "") }
 
 func (m *Model) answer() tea.Cmd {
 	m.popup = &answerPopup{}
@@ -207,7 +190,7 @@ func (m *Model) undo() tea.Cmd {
 func (m *Model) solve() tea.Cmd {
 	switch {
 	case m.page.Solution != "":
-		m.reveal(solutionPart)
+		m.nav().reveal(solutionPart)
 		return nil
 	case m.page.Done:
 		return m.ask(ActSolution, "")
@@ -219,17 +202,8 @@ func (m *Model) solve() tea.Cmd {
 	return nil
 }
 
-// shellMsg carries the shell that is to be run, leftMsg says that it has ended.
-type (
-	shellMsg struct {
-		cmd *exec.Cmd
-		err error
-	}
-	leftMsg struct{ err error }
-)
-
-// shell gives the terminal to a shell of the person at the keyboard.
-func (m *Model) shell() tea.Cmd {
+// openShell gives the terminal to a shell of the user.
+func openShell(m *Model) tea.Cmd {
 	open := m.controls.Shell
 	return func() tea.Msg {
 		cmd, err := open()
@@ -251,25 +225,4 @@ func (m *Model) left(msg leftMsg) {
 	if exit := (*exec.ExitError)(nil); msg.err != nil && !errors.As(msg.err, &exit) {
 		m.fail("!: " + msg.err.Error())
 	}
-}
-
-// workWindow shows the steps of what the guide does.
-func (s *scene) workWindow() []string {
-	heading := map[Action]string{
-		ActHint:     s.t("Hint", "ヒント"),
-		ActCheck:    s.t("Checking", "確認中"),
-		ActSolution: s.t("Solution", "解答"),
-		ActUndo:     s.t("Putting the cluster back", "クラスターを戻しています"),
-		ActNext:     s.t("Going on", "次へ進んでいます"),
-		ActAnswer:   s.t("Checking the answer", "回答を確認中"),
-		ActFollow:   s.t("Going on", "次へ進んでいます"),
-	}[s.busy.what]
-	rows := s.stepRows(s.busy.steps, false)
-	if most := max(1, s.h-4); len(rows) > most { // the newest steps matter
-		rows = rows[len(rows)-most:]
-	}
-	if len(rows) == 0 {
-		rows = []row{*(&row{}).add(plain, " ").add(warn, s.working).add(plain, s.t(" a moment...", " お待ちください..."))}
-	}
-	return s.window(heading, rows, 40, 0)
 }

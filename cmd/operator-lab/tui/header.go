@@ -2,22 +2,23 @@ package tui
 
 import (
 	"time"
-
-	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
+
+// headerBar is the first line: what runs, the mode, and where the cursor stands.
+type headerBar struct{ *state }
 
 // quietAfter is how long nothing must have happened for the loop to be called quiet.
 const quietAfter = time.Second
 
 // modeWord is the one thing that must be legible from across a room.
-func (s *scene) modeWord() (string, style) {
-	mode := s.state.Mode()
+func (s headerBar) modeWord() (string, style) {
+	mode := s.snapshot.Mode()
 	switch {
 	case !s.live:
 		return s.t("<< REWIND", "<< 巻き戻し"), past
 	case s.replay:
 		return s.t("REPLAY", "再生"), past
-	case mode.Paused && s.held() == nil && len(s.state.Running()) > 0:
+	case mode.Paused && s.held() == nil && len(s.snapshot.Running()) > 0:
 		return s.t("|| STEPPING", "|| ステップ実行中"), alarm
 	case mode.Paused:
 		return s.t("|| PAUSED", "|| 一時停止"), alarm
@@ -27,38 +28,22 @@ func (s *scene) modeWord() (string, style) {
 	return s.t("LIVE", "ライブ"), loud
 }
 
-// quiet reports whether nothing runs, nothing waits, and nothing happened for a while.
-func (s *scene) quiet() bool {
-	return len(s.state.Running()) == 0 && len(s.state.Queue()) == 0 && s.now-s.state.Worked() > quietAfter && s.state.Seq() > 0
-}
-
-// held returns a reconcile whose write is held, or nil.
-func (s *scene) held() *trace.Span {
-	for _, span := range s.state.Running() {
-		if span.Held != nil {
-			return span
-		}
-	}
-	return nil
-}
-
-// header is the first line: what runs, the mode, and where the cursor stands.
-func (s *scene) header() row {
+func (s headerBar) draw(r Rect) []row {
 	var left, right row
 	left.add(plain, " ")
-	if s.w >= 100 && s.title != "" {
+	if r.W >= 100 && s.title != "" {
 		left.add(title, "operator-lab").add(plain, "  ")
 	}
 	left.add(accent, orElse(s.title, "operator-lab"))
 	word, st := s.modeWord()
 	right.add(st, " "+word+" ")
 	right.add(plain, " "+s.position())
-	if s.w >= 100 {
+	if r.W >= 100 {
 		right.add(plain, s.place())
 		if s.controls.Facts != "" {
 			right.add(dim, "   "+s.controls.Facts)
 		}
-		if s.w >= 160 && len(s.index.operators) > 1 {
+		if r.W >= 160 && len(s.index.operators) > 1 {
 			right.add(dim, "   "+itoa(len(s.index.operators))+s.t(" operators", " オペレーター"))
 		}
 		when := s.t("   up ", "   経過 ")
@@ -69,17 +54,17 @@ func (s *scene) header() row {
 	} else {
 		right.add(plain, "  "+clock(s.now)+" ")
 	}
-	room := s.w - right.width()
+	room := r.W - right.width()
 	if left.width() > room-1 {
 		left = text(accent, " "+s.cutTo(orElse(s.title, "operator-lab"), room-2))
 	}
 	left.to(room)
 	left.segs = append(left.segs, right.segs...)
-	return left
+	return []row{left}
 }
 
 // position says at which reconcile of how many the cursor is.
-func (s *scene) position() string {
+func (s headerBar) position() string {
 	newest := int64(0)
 	if n := len(s.index.spans); n > 0 {
 		newest = s.index.spans[n-1].ID
@@ -98,7 +83,7 @@ func (s *scene) position() string {
 }
 
 // place says in words what holds the loop up, where there is room.
-func (s *scene) place() string {
+func (s headerBar) place() string {
 	mode := s.index.timeline.Tip().Mode()
 	switch held := s.held(); {
 	case !s.live && mode.Paused:

@@ -93,6 +93,12 @@ func TestLoopKeys(t *testing.T) {
 	}
 }
 
+// footerOf returns the text of the footer.
+func footerOf(m *Model) string {
+	r := footerBar{&m.state}.draw(Rect{W: 200})[0]
+	return r.plain()
+}
+
 func TestActingKeysAreRefusedInThePast(t *testing.T) {
 	b := newBench(t, story())
 	b.keys("[")
@@ -122,8 +128,8 @@ func TestActingKeysAreRefusedInARecording(t *testing.T) {
 			t.Errorf("%s says %q", k, m.flash)
 		}
 	}
-	if footer := m.footer(200); strings.Contains(footer.plain(), "pause") {
-		t.Errorf("the footer offers what cannot be done: %q", footer.plain())
+	if footer := footerOf(m); strings.Contains(footer, "pause") {
+		t.Errorf("the footer offers what cannot be done: %q", footer)
 	}
 }
 
@@ -161,7 +167,7 @@ func TestRewind(t *testing.T) {
 	if b.cursor() != before.Last || b.span().ID != before.ID {
 		t.Errorf("[ goes to event %d and #%d, want %d and #%d", b.cursor(), b.span().ID, before.Last, before.ID)
 	}
-	if o := b.state.Object(trace.Ref{APIVersion: "hikawa.example.org/v1", Kind: "Zundoko", Namespace: "default", Name: "demo-005"}); o == nil {
+	if o := b.snapshot.Object(trace.Ref{APIVersion: "hikawa.example.org/v1", Kind: "Zundoko", Namespace: "default", Name: "demo-005"}); o == nil {
 		t.Error("an object that was there is not")
 	}
 	for range 100 {

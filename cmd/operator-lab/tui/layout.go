@@ -32,6 +32,9 @@ type Rect struct{ X, Y, W, H int }
 // Empty reports whether nothing fits into it.
 func (r Rect) Empty() bool { return r.W <= 0 || r.H <= 0 }
 
+// inside returns the size of what is within the border of a pane.
+func (r Rect) inside() Rect { return Rect{0, 0, r.W - 2, r.H - 2} }
+
 // Layout says where everything is. What has an empty rectangle is not shown.
 type Layout struct {
 	TooSmall  bool
@@ -265,4 +268,24 @@ func half(l *Layout, a layoutArgs, r Rect) {
 	h := r.H * 72 / 100
 	l.Pane[a.focus] = Rect{0, r.Y, a.w, h}
 	l.Pane[other] = Rect{0, r.Y + h, a.w, r.H - h}
+}
+
+// leftFirst tells the panes that belong to the right of the screen.
+func leftFirst(p Pane) int {
+	if p == DetailPane || p == LessonPane {
+		return 1
+	}
+	return 0
+}
+
+// swapHalves puts a pane that is zoomed to half of the screen to its own side.
+func swapHalves(l *Layout, focus Pane) {
+	for p := range l.Pane {
+		r := &l.Pane[p]
+		if Pane(p) == focus || r.Empty() || r.Y != l.Pane[focus].Y {
+			continue
+		}
+		f := &l.Pane[focus]
+		r.X, f.X = 0, r.W
+	}
 }

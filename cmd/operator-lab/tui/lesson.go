@@ -3,42 +3,13 @@ package tui
 import (
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
+
+// lessonPane is pane 5: the task in full, and what came of it so far.
+type lessonPane struct{ *state }
 
 // longestText is how wide a lesson's text gets at most: longer lines are hard to read.
 const longestText = 92
-
-// lesson is the task in full, and what came of it so far.
-func (s *scene) lesson(in Rect) pane {
-	p := pane{title: s.t("Lesson  ", "レッスン  ") + s.page.Lesson, right: s.lessonKeys()}
-	text := s.lessonText(in.W, in.H < roomy)
-	p.rows = s.scrolled(LessonPane, text.rows, in.H)
-	if below := len(p.rows) - in.H; below > 0 {
-		p.foot = s.t("", "あと ") + itoa(below) + s.t(" more lines: pgdn", " 行: pgdn で続き")
-	}
-	return p
-}
-
-// lessonKeys are the keys that matter to the reader.
-func (s *scene) lessonKeys() string {
-	var keys []string
-	if s.noNext() == "" {
-		keys = append(keys, s.t("n next", "n 次へ"))
-	}
-	if s.noQuestion() == "" && !s.page.Done {
-		keys = append(keys, s.t("a answer", "a 回答"))
-	}
-	if s.noHint() == "" && !s.page.Done {
-		keys = append(keys, s.t("h hint", "h ヒント"))
-	}
-	if s.focus == LessonPane && s.placed.Pane[LoopPane].Empty() {
-		keys = append(keys, s.t("enter loop", "enter ループ"))
-	}
-	return strings.Join(keys, "  ")
-}
 
 // lessonPart is a part of the lesson pane that a key leads to.
 type lessonPart int
@@ -55,26 +26,11 @@ const roomy = 18
 
 // lessonText is all that the lesson pane shows, and where its parts begin and end.
 type lessonText struct {
-	*scene
+	*state
 	w          int
 	tight      bool // no line is left empty that need not be
 	rows       []row
 	begin, end [lessonParts]int
-}
-
-func (s *scene) lessonText(w int, tight bool) lessonText {
-	t := lessonText{scene: s, w: w, tight: tight}
-	if s.page.Lesson == "" && s.page.Text == "" {
-		t.rows = []row{text(dim, s.t("  no lesson here", "  レッスンなし"))}
-		return t
-	}
-	t.head()
-	t.markdown(plain, s.page.Text)
-	t.part(questionPart, t.question)
-	t.checks()
-	t.part(hintPart, t.hints)
-	t.part(solutionPart, t.solution)
-	return t
 }
 
 func (t *lessonText) add(r row) { t.rows = append(t.rows, r) }
@@ -123,10 +79,10 @@ func (t *lessonText) head() {
 	if p.Notice != "" && p.Task != "" {
 		t.add(*(&row{}).add(plain, "  ").add(tool, "u").add(plain, t.t(" brings the cluster back to the start of this task", " でクラスターをこのタスクの開始時点に戻す")))
 	}
-	if t.noTask() && t.noNext() == "" {
+	if noTask(t.state) && noNext(t.state) == "" {
 		t.add(t.onward())
 	}
-	if p.Done && !t.noTask() {
+	if p.Done && !noTask(t.state) {
 		t.gap()
 		t.add(text(ok|bold, "  "+t.tick+" "+t.t("Done", "完了")))
 		t.markdown(plain, p.DoneText)
@@ -139,9 +95,6 @@ func (t *lessonText) head() {
 		t.gap()
 	}
 }
-
-// noTask is true between two lessons, when there is nothing to do, to undo or to be told done. n may open the next even so.
-func (s *scene) noTask() bool { return s.page.Task == "" }
 
 // onward says what n leads to.
 func (t *lessonText) onward() row {
@@ -217,209 +170,51 @@ func (t *lessonText) solution() {
 	t.markdown(plain, t.page.Solution)
 }
 
-// checkbox is the box of a check, and how it looks.
-func (s *scene) checkbox(c Task) (string, style) {
-	if c.Done {
-		return s.tick, ok
+func (s lessonPane) draw(in Rect) content {
+	p := content{title: s.t("Lesson  ", "レッスン  ") + s.page.Lesson, right: s.keysText()}
+	text := s.text(in.W, in.H < roomy)
+	p.rows = scrolled(s.state, LessonPane, text.rows, in.H)
+	if below := len(p.rows) - in.H; below > 0 {
+		p.foot = s.t("", "あと ") + itoa(below) + s.t(" more lines: pgdn", " 行: pgdn で続き")
 	}
-	return s.untick, plain
+	return p
 }
 
-func joinText(sep string, parts ...string) string {
-	out := ""
-	for _, p := range parts {
-		if p == "" {
-			continue
-		}
-		if out != "" {
-			out += sep
-		}
-		out += p
+// keysText are the keys that matter to the reader.
+func (s lessonPane) keysText() string {
+	var keys []string
+	if noNext(s.state) == "" {
+		keys = append(keys, s.t("n next", "n 次へ"))
 	}
-	return out
+	if noQuestion(s.state) == "" && !s.page.Done {
+		keys = append(keys, s.t("a answer", "a 回答"))
+	}
+	if noHint(s.state) == "" && !s.page.Done {
+		keys = append(keys, s.t("h hint", "h ヒント"))
+	}
+	if s.focus == LessonPane && s.placed.Pane[LoopPane].Empty() {
+		keys = append(keys, s.t("enter loop", "enter ループ"))
+	}
+	return strings.Join(keys, "  ")
 }
 
-// noteFor is how long a note of the journal is shown.
-const noteFor = 15 * time.Second
-
-// narration is what the lines at the bottom say: the lesson if there is one,
-// that this is the past, else why the selected thing happened.
-func (s *scene) narration(r Rect) []row {
-	if r.H <= 0 {
-		return nil
+func (s lessonPane) text(w int, tight bool) lessonText {
+	t := lessonText{state: s.state, w: w, tight: tight}
+	if s.page.Lesson == "" && s.page.Text == "" {
+		t.rows = []row{text(dim, s.t("  no lesson here", "  レッスンなし"))}
+		return t
 	}
-	if s.guided && s.page.Lesson != "" {
-		return s.lessonLines(r)
-	}
-	var lines []string
-	st := plain
-	if s.live {
-		if e := s.newestNote(); e != nil && s.now-e.At < noteFor {
-			lines = append(lines, s.noteText(e))
-			st = note
-		}
-		lines = append(lines, wrap(s.whyText(), r.W-2)...)
-	} else {
-		lines, st = wrap(s.pastText(), r.W-2), accent
-		if more := wrap(s.whyText(), r.W-2); len(lines) < r.H {
-			lines = append(lines, more...)
-		}
-	}
-	rows := make([]row, r.H)
-	for i := range rows {
-		if i < len(lines) {
-			line := lines[i]
-			if i == r.H-1 && len(lines) > r.H {
-				line = s.cutTo(line+" "+lines[i+1], r.W-2)
-			}
-			lineStyle := st
-			if i > 0 {
-				lineStyle = plain
-			}
-			rows[i] = text(lineStyle, " "+line)
-		}
-	}
-	return rows
+	t.head()
+	t.markdown(plain, s.page.Text)
+	t.part(questionPart, t.question)
+	t.checks()
+	t.part(hintPart, t.hints)
+	t.part(solutionPart, t.solution)
+	return t
 }
 
-// noteText is a note, or what a fault did.
-func (s *scene) noteText(e *trace.Event) string {
-	if e.Kind == trace.KindFault {
-		return s.t("Fault ", "") + trace.FaultText(e, s.lang)
-	}
-	return s.t("Note: ", "メモ: ") + e.Message
-}
+// noTask is true between two lessons, when there is nothing to do, to undo or to be told done. n may open the next even so.
+func noTask(s *state) bool { return s.page.Task == "" }
 
-func (s *scene) pastText() string {
-	if s.replay {
-		return s.t("A recording, as it was at this point. [ ] go on, L goes to the end.",
-			"記録のこの時点の状態。[ ] で移動、L で末尾へ。")
-	}
-	return s.t("This is the past; nothing in the cluster is undone. L returns to now.",
-		"過去の表示。クラスターは何も巻き戻っていない。L で現在に戻る。")
-}
-
-// lessonLines say where the learner stands, whatever else is looked at: which
-// lesson and task with its boxes, and what is still missing.
-func (s *scene) lessonLines(r Rect) []row {
-	switch {
-	case r.H == 1 && s.live:
-		out := text(plain, " ")
-		out.segs = append(out.segs, s.boxes(0).segs...)
-		out.add(plain, " ")
-		now := s.lessonNow(r.W - out.width())
-		out.segs = append(out.segs, now.segs...)
-		return []row{out}
-	case s.live:
-		now := s.lessonNow(r.W - 1)
-		now.segs = append([]seg{{plain, " "}}, now.segs...)
-		return []row{s.lessonHead(r.W), now}
-	}
-	now := s.lessonNow(r.W - 1)
-	now.segs = append([]seg{{plain, " "}}, now.segs...)
-	return []row{text(accent, " "+s.cutTo(s.pastText(), r.W-2)), now}[:r.H]
-}
-
-// lessonHead names lesson and task, with the boxes at the right.
-func (s *scene) lessonHead(w int) row {
-	head := text(title, " "+joinText(" ", s.t("LESSON", "レッスン"), s.page.Lesson))
-	head.add(plain, "   "+s.page.Task)
-	right := s.boxes(w - head.width() - 3)
-	if s.page.Done && !s.noTask() {
-		right = text(loud, " "+s.ok+" "+s.t("DONE", "完了")+" ")
-		if s.noNext() == "" {
-			right.add(plain, "  ").add(tool, "n").add(plain, s.t(" next", " 次へ"))
-		}
-	}
-	room := w - right.width() - 1
-	if head.width() > room-1 {
-		head = text(title, s.cutTo(head.plain(), room-1))
-	}
-	head.to(room)
-	head.segs = append(head.segs, right.segs...)
-	return head
-}
-
-// boxes are the boxes of the task, with their texts if that fits.
-func (s *scene) boxes(room int) row {
-	var long, short row
-	for i, c := range s.page.Checks {
-		box, st := s.checkbox(c)
-		if i > 0 {
-			long.add(plain, "  ")
-		}
-		long.add(st, box+" "+c.Text)
-		short.add(st, box)
-	}
-	if long.width() <= room {
-		return long
-	}
-	return short
-}
-
-// lessonNow is the one thing to be told of the task now.
-func (s *scene) lessonNow(w int) row {
-	p, st := s.page, plain
-	var now, more string
-	switch {
-	case p.Notice != "" && s.noTask():
-		now, st, more = "! "+firstParagraph(p.Notice), warn|bold, s.t("n again", "n 再試行")
-	case p.Done:
-		now, st = s.ok+" "+firstParagraph(p.DoneText), ok
-	case p.Notice != "":
-		now, st, more = "! "+firstParagraph(p.Notice), warn|bold, s.t("u undo", "u 元に戻す")
-	case p.Missing != "":
-		now = s.t("Not yet: ", "未達: ") + p.Missing
-	case p.Question != "" && p.Answer == "":
-		now, more = firstParagraph(p.Question), s.t("a answer", "a 回答")
-	default:
-		now = firstParagraph(p.Text)
-	}
-	now = clean(now)
-	if more == "" && width(now) > w-1 && s.placed.Pane[LessonPane].Empty() {
-		more = s.t("5: all", "5: 全文")
-	}
-	if more == "" {
-		return text(st, s.cutTo(now, w-1))
-	}
-	more = "  (" + more + ")"
-	return *(&row{}).add(st, s.cutTo(now, w-1-width(more))).add(plain, more)
-}
-
-// firstParagraph is the beginning of a text in Markdown, on one line. Headings are none.
-func firstParagraph(markdown string) string {
-	for line := range strings.Lines(Plain(markdown, 0)) {
-		if line = strings.TrimSpace(line); line != "" {
-			return line
-		}
-	}
-	return ""
-}
-
-// whyText is one sentence about the subject, made of causes.
-func (s *scene) whyText() string { return s.why(s.subject(), s.lang) }
-
-// why says why the subject is as it is, in a language.
-func (s *scene) why(sub subject, lang trace.Language) string {
-	switch {
-	case sub.span != nil && (sub.whole || sub.event == nil):
-		return s.stateOf(sub.span.First > s.cursor()).WhySpan(sub.span, lang)
-	case sub.span != nil:
-		return s.stateOf(sub.event.Seq > s.cursor()).Why(sub.event, lang)
-	case sub.item != nil:
-		if len(sub.item.Events) > 0 {
-			return s.state.Why(sub.item.Events[0], lang)
-		}
-		if sub.item.Requeue != nil {
-			return s.state.Why(sub.item.Requeue, lang)
-		}
-	case sub.object != nil:
-		return s.state.WhyObject(sub.object, lang)
-	case sub.event != nil:
-		return s.state.Why(sub.event, lang)
-	}
-	if s.state.Seq() == 0 {
-		return s.t("Nothing has happened yet.", "まだ何も起きていない。")
-	}
-	return s.t("Select something to read why it happened.", "何かを選択すると、その理由を表示する。")
-}
+// move scrolls the text.
+func (s lessonPane) move(n int) { s.scrollBy(LessonPane, n) }

@@ -7,6 +7,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
+// loopPane is pane 3: one line for each reconcile, opened into its calls and log lines.
+type loopPane struct{ *state }
+
 // loopList is the list of the reconciles that are shown. It only grows, unless
 // the filter changes.
 type loopList struct {
@@ -16,9 +19,21 @@ type loopList struct {
 	spans []*trace.Span
 }
 
-// loopSpans returns the reconciles that pass the filter, in the order they began.
-func (s *scene) loopSpans() []*trace.Span {
-	l, all := &s.lists, s.index.spans
+// loopColumns are the widths of the columns, and whether to show the operator.
+type loopColumns struct {
+	id, operator, key, outcome, took, wrote int
+}
+
+// minForecast is the height from which on the Loop pane says what a held write
+// will lead to; on smaller ones the detail pane alone does.
+const minForecast = 12
+
+// stepIndent is where the steps of a reconcile begin.
+const stepIndent = 6
+
+// spans returns the reconciles that pass the filter, in the order they began.
+func (s loopPane) spans() []*trace.Span {
+	l, all := &s.loopCache, s.index.spans
 	if s.operator == "" && s.filter[LoopPane] == "" {
 		return all
 	}
@@ -39,7 +54,7 @@ func (s *scene) loopSpans() []*trace.Span {
 
 // searchText is what a filter finds a reconcile by. Of one that runs, how it
 // will end is not known, so words about the end find only those that ended.
-func (s *scene) searchText(span *trace.Span) string {
+func (s loopPane) searchText(span *trace.Span) string {
 	tip := s.index.timeline.Tip()
 	return "#" + itoa(span.ID) + " " + span.Operator + " " + span.Controller + " " + span.Key.String() + " " +
 		tip.WokenText(span, s.lang) + " " + trace.ResultText(span, s.lang)
@@ -47,19 +62,14 @@ func (s *scene) searchText(span *trace.Span) string {
 
 // opened reports whether a reconcile shows its steps: the selected one does,
 // unless it was closed; others if they were opened.
-func (s *scene) opened(span *trace.Span) bool {
+func (s loopPane) opened(span *trace.Span) bool {
 	if open, by := s.open[span.ID]; by {
 		return open
 	}
 	return span.First == s.sel.span
 }
 
-// loopColumns are the widths of the columns, and whether to show the operator.
-type loopColumns struct {
-	id, operator, key, outcome, took, wrote int
-}
-
-func (s *scene) columns(w int, spans []*trace.Span) loopColumns {
+func (s loopPane) columns(w int, spans []*trace.Span) loopColumns {
 	c := loopColumns{id: 4, key: 4, outcome: 17, took: 6, wrote: 5}
 	if w < 84 {
 		c.wrote = 3
@@ -85,9 +95,8 @@ func (s *scene) columns(w int, spans []*trace.Span) loopColumns {
 	return c
 }
 
-// loop is one line for each reconcile, opened into its calls and log lines.
-func (s *scene) loop(in Rect) pane {
-	p := pane{title: s.t("Loop  ", "ループ  ") + s.loopTitle()}
+func (s loopPane) draw(in Rect) content {
+	p := content{title: s.t("Loop  ", "ループ  ") + s.heading()}
 	p.right = s.t("follow off", "追従なし")
 	switch {
 	case s.placed.Pane[ObjectsPane].Empty():
@@ -95,7 +104,7 @@ func (s *scene) loop(in Rect) pane {
 	case s.follow && s.live:
 		p.right = s.t("follow", "追従")
 	}
-	spans := s.loopSpans()
+	spans := s.spans()
 	if len(spans) == 0 {
 		p.rows = []row{text(dim, s.t("  no reconcile yet", "  調整はまだない"))}
 		if s.filter[LoopPane] != "" {
@@ -108,11 +117,11 @@ func (s *scene) loop(in Rect) pane {
 	around := spans[max(0, i-h):min(len(spans), i+h+1)]
 	col := s.columns(in.W, around)
 	if in.H > 9 {
-		p.rows = append(p.rows, s.loopHead(col))
+		p.rows = append(p.rows, s.head(col))
 	} else {
 		h++
 	}
-	rows, head, block, selected := s.loopRows(spans, i, Rect{0, 0, in.W, h}, col)
+	rows, head, block, selected := s.around(spans, i, Rect{0, 0, in.W, h}, col)
 	from := window(len(rows), selected, h)
 	if s.follow && s.live && len(rows) > h {
 		from = min(max(selected-h+1, len(rows)-h), selected)
@@ -128,14 +137,14 @@ func (s *scene) loop(in Rect) pane {
 	return p
 }
 
-func (s *scene) lessonTab() string {
+func (s loopPane) lessonTab() string {
 	if s.guided {
 		return s.t(" 5 lesson", " 5 レッスン")
 	}
 	return ""
 }
 
-func (s *scene) loopTitle() string {
+func (s loopPane) heading() string {
 	switch {
 	case s.operator != "":
 		return s.operator
@@ -149,7 +158,7 @@ func (s *scene) loopTitle() string {
 	return s.t("all operators", "全オペレーター")
 }
 
-func (s *scene) loopHead(c loopColumns) row {
+func (s loopPane) head(c loopColumns) row {
 	var r row
 	r.add(plain, "  ").cell(&s.theme, dim, "#", c.id)
 	if c.operator > 0 {
@@ -174,10 +183,10 @@ func (s *scene) loopHead(c loopColumns) row {
 	return r
 }
 
-// loopRows returns the rows of the reconcile i and those around it, at least as
+// around returns the rows of the reconcile i and those around it, at least as
 // many before and after it as are seen, where its own begin and how many they
 // are, and which is selected.
-func (s *scene) loopRows(spans []*trace.Span, i int, in Rect, col loopColumns) (rows []row, head, length, selected int) {
+func (s loopPane) around(spans []*trace.Span, i int, in Rect, col loopColumns) (rows []row, head, length, selected int) {
 	h := in.H
 	var blocks [][]row
 	for k, n := i-1, 0; k >= 0 && n < h; k-- {
@@ -204,7 +213,7 @@ func (s *scene) loopRows(spans []*trace.Span, i int, in Rect, col loopColumns) (
 }
 
 // laterHead is the line before the first reconcile that had not begun at the cursor.
-func (s *scene) laterHead(spans []*trace.Span, k int) []row {
+func (s loopPane) laterHead(spans []*trace.Span, k int) []row {
 	if s.live || spans[k].First <= s.cursor() || k > 0 && spans[k-1].First > s.cursor() {
 		return nil
 	}
@@ -212,7 +221,7 @@ func (s *scene) laterHead(spans []*trace.Span, k int) []row {
 }
 
 // spanRows returns the rows of a reconcile, and which of them is selected if any is.
-func (s *scene) spanRows(span *trace.Span, in Rect, col loopColumns) (rows []row, selected int) {
+func (s loopPane) spanRows(span *trace.Span, in Rect, col loopColumns) (rows []row, selected int) {
 	at, later := s.spanNow(span)
 	mine := span.First == s.sel.span
 	r := s.spanRow(at, later, col, in.W)
@@ -222,7 +231,7 @@ func (s *scene) spanRows(span *trace.Span, in Rect, col loopColumns) (rows []row
 		return rows, 0
 	}
 	call := 0
-	names := s.stepColumns(at)
+	names := stepColumns(at)
 	for _, e := range at.Steps {
 		if e.Kind != trace.KindLog {
 			call++
@@ -239,27 +248,18 @@ func (s *scene) spanRows(span *trace.Span, in Rect, col loopColumns) (rows []row
 		rows = append(rows, r)
 	}
 	if at.End != nil && at.End.Error != "" {
-		rows = append(rows, s.indented(bad, s.t("error  ", "エラー  ")+at.End.Error))
+		rows = append(rows, text(bad, blanks(stepIndent)+s.t("error  ", "エラー  ")+at.End.Error))
 	}
 	if in.H >= minForecast {
 		for _, line := range s.ifSent(at) {
-			rows = append(rows, s.indented(plain, line))
+			rows = append(rows, text(plain, blanks(stepIndent)+line))
 		}
 	}
 	return rows, selected
 }
 
-// minForecast is the height from which on the Loop pane says what a held write
-// will lead to; on smaller ones the detail pane alone does.
-const minForecast = 12
-
-// stepIndent is where the steps of a reconcile begin.
-const stepIndent = 6
-
-func (s *scene) indented(st style, t string) row { return text(st, blanks(stepIndent)+t) }
-
 // spanRow is the line of a reconcile.
-func (s *scene) spanRow(span *trace.Span, later bool, c loopColumns, w int) row {
+func (s loopPane) spanRow(span *trace.Span, later bool, c loopColumns, w int) row {
 	var r row
 	sign := "  "
 	if s.opened(span) && !later {
@@ -297,40 +297,8 @@ func (s *scene) spanRow(span *trace.Span, later bool, c loopColumns, w int) row 
 	return r
 }
 
-// outcome says in a few words how a reconcile ended.
-func (s *scene) outcome(span *trace.Span) (string, style) {
-	if span.Held != nil {
-		n := 0
-		for _, e := range span.Steps {
-			if e.Kind != trace.KindLog {
-				n++
-			}
-		}
-		return s.t("HELD at call ", "呼出 ") + itoa(n) + s.t("", " で保留"), hold
-	}
-	if span.Running() {
-		return s.t("running", "実行中"), ok | bold
-	}
-	d := trace.FormatDuration(span.End.Delay)
-	switch span.End.Outcome {
-	case trace.OutcomeDone:
-		return s.t("done", "完了"), ok
-	case trace.OutcomeRequeueAfter:
-		return s.t("again in ", "") + d + s.t("", " 後に再実行"), wait
-	case trace.OutcomeRequeue:
-		return s.t("requeue in ", "") + d + s.t("", " 後に再キュー"), wait
-	case trace.OutcomeError:
-		return s.t("error, retry ", "エラー、再試行 ") + d, bad
-	case trace.OutcomePanic:
-		return s.t("PANIC, retry ", "パニック、再試行 ") + d, bad
-	case trace.OutcomeTerminal:
-		return s.t("error, no retry", "エラー、再試行なし"), bad
-	}
-	return s.t("aborted", "中断"), warn
-}
-
 // addWoken appends what brought a reconcile about, and how much merged into it.
-func (s *scene) addWoken(r *row, span *trace.Span, later bool, room int) {
+func (s loopPane) addWoken(r *row, span *trace.Span, later bool, room int) {
 	state := s.stateOf(later)
 	if len(span.Woken) == 0 {
 		r.add(dim, "?")
@@ -342,4 +310,40 @@ func (s *scene) addWoken(r *row, span *trace.Span, later bool, room int) {
 	}
 	s.addCause(r, state.Wake(span.Woken[0]), room-width(merged))
 	r.add(note, merged)
+}
+
+// move moves up or down by n lines: reconciles, and the steps of those that are open.
+func (s loopPane) move(n int) {
+	for ; n < 0; n++ {
+		s.moveOne(-1)
+	}
+	for ; n > 0; n-- {
+		s.moveOne(1)
+	}
+}
+
+func (s loopPane) moveOne(n int) {
+	spans := s.spans()
+	i := spanAt(spans, s.sel.span)
+	if len(spans) == 0 {
+		return
+	}
+	s.scroll[DetailPane], s.scroll[CausePane] = 0, 0
+	if i < 0 || spans[i].First != s.sel.span {
+		i = max(i, 0)
+		s.sel.span, s.sel.step = spans[i].First, 0
+		return
+	}
+	if step, ok := s.stepAt(spans[i], n); ok {
+		s.sel.step = step
+		s.follow = false
+		return
+	}
+	if k := i + n; k >= 0 && k < len(spans) {
+		s.sel.span, s.sel.step = spans[k].First, 0
+		if n < 0 {
+			s.sel.step = s.lastStep(spans[k])
+		}
+		s.follow = false
+	}
 }

@@ -27,7 +27,7 @@ type menu struct {
 	at      int
 }
 
-func (p *menu) window(s *scene) []string {
+func (p *menu) window(s *state) []string {
 	rows := make([]row, len(p.choices))
 	for i, c := range p.choices {
 		r := text(plain, "  "+c.text)
@@ -40,10 +40,10 @@ func (p *menu) window(s *scene) []string {
 		}
 		rows[i] = *r.add(plain, " ")
 	}
-	return s.window(p.heading, rows, 40, window(len(rows), p.at, s.h-4))
+	return s.theme.window(s.screen(), p.heading, rows, 40, window(len(rows), p.at, s.h-4))
 }
 
-func (p *menu) keys(s *scene) ([]string, []string) {
+func (p *menu) keys(s *state) ([]string, []string) {
 	return []string{"j k", "enter", "esc"}, []string{s.t("choose", "選択"), s.t("do it", "実行"), s.t("never mind", "やめる")}
 }
 
@@ -67,84 +67,8 @@ func (p *menu) press(m *Model, pressed string) tea.Cmd {
 	return nil
 }
 
-// operatorMenu chooses whose loop is shown.
-func (m *Model) operatorMenu() {
-	p := &menu{heading: m.t("Show the loop of", "表示するループ")}
-	set := func(name string) func(*Model) tea.Cmd {
-		return just(func(m *Model) {
-			m.operator = name
-			if m.live && m.follow {
-				m.selectNewest()
-			}
-		})
-	}
-	p.choices = append(p.choices, choice{text: m.t("all operators", "全オペレーター"), do: set("")})
-	for i, name := range m.index.operators {
-		p.choices = append(p.choices, choice{text: name, do: set(name)})
-		if name == m.operator {
-			p.at = i + 1
-		}
-	}
-	m.popup = p
-}
-
-// breakMenu offers faults of the selected object, or else which object to break.
-func (m *Model) breakMenu() {
-	if o := m.target(); o != nil && !o.Deleted {
-		m.faultMenu(o)
-		return
-	}
-	m.victimMenu()
-}
-
-func (m *Model) victimMenu() {
-	p := &menu{heading: m.t("Break which object?", "どのオブジェクトを壊す?")}
-	for _, t := range m.treeLines() {
-		if t.object == nil || t.object.Deleted || t.later {
-			continue
-		}
-		o := t.object
-		p.choices = append(p.choices, choice{
-			text: t.branch + o.Ref.String(), more: m.summaryOf(o),
-			do: just(func(m *Model) { m.faultMenu(o) }),
-		})
-	}
-	if len(p.choices) == 0 {
-		m.say("x: " + m.t("there is no object to break yet", "壊せるオブジェクトがまだない"))
-		return
-	}
-	m.popup = p
-}
-
 // manyDrifts bounds the fields that the menu offers.
 const manyDrifts = 12
-
-func (m *Model) faultMenu(o *trace.Object) {
-	p := &menu{heading: m.t("Break ", "壊す: ") + o.Ref.String()}
-	p.choices = append(p.choices, choice{
-		text: m.t("delete it", "削除する"), more: m.t("behind the operator's back", "オペレーターに無断で"),
-		do: func(m *Model) tea.Cmd { return m.remove(o.Ref) },
-	})
-	for _, d := range drifts(o.Raw) {
-		if len(p.choices) > manyDrifts {
-			break
-		}
-		p.choices = append(p.choices, choice{
-			text: m.t("change ", "変更 ") + d.path, more: d.from + " " + m.theme.arrow + " " + d.to,
-			do: func(m *Model) tea.Cmd { return m.drift(o.Ref, d) },
-		})
-	}
-	for _, f := range m.controls.Faults {
-		p.choices = append(p.choices, choice{text: f.Text, do: func(m *Model) tea.Cmd {
-			return m.act(f.Text, func(ctx context.Context) error { return f.Do(ctx, o.Ref) })
-		}})
-	}
-	p.choices = append(p.choices, choice{
-		text: m.t("another object...", "別のオブジェクト..."),
-		do:   just((*Model).victimMenu),
-	})
-	m.popup = p
-}
 
 // drift is a change of one field, as somebody might make it by hand.
 type drift struct {
@@ -276,4 +200,85 @@ func pathText(path []any) string {
 		}
 	}
 	return b.String()
+}
+
+// operatorMenu chooses whose loop is shown.
+func operatorMenu(s *state) popup {
+	p := &menu{heading: s.t("Show the loop of", "表示するループ")}
+	set := func(name string) func(*Model) tea.Cmd {
+		return just(func(m *Model) {
+			m.operator = name
+			if m.live && m.follow {
+				m.nav().selectNewest()
+			}
+		})
+	}
+	p.choices = append(p.choices, choice{text: s.t("all operators", "全オペレーター"), do: set("")})
+	for i, name := range s.index.operators {
+		p.choices = append(p.choices, choice{text: name, do: set(name)})
+		if name == s.operator {
+			p.at = i + 1
+		}
+	}
+	return p
+}
+
+// breakMenu offers faults of the selected object, or else which object to break.
+func breakMenu(m *Model) {
+	if o := m.subject().object; o != nil && !o.Deleted {
+		faultMenu(m, o)
+		return
+	}
+	victimMenu(m)
+}
+
+func victimMenu(m *Model) {
+	p := &menu{heading: m.t("Break which object?", "どのオブジェクトを壊す?")}
+	for _, t := range m.objects().lines() {
+		if t.object == nil || t.object.Deleted || t.later {
+			continue
+		}
+		o := t.object
+		p.choices = append(p.choices, choice{
+			text: t.branch + o.Ref.String(), more: m.objects().summaryOf(o),
+			do: just(func(m *Model) { faultMenu(m, o) }),
+		})
+	}
+	if len(p.choices) == 0 {
+		m.say("x: " + m.t("there is no object to break yet", "壊せるオブジェクトがまだない"))
+		return
+	}
+	m.popup = p
+}
+
+func faultMenu(m *Model, o *trace.Object) {
+	cluster := m.controls.Cluster
+	p := &menu{heading: m.t("Break ", "壊す: ") + o.Ref.String()}
+	p.choices = append(p.choices, choice{
+		text: m.t("delete it", "削除する"), more: m.t("behind the operator's back", "オペレーターに無断で"),
+		do: func(m *Model) tea.Cmd {
+			return m.act(m.t("delete ", "削除 ")+o.Ref.String(), func(ctx context.Context) error { return cluster.Delete(ctx, o.Ref) })
+		},
+	})
+	for _, d := range drifts(o.Raw) {
+		if len(p.choices) > manyDrifts {
+			break
+		}
+		p.choices = append(p.choices, choice{
+			text: m.t("change ", "変更 ") + d.path, more: d.from + " " + m.theme.arrow + " " + d.to,
+			do: func(m *Model) tea.Cmd {
+				return m.act(o.Ref.String()+" "+d.path, func(ctx context.Context) error { return cluster.Patch(ctx, o.Ref, d.merge) })
+			},
+		})
+	}
+	for _, f := range m.controls.Faults {
+		p.choices = append(p.choices, choice{text: f.Text, do: func(m *Model) tea.Cmd {
+			return m.act(f.Text, func(ctx context.Context) error { return f.Do(ctx, o.Ref) })
+		}})
+	}
+	p.choices = append(p.choices, choice{
+		text: m.t("another object...", "別のオブジェクト..."),
+		do:   just(victimMenu),
+	})
+	m.popup = p
 }

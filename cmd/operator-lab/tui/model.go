@@ -20,15 +20,12 @@ const errorFor = 20 * time.Second
 
 // Model is the only Bubble Tea model. Everything else has methods that are called.
 type Model struct {
-	scene
+	state
 	opts     Options
 	ctx      context.Context // of the program; Bubble Tea's commands have no other way to get one
-	steps    chan Step
-	booted   chan bootedMsg
 	bootErr  error
 	flashEnd time.Time
 	clock    func() time.Time
-	cursorAt int64 // where the cursor stands; 0 at the live edge
 	drawn    string
 	stale    bool
 	works    sync.WaitGroup // what the guide still does
@@ -38,26 +35,16 @@ type Model struct {
 // newModel returns a model. The context ends the commands it starts.
 func newModel(ctx context.Context, o Options) *Model {
 	o = o.withDefaults()
-	m := &Model{opts: o, ctx: ctx, clock: time.Now, steps: make(chan Step, 64), booted: make(chan bootedMsg, 1)}
-	m.scene = newScene(o)
+	m := &Model{opts: o, ctx: ctx, clock: time.Now}
+	m.state = newState(o)
 	if o.Boot != nil {
-		m.booting = &boot{}
+		m.booting = &boot{news: make(chan tea.Msg, 64)}
 	}
 	m.refresh(true)
 	if o.Notice != "" {
 		m.say(o.Notice)
 	}
 	return m
-}
-
-// newScene returns what is seen of a journal at first.
-func newScene(o Options) scene {
-	index := newIndex(o.Journal)
-	return scene{
-		theme: newTheme(o), title: o.Title, replay: o.Replay, controls: o.Controls, motion: !o.NoMotion, keys: newKeyMap(),
-		index: index, state: index.timeline.Tip(), live: true, focus: LoopPane, from: LoopPane, top: LoopPane, low: DetailPane, follow: true,
-		open: map[int64]bool{}, guided: o.Guide != nil,
-	}
 }
 
 // tickMsg asks to look at the journal.
@@ -70,7 +57,7 @@ func (m *Model) Init() tea.Cmd {
 	if m.opts.Boot == nil {
 		return tick()
 	}
-	return tea.Batch(tick(), m.awaitStep())
+	return tea.Batch(tick(), receive(m.ctx, m.booting.news))
 }
 
 // Update takes a message. It waits for nothing.
@@ -123,46 +110,23 @@ func (m *Model) refresh(always bool) bool {
 	grown := m.index.update() || always
 	changed := grown
 	if grown {
-		m.recall()
+		m.nav().recall()
 	}
 	changed = m.look() || changed
 	if m.flash != "" && m.opts.Notice != m.flash && m.clock().After(m.flashEnd) {
 		m.flash, changed = "", true
 	}
-	now := m.time()
+	now := m.nav().time()
 	if now.Truncate(time.Second) != m.now.Truncate(time.Second) || now-m.now > time.Second || grown {
 		m.now, changed = now, true
 	}
 	if m.live && m.follow && grown {
-		m.selectNewest()
+		m.nav().selectNewest()
 	}
 	if m.busy != nil && m.clock().Sub(m.busy.began) > busyAfter {
 		m.busy.shown = true
 	}
 	return changed || m.booting != nil || m.busy != nil
-}
-
-// recall makes the state that of the cursor.
-func (m *Model) recall() {
-	tip := m.index.timeline.Tip()
-	m.live = m.cursorAt == 0 || m.cursorAt >= m.index.lastMark() && !m.replay
-	if m.live {
-		m.cursorAt, m.state = 0, tip
-		return
-	}
-	m.cursorAt = max(m.cursorAt, m.index.stats.First)
-	m.state = m.index.timeline.At(m.cursorAt)
-}
-
-// time is the time on the journal's clock that ages are counted to.
-func (m *Model) time() time.Duration {
-	switch {
-	case !m.live:
-		return m.state.At()
-	case m.replay || !m.motion:
-		return m.index.timeline.Tip().At()
-	}
-	return m.opts.Journal.Elapsed()
 }
 
 // say shows a message in place of the footer, until a key is pressed or for a

@@ -9,6 +9,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
+// objectsPane is pane 1: the objects in a tree of owners.
+type objectsPane struct{ *state }
+
 // treeLine is a line of the owner tree.
 type treeLine struct {
 	object *trace.Object
@@ -50,78 +53,8 @@ type memo struct {
 	barsKey barsKey
 }
 
-// objects is the owner tree.
-func (s *scene) objects(in Rect) pane {
-	lines := s.treeLines()
-	n, selected := 0, -1
-	for i, t := range lines {
-		if t.object != nil && !t.later && !t.object.Deleted {
-			n++
-		}
-		if !s.sel.object.IsZero() && sameObject(t.ref(), s.sel.object) && t.heading == "" {
-			selected = i
-		}
-	}
-	p := pane{title: s.t("Objects", "オブジェクト") + s.asOf(), right: itoa(n)}
-	if len(lines) == 0 {
-		p.rows = []row{text(dim, s.t(" nothing seen yet", " まだ何も見えていない"))}
-		return p
-	}
-	from := window(len(lines), selected, in.H)
-	fade := s.fadeSeq()
-	for i := from; i < len(lines) && i < from+in.H; i++ {
-		r := s.objectRow(lines[i], in.W, fade)
-		r.chosen = i == selected && s.focus == ObjectsPane
-		if i == selected && !r.chosen {
-			r.base |= bold
-		}
-		p.rows = append(p.rows, r)
-	}
-	return p
-}
-
-// fadeSeq is the Seq before which changes are not marked any more: the
-// beginning of the reconcile before the newest.
-func (s *scene) fadeSeq() int64 {
-	i := spanAt(s.index.spans, s.cursor())
-	if i < 1 {
-		return 0
-	}
-	return s.index.spans[i-1].First
-}
-
-// treeLines returns the lines of the tree at the cursor; they are kept until something changes.
-func (s *scene) treeLines() []treeLine {
-	tip := s.index.timeline.Tip()
-	key := string(s.filter[ObjectsPane]) + "\x00" + string(s.lang)
-	if s.memo.tree != nil && s.memo.treeSeq == s.cursor() && s.memo.tipSeq == tip.Seq() && s.memo.treeKey == key {
-		return s.memo.tree
-	}
-	planned := map[trace.Ref]*trace.Event{}
-	for _, span := range s.state.Running() {
-		if span.Held != nil {
-			planned[bare(span.Held.Object)] = span.Held
-		}
-	}
-	b := treeBuilder{scene: s, planned: planned, fade: s.fadeSeq(), lines: []treeLine{}}
-	roots := s.state.Tree()
-	// What owns others comes first: it is what the operator is about.
-	slices.SortStableFunc(roots, func(a, c *trace.Node) int {
-		return min(len(c.Children), 1) - min(len(a.Children), 1)
-	})
-	for _, n := range roots {
-		b.node(n, "", "", true)
-	}
-	b.rest()
-	if !s.live {
-		b.later(tip)
-	}
-	s.memo.tree, s.memo.treeSeq, s.memo.tipSeq, s.memo.treeKey = b.lines, s.cursor(), tip.Seq(), key
-	return b.lines
-}
-
 type treeBuilder struct {
-	*scene
+	objectsPane
 	planned map[trace.Ref]*trace.Event
 	fade    int64
 	lines   []treeLine
@@ -189,7 +122,7 @@ func (b *treeBuilder) rest() {
 func (b *treeBuilder) later(tip *trace.State) {
 	first := true
 	for _, o := range tip.Objects() {
-		if old := b.state.Object(o.Ref); o.Deleted || old != nil && !old.Deleted || !b.matches(ObjectsPane, o.Ref.String()) {
+		if old := b.snapshot.Object(o.Ref); o.Deleted || old != nil && !old.Deleted || !b.matches(ObjectsPane, o.Ref.String()) {
 			continue
 		}
 		if first {
@@ -198,64 +131,6 @@ func (b *treeBuilder) later(tip *trace.State) {
 		}
 		b.lines = append(b.lines, treeLine{object: o, branch: "  ", later: true})
 	}
-}
-
-func (s *scene) objectRow(t treeLine, w int, fade int64) row {
-	var r row
-	if t.heading != "" {
-		return text(dim, " "+t.heading)
-	}
-	r.add(plain, " ").add(frame, t.branch)
-	var name seg
-	var st style
-	var state, more, mark string
-	if t.object == nil {
-		name = seg{planned, t.planned.Object.String()}
-		more, mark, state, st = summarize(t.planned.After, t.planned.Object), "?", s.t("planned", "予定"), planned
-	} else {
-		o := t.object
-		name, more = seg{plain, o.Ref.String()}, s.summaryOf(o)
-		if t.root && s.hasStatus(o) {
-			name, more = seg{bold, strings.ToUpper(o.Ref.Kind) + " " + o.Ref.Name}, s.generations(o)
-		}
-		state, st = s.health(o)
-		mark = changeMark(o, fade)
-		if t.planned != nil {
-			mark, state, st = "?", s.t("planned", "予定"), planned
-		}
-		if t.later {
-			r.base, mark, state = later, "", ""
-		}
-		if o.Deleted {
-			r.base = gone
-		}
-	}
-	s.alignObject(&r, name, more, mark, seg{st, state}, w)
-	return r
-}
-
-// alignObject puts an object's name, and the columns on its right. Where there
-// is little room the name is shortened in its middle.
-func (s *scene) alignObject(r *row, name seg, more, mark string, state seg, w int) {
-	tail := max(3, width(state.s)) + 1
-	column := w - tail - 2
-	room := column - r.width() - 1
-	if more != "" && room-width(more)-1 < min(width(name.s), leastObject) {
-		more = strings.NewReplacer("gen ", "g", "obs ", "o").Replace(more)
-	}
-	if more != "" && room-width(more)-1 < min(width(name.s), leastObject) {
-		more = ""
-	}
-	if more != "" {
-		room -= width(more) + 1
-	}
-	r.add(name.st, s.elide(name.s, room))
-	if more != "" {
-		at := max(r.width()+1, min(w*52/100, column-width(more)-1))
-		r.to(at).add(dim, more)
-	}
-	r.to(column).add(markStyle(mark), mark)
-	r.to(w-1-width(state.s)).add(state.st, state.s)
 }
 
 // leastObject is how far an object's name is shortened before what it is like is left out.
@@ -286,64 +161,6 @@ func changeMark(o *trace.Object, fade int64) string {
 	return "~"
 }
 
-func (s *scene) hasStatus(o *trace.Object) bool {
-	return o.Meta().ObservedGeneration > 0 || len(o.Meta().Conditions) > 0
-}
-
-func (s *scene) generations(o *trace.Object) string {
-	if o.Generation == 0 {
-		return ""
-	}
-	out := "gen " + itoa(o.Generation)
-	if n := o.Meta().ObservedGeneration; n > 0 {
-		out += " obs " + itoa(n)
-	}
-	return out
-}
-
-// health reads an object's conditions. What says nothing about itself gets no mark.
-func (s *scene) health(o *trace.Object) (string, style) {
-	m := o.Meta()
-	switch {
-	case o.Deleted:
-		return s.t("gone", "削除済"), dim
-	case m.Deleting:
-		return s.t("going", "削除中"), warn
-	}
-	well, known := false, false
-	for _, c := range m.Conditions {
-		switch c.Type {
-		case "Degraded", "Failed", "Stalled", "ReplicaFailure":
-			if c.Status == "True" {
-				return s.failing, bad
-			}
-		case "Ready", "Available", "Complete", "Succeeded", "Established":
-			known = true
-			well = well || c.Status == "True"
-		}
-	}
-	switch {
-	case o.Lagging() || known && !well:
-		return s.working, warn
-	case known:
-		return s.ok, ok
-	}
-	return "", plain
-}
-
-// summaryOf says in a word what an object is like.
-func (s *scene) summaryOf(o *trace.Object) string {
-	if text, known := s.memo.summary[o]; known {
-		return text
-	}
-	if s.memo.summary == nil || len(s.memo.summary) > 4096 {
-		s.memo.summary = map[*trace.Object]string{}
-	}
-	text := summarize(o.Raw, o.Ref)
-	s.memo.summary[o] = text
-	return text
-}
-
 // summarize reads a phase, the replicas, or of a custom resource the shortest text of its spec.
 func summarize(raw json.RawMessage, ref trace.Ref) string {
 	var in struct {
@@ -370,4 +187,181 @@ func summarize(raw json.RawMessage, ref trace.Ref) string {
 		}
 	}
 	return best
+}
+
+func (s objectsPane) draw(in Rect) content {
+	lines := s.lines()
+	n, selected := 0, -1
+	for i, t := range lines {
+		if t.object != nil && !t.later && !t.object.Deleted {
+			n++
+		}
+		if !s.sel.object.IsZero() && sameObject(t.ref(), s.sel.object) && t.heading == "" {
+			selected = i
+		}
+	}
+	p := content{title: s.t("Objects", "オブジェクト") + s.asOf(), right: itoa(n)}
+	if len(lines) == 0 {
+		p.rows = []row{text(dim, s.t(" nothing seen yet", " まだ何も見えていない"))}
+		return p
+	}
+	from := window(len(lines), selected, in.H)
+	fade := s.fadeSeq()
+	for i := from; i < len(lines) && i < from+in.H; i++ {
+		r := s.row(lines[i], in.W, fade)
+		r.chosen = i == selected && s.focus == ObjectsPane
+		if i == selected && !r.chosen {
+			r.base |= bold
+		}
+		p.rows = append(p.rows, r)
+	}
+	return p
+}
+
+// fadeSeq is the Seq before which changes are not marked any more: the
+// beginning of the reconcile before the newest.
+func (s objectsPane) fadeSeq() int64 {
+	i := spanAt(s.index.spans, s.cursor())
+	if i < 1 {
+		return 0
+	}
+	return s.index.spans[i-1].First
+}
+
+// lines returns the lines of the tree at the cursor; they are kept until something changes.
+func (s objectsPane) lines() []treeLine {
+	tip := s.index.timeline.Tip()
+	key := string(s.filter[ObjectsPane]) + "\x00" + string(s.lang)
+	if s.memo.tree != nil && s.memo.treeSeq == s.cursor() && s.memo.tipSeq == tip.Seq() && s.memo.treeKey == key {
+		return s.memo.tree
+	}
+	planned := map[trace.Ref]*trace.Event{}
+	for _, span := range s.snapshot.Running() {
+		if span.Held != nil {
+			planned[bare(span.Held.Object)] = span.Held
+		}
+	}
+	b := treeBuilder{objectsPane: s, planned: planned, fade: s.fadeSeq(), lines: []treeLine{}}
+	roots := s.snapshot.Tree()
+	// What owns others comes first: it is what the operator is about.
+	slices.SortStableFunc(roots, func(a, c *trace.Node) int {
+		return min(len(c.Children), 1) - min(len(a.Children), 1)
+	})
+	for _, n := range roots {
+		b.node(n, "", "", true)
+	}
+	b.rest()
+	if !s.live {
+		b.later(tip)
+	}
+	s.memo.tree, s.memo.treeSeq, s.memo.tipSeq, s.memo.treeKey = b.lines, s.cursor(), tip.Seq(), key
+	return b.lines
+}
+
+func (s objectsPane) row(t treeLine, w int, fade int64) row {
+	var r row
+	if t.heading != "" {
+		return text(dim, " "+t.heading)
+	}
+	r.add(plain, " ").add(frame, t.branch)
+	var name seg
+	var st style
+	var state, more, mark string
+	if t.object == nil {
+		name = seg{planned, t.planned.Object.String()}
+		more, mark, state, st = summarize(t.planned.After, t.planned.Object), "?", s.t("planned", "予定"), planned
+	} else {
+		o := t.object
+		name, more = seg{plain, o.Ref.String()}, s.summaryOf(o)
+		if t.root && hasStatus(o) {
+			name, more = seg{bold, strings.ToUpper(o.Ref.Kind) + " " + o.Ref.Name}, s.generations(o)
+		}
+		state, st = s.health(o)
+		mark = changeMark(o, fade)
+		if t.planned != nil {
+			mark, state, st = "?", s.t("planned", "予定"), planned
+		}
+		if t.later {
+			r.base, mark, state = later, "", ""
+		}
+		if o.Deleted {
+			r.base = gone
+		}
+	}
+	s.align(&r, name, more, mark, seg{st, state}, w)
+	return r
+}
+
+// align puts an object's name, and the columns on its right. Where there
+// is little room the name is shortened in its middle.
+func (s objectsPane) align(r *row, name seg, more, mark string, state seg, w int) {
+	tail := max(3, width(state.s)) + 1
+	column := w - tail - 2
+	room := column - r.width() - 1
+	if more != "" && room-width(more)-1 < min(width(name.s), leastObject) {
+		more = strings.NewReplacer("gen ", "g", "obs ", "o").Replace(more)
+	}
+	if more != "" && room-width(more)-1 < min(width(name.s), leastObject) {
+		more = ""
+	}
+	if more != "" {
+		room -= width(more) + 1
+	}
+	r.add(name.st, s.elide(name.s, room))
+	if more != "" {
+		at := max(r.width()+1, min(w*52/100, column-width(more)-1))
+		r.to(at).add(dim, more)
+	}
+	r.to(column).add(markStyle(mark), mark)
+	r.to(w-1-width(state.s)).add(state.st, state.s)
+}
+
+func hasStatus(o *trace.Object) bool {
+	return o.Meta().ObservedGeneration > 0 || len(o.Meta().Conditions) > 0
+}
+
+// summaryOf says in a word what an object is like.
+func (s objectsPane) summaryOf(o *trace.Object) string {
+	if text, known := s.memo.summary[o]; known {
+		return text
+	}
+	if s.memo.summary == nil || len(s.memo.summary) > 4096 {
+		s.memo.summary = map[*trace.Object]string{}
+	}
+	text := summarize(o.Raw, o.Ref)
+	s.memo.summary[o] = text
+	return text
+}
+
+func (s objectsPane) move(n int) {
+	lines := slices.DeleteFunc(slices.Clone(s.lines()), func(t treeLine) bool { return t.heading != "" })
+	if len(lines) == 0 {
+		return
+	}
+	i := slices.IndexFunc(lines, func(t treeLine) bool { return sameObject(t.ref(), s.sel.object) })
+	i = min(max(0, i+n), len(lines)-1)
+	s.sel.object = bare(lines[i].ref())
+	s.scroll[DetailPane] = 0
+}
+
+// settle selects the first object if what is selected is not there.
+func (s objectsPane) settle() {
+	lines := s.lines()
+	is := func(t treeLine) bool { return t.heading == "" && sameObject(t.ref(), s.sel.object) }
+	if !slices.ContainsFunc(lines, is) && len(lines) > 0 {
+		s.sel.object = bare(lines[0].ref())
+	}
+}
+
+// subject returns the selected object, or the write that would make it.
+func (s objectsPane) subject() subject {
+	if o := s.object(s.sel.object); o != nil {
+		return subject{object: o, ref: o.Ref, event: s.index.timeline.Event(o.Changed)}
+	}
+	for _, t := range s.lines() {
+		if t.planned != nil && sameObject(t.ref(), s.sel.object) {
+			return subject{event: t.planned, ref: t.ref()}
+		}
+	}
+	return subject{}
 }

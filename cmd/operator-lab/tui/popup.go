@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"strings"
-
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -11,33 +9,10 @@ import (
 // popup is a window over the screen; it gets all keys.
 type popup interface {
 	// window draws it: lines of the same width that fit on the screen.
-	window(*scene) []string
+	window(*state) []string
 	// keys returns what the footer says.
-	keys(*scene) (keys, texts []string)
+	keys(*state) (keys, texts []string)
 	press(*Model, string) tea.Cmd
-}
-
-// window draws a border around rows. The width is that of the widest row, within bounds.
-func (s *scene) window(heading string, rows []row, least, scroll int) []string {
-	w := max(least, width(heading)+6)
-	for _, r := range rows {
-		w = max(w, r.width()+1)
-	}
-	w = min(w, s.w-4)
-	h := min(len(rows), s.h-4)
-	scroll = min(max(0, scroll), len(rows)-h)
-	b := s.theme.focus
-	var top row
-	top.add(active, b[0]+b[4]+" ").add(title, s.cutTo(heading, w-6)).add(active, " ")
-	top.add(active, strings.Repeat(b[4], max(0, w+2-top.width()-1))+b[1])
-	out := []string{top.draw(&s.theme, w+2)}
-	var side strings.Builder
-	s.paint(&side, active, b[5])
-	for _, r := range rows[scroll : scroll+h] {
-		out = append(out, side.String()+r.draw(&s.theme, w)+side.String())
-	}
-	bottom := text(active, b[2]+strings.Repeat(b[4], w)+b[3])
-	return append(out, bottom.draw(&s.theme, w+2))
 }
 
 // textPopup is a window of text that any key closes but those that scroll.
@@ -65,25 +40,97 @@ func (p *textPopup) scrolls(pressed string, most int) bool {
 // helpPopup lists all keys.
 type helpPopup struct{ textPopup }
 
-func (m *Model) showHelp() { m.popup = &helpPopup{} }
-
-func (p *helpPopup) window(s *scene) []string {
-	return s.window(s.t("All keys", "すべてのキー"), s.helpRows(), 50, p.scroll)
+func (p *helpPopup) window(s *state) []string {
+	return s.theme.window(s.screen(), s.t("All keys", "すべてのキー"), p.rows(s), 50, p.scroll)
 }
 
-func (p *helpPopup) keys(s *scene) ([]string, []string) {
+func (p *helpPopup) keys(s *state) ([]string, []string) {
 	return []string{"j k", "esc"}, []string{s.t("scroll", "スクロール"), s.t("close", "閉じる")}
 }
 
 func (p *helpPopup) press(m *Model, pressed string) tea.Cmd {
-	if !p.scrolls(pressed, len(m.helpRows())-(m.h-4)) {
+	if !p.scrolls(pressed, len(p.rows(&m.state))-(m.h-4)) {
 		m.popup = nil
 	}
 	return nil
 }
 
-// helpRows are all keys under their headings, and what the signs mean.
-func (s *scene) helpRows() []row {
+// messagePopup is a message that is too long for the footer.
+type messagePopup struct {
+	textPopup
+	text string
+}
+
+func (p *messagePopup) window(s *state) []string {
+	return s.theme.window(s.screen(), s.t("Message", "メッセージ"), p.rows(s), 40, p.scroll)
+}
+
+func (p *messagePopup) rows(s *state) []row {
+	var rows []row
+	for _, line := range wrap(p.text, min(96, s.w-8)) {
+		rows = append(rows, text(plain, " "+line))
+	}
+	return rows
+}
+
+func (p *messagePopup) keys(s *state) ([]string, []string) {
+	return []string{"esc"}, []string{s.t("close", "閉じる")}
+}
+
+func (p *messagePopup) press(m *Model, pressed string) tea.Cmd {
+	if !p.scrolls(pressed, len(p.rows(&m.state))-(m.h-4)) {
+		m.popup = nil
+	}
+	return nil
+}
+
+// whyPopup says why the subject happened, and draws the tree of causes.
+type whyPopup struct {
+	textPopup
+	lang trace.Language
+}
+
+func (p *whyPopup) window(s *state) []string {
+	heading := s.t("Why  ", "なぜ  ") + s.subject().name(&s.theme)
+	return s.theme.window(s.screen(), heading, p.rows(s), 50, p.scroll)
+}
+
+func (p *whyPopup) rows(s *state) []row {
+	var rows []row
+	for _, line := range wrap(s.why(s.subject(), p.lang), min(96, s.w-8)) {
+		rows = append(rows, text(plain, " "+line))
+	}
+	if span := s.causeSpan(); span != nil {
+		rows = append(rows, row{})
+		rows = append(rows, causePane{s}.tree(span)...)
+	}
+	return rows
+}
+
+func (p *whyPopup) keys(s *state) ([]string, []string) {
+	other := "日本語で"
+	if p.lang == trace.Japanese {
+		other = "in English"
+	} else if s.ascii {
+		other = "in Japanese"
+	}
+	return []string{"w", "j k", "esc"}, []string{other, s.t("scroll", "スクロール"), s.t("close", "閉じる")}
+}
+
+func (p *whyPopup) press(m *Model, pressed string) tea.Cmd {
+	switch {
+	case pressed == "w" && p.lang == trace.Japanese:
+		p.lang = trace.English
+	case pressed == "w":
+		p.lang = trace.Japanese
+	case !p.scrolls(pressed, len(p.rows(&m.state))-(m.h-4)):
+		m.popup = nil
+	}
+	return nil
+}
+
+// rows are all keys under their headings, and what the signs mean.
+func (p *helpPopup) rows(s *state) []row {
 	headings := []string{
 		s.t("The loop", "ループ"), s.t("Time", "時間"), s.t("Look closer", "詳しく見る"),
 		s.t("Move", "移動"), s.t("Act", "操作"), s.t("Lesson", "レッスン"), s.t("Other", "その他"),
@@ -101,7 +148,7 @@ func (s *scene) helpRows() []row {
 			r := text(plain, "   ")
 			_, long := c.words(s.lang)
 			r.cell(&s.theme, tool, c.Help().Key, 8).add(plain, long)
-			if reason := s.refuse(c); reason != "" {
+			if reason := refuse(s, c); reason != "" {
 				r.base = faint
 				r.add(plain, "  ("+reason+")")
 			}
@@ -120,80 +167,4 @@ func (s *scene) helpRows() []row {
 		rows = append(rows, *r.cell(&s.theme, plain, sign[0], 8).add(plain, sign[1]))
 	}
 	return rows
-}
-
-// messagePopup is a message that is too long for the footer.
-type messagePopup struct {
-	textPopup
-	text string
-}
-
-func (p *messagePopup) window(s *scene) []string {
-	return s.window(s.t("Message", "メッセージ"), p.rows(s), 40, p.scroll)
-}
-
-func (p *messagePopup) rows(s *scene) []row {
-	var rows []row
-	for _, line := range wrap(p.text, min(96, s.w-8)) {
-		rows = append(rows, text(plain, " "+line))
-	}
-	return rows
-}
-
-func (p *messagePopup) keys(s *scene) ([]string, []string) {
-	return []string{"esc"}, []string{s.t("close", "閉じる")}
-}
-
-func (p *messagePopup) press(m *Model, pressed string) tea.Cmd {
-	if !p.scrolls(pressed, len(p.rows(&m.scene))-(m.h-4)) {
-		m.popup = nil
-	}
-	return nil
-}
-
-// whyPopup says why the subject happened, and draws the tree of causes.
-type whyPopup struct {
-	textPopup
-	lang trace.Language
-}
-
-func (m *Model) showWhy() { m.popup = &whyPopup{lang: m.lang} }
-
-func (p *whyPopup) window(s *scene) []string {
-	heading := s.t("Why  ", "なぜ  ") + s.subjectName(s.subject())
-	return s.window(heading, p.rows(s), 50, p.scroll)
-}
-
-func (p *whyPopup) rows(s *scene) []row {
-	var rows []row
-	for _, line := range wrap(s.why(s.subject(), p.lang), min(96, s.w-8)) {
-		rows = append(rows, text(plain, " "+line))
-	}
-	if span := s.causeSpan(); span != nil {
-		rows = append(rows, row{})
-		rows = append(rows, s.causeRows(span)...)
-	}
-	return rows
-}
-
-func (p *whyPopup) keys(s *scene) ([]string, []string) {
-	other := "日本語で"
-	if p.lang == trace.Japanese {
-		other = "in English"
-	} else if s.ascii {
-		other = "in Japanese"
-	}
-	return []string{"w", "j k", "esc"}, []string{other, s.t("scroll", "スクロール"), s.t("close", "閉じる")}
-}
-
-func (p *whyPopup) press(m *Model, pressed string) tea.Cmd {
-	switch {
-	case pressed == "w" && p.lang == trace.Japanese:
-		p.lang = trace.English
-	case pressed == "w":
-		p.lang = trace.Japanese
-	case !p.scrolls(pressed, len(p.rows(&m.scene))-(m.h-4)):
-		m.popup = nil
-	}
-	return nil
 }

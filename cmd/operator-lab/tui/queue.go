@@ -9,6 +9,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
+// queuePane is pane 2: what runs, what is ready, what waits for a timer, and what made no key.
+type queuePane struct{ *state }
+
 // heatWindow is the time over which reconciles per key are counted.
 const heatWindow = 10 * time.Second
 
@@ -23,10 +26,17 @@ type queueLine struct {
 	row   row
 }
 
-// queue is what runs, what is ready, what waits for a timer, and what made no key.
-func (s *scene) queue(in Rect) pane {
-	lines, ready := s.queueLines(in)
-	p := pane{title: s.t("Queue", "キュー") + s.asOf(), right: itoa(ready) + s.t(" ready", " 待機")}
+// labelWidth fits the longest kind of line.
+const labelWidth = 8
+
+type addLine func(trace.QueueKey, bool, row)
+
+// leastName is how far a name is shortened before what is behind it is cut off.
+const leastName = 14
+
+func (s queuePane) draw(in Rect) content {
+	lines, ready := s.lines(in)
+	p := content{title: s.t("Queue", "キュー") + s.asOf(), right: itoa(ready) + s.t(" ready", " 待機")}
 	selected := -1
 	for i, l := range lines {
 		if l.first && l.key == s.sel.key {
@@ -43,24 +53,24 @@ func (s *scene) queue(in Rect) pane {
 	return p
 }
 
-func (s *scene) queueLines(in Rect) (lines []queueLine, ready int) {
+func (s queuePane) lines(in Rect) (lines []queueLine, ready int) {
 	add := func(key trace.QueueKey, first bool, r row) {
 		if key == (trace.QueueKey{}) || s.matches(QueuePane, queueName(key.Operator, key.Controller, key.Key)) {
 			lines = append(lines, queueLine{key, first, r})
 		}
 	}
-	for _, span := range s.state.Running() {
+	for _, span := range s.snapshot.Running() {
 		if s.shows(span.Operator) {
 			s.runningLines(span, in.W, add)
 		}
 	}
 	timed, keys := false, 0
-	for _, item := range s.state.Queue() {
+	for _, item := range s.snapshot.Queue() {
 		if item.Ready && s.shows(item.Operator) {
 			keys++
 		}
 	}
-	for _, item := range s.state.Queue() {
+	for _, item := range s.snapshot.Queue() {
 		switch {
 		case !s.shows(item.Operator):
 		case item.Ready:
@@ -73,7 +83,7 @@ func (s *scene) queueLines(in Rect) (lines []queueLine, ready int) {
 	}
 	if len(lines) == 0 {
 		add(trace.QueueKey{}, false, text(dim, s.t(" empty: nothing runs, nothing waits", " 空: 実行中も待機中もなし")))
-	} else if !timed && ready == 0 && len(s.state.Running()) > 0 {
+	} else if !timed && ready == 0 && len(s.snapshot.Running()) > 0 {
 		add(trace.QueueKey{}, false, text(dim, s.t(" nothing else waits", " 他に待つものはない")))
 	}
 	s.dropLines(in.W, add)
@@ -84,18 +94,13 @@ func (s *scene) queueLines(in Rect) (lines []queueLine, ready int) {
 }
 
 // label begins a line of the queue: its kind and the key.
-func (s *scene) label(st style, kind, name string, w int) row {
+func (s queuePane) label(st style, kind, name string, w int) row {
 	var r row
 	r.add(plain, " ").cell(&s.theme, st, kind, labelWidth)
 	return *r.name(&s.theme, bold, name, min(max(12, width(name)), max(8, w-labelWidth-16)))
 }
 
-// labelWidth fits the longest kind of line.
-const labelWidth = 8
-
-type addLine func(trace.QueueKey, bool, row)
-
-func (s *scene) runningLines(span *trace.Span, w int, add addLine) {
+func (s queuePane) runningLines(span *trace.Span, w int, add addLine) {
 	key := trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}
 	r := s.label(ok|bold, s.running+" "+s.t("RUN", "実行"), queueName(span.Operator, span.Controller, span.Key), w)
 	r.add(plain, "#"+itoa(span.ID)+" ")
@@ -105,13 +110,13 @@ func (s *scene) runningLines(span *trace.Span, w int, add addLine) {
 		r.add(dim, s.t("for ", "")+age(s.now-span.Started))
 	}
 	add(key, true, r)
-	if s.state.Dirty(span) {
+	if s.snapshot.Dirty(span) {
 		add(key, false, text(warn, blanks(labelWidth+2)+s.t("dirty: will run again", "変更あり: もう一度実行する")))
 	}
 }
 
 // readyLines list the events below the key they were merged into, the newest where not all fit.
-func (s *scene) readyLines(item *trace.Item, w, most int, add addLine) {
+func (s queuePane) readyLines(item *trace.Item, w, most int, add addLine) {
 	r := s.label(accent, s.theme.held+" "+s.t("READY", "待機"), queueName(item.Operator, item.Controller, item.Key), w)
 	n := len(item.Events)
 	if item.Merged() > 0 {
@@ -127,12 +132,12 @@ func (s *scene) readyLines(item *trace.Item, w, most int, add addLine) {
 	}
 	for _, e := range events {
 		r := text(plain, blanks(labelWidth+2))
-		s.addCause(&r, s.state.Wake(e), w-r.width()-1)
+		s.addCause(&r, s.snapshot.Wake(e), w-r.width()-1)
 		add(item.QueueKey, false, r)
 	}
 }
 
-func (s *scene) timedLines(item *trace.Item, w int, add addLine) {
+func (s queuePane) timedLines(item *trace.Item, w int, add addLine) {
 	r := s.label(wait, s.timer+" "+s.t("TIMED", "予約"), queueName(item.Operator, item.Controller, item.Key), w)
 	left := item.Due - s.now
 	switch {
@@ -149,17 +154,7 @@ func (s *scene) timedLines(item *trace.Item, w int, add addLine) {
 	add(item.QueueKey, true, r)
 }
 
-// timerText says what kind of timer an event set.
-func (s *scene) timerText(e *trace.Event) string {
-	d := trace.FormatDuration(e.Delay)
-	switch e.Reason {
-	case trace.ReasonBackoff, trace.ReasonRequeue:
-		return s.t("backoff ", "バックオフ ") + d + s.t(", try ", ", 試行 ") + itoa(e.Try)
-	}
-	return s.t("timer ", "タイマー ") + d
-}
-
-func (s *scene) dropLines(w int, add addLine) {
+func (s queuePane) dropLines(w int, add addLine) {
 	c := s.counters()
 	if c.Dropped == 0 {
 		return
@@ -168,13 +163,13 @@ func (s *scene) dropLines(w int, add addLine) {
 	r.add(plain, " ").cell(&s.theme, dim, s.t("DROPPED", "破棄"), labelWidth)
 	r.add(plain, itoa(c.Dropped)+s.t(" events made no key", " 件はキーにならず"))
 	add(trace.QueueKey{}, false, r)
-	for i := len(s.state.Drops()) - 1; i >= 0; i-- {
-		d := s.state.Drops()[i]
+	for i := len(s.snapshot.Drops()) - 1; i >= 0; i-- {
+		d := s.snapshot.Drops()[i]
 		if !s.shows(d.Operator) {
 			continue
 		}
 		what := d.Object.String()
-		if watch := s.state.Cause(d); watch != nil {
+		if watch := s.snapshot.Cause(d); watch != nil {
 			what = watch.Object.String() + " " + watch.Verb
 		}
 		r := text(dim, blanks(labelWidth+2)+s.t("last: ", "最後: "))
@@ -188,14 +183,14 @@ func (s *scene) dropLines(w int, add addLine) {
 }
 
 // heatLines shows the reconciles per key of the last seconds: a hot loop stands out.
-func (s *scene) heatLines(w, room int, add addLine) {
+func (s queuePane) heatLines(w, room int, add addLine) {
 	type key struct {
 		trace.QueueKey
 		n int
 	}
 	var all []key
 	most := 1
-	for k, n := range s.state.Heat(heatWindow) {
+	for k, n := range s.snapshot.Heat(heatWindow) {
 		if s.shows(k.Operator) {
 			all = append(all, key{k, n})
 			most = max(most, n)
@@ -224,49 +219,60 @@ func (s *scene) heatLines(w, room int, add addLine) {
 	}
 }
 
-// addCause appends what brought an enqueue, merge or ready event about. The
-// name in it is shortened so that all of it fits into so many cells.
-func (s *scene) addCause(r *row, w trace.Wake, room int) {
-	switch {
-	case w.Requeue != nil:
-		r.add(wait, s.timerText(w.Requeue))
-	case w.Watch != nil:
-		s.addWatch(r, w, room)
-	case w.Event.Reason == trace.ReasonBackoff || w.Event.Reason == trace.ReasonRequeue:
-		r.add(plain, s.t("requeued at once", "直ちに再キュー"))
-	default:
-		r.add(plain, s.t("added from outside", "外部から追加"))
-	}
-}
-
-// leastName is how far a name is shortened before what is behind it is cut off.
-const leastName = 14
-
-// addWatch appends the watch event that woke. Its own mark stands in front:
-// what is cut off first is not what matters most.
-func (s *scene) addWatch(r *row, w trace.Wake, room int) {
-	var before, after row
-	switch {
-	case w.Watch.Initial:
-		before.add(dim, s.t("found: ", "開始時: "))
-	case w.Own:
-		before.add(own, s.ownMark()+" ")
-		after.add(plain, " "+w.Watch.Verb)
-	default:
-		after.add(plain, " "+w.Watch.Verb)
-		if w.Write != nil && w.Write.Actor != "" {
-			after.add(dim, s.t(" by ", " 変更者 ")+w.Write.Actor)
+// selectable are the keys that can be selected in the queue, in the order they are shown.
+func (s queuePane) selectable() []trace.QueueKey {
+	lines, _ := s.lines(Rect{0, 0, 80, 1000})
+	var keys []trace.QueueKey
+	for _, l := range lines {
+		if l.first {
+			keys = append(keys, l.key)
 		}
 	}
-	name := s.elide(w.Watch.Object.String(), max(leastName, room-before.width()-after.width()))
-	r.segs = append(append(r.segs, before.segs...), seg{plain, name})
-	r.segs = append(r.segs, after.segs...)
+	return keys
 }
 
-// ownMark is the most instructive mark on the screen: the operator's own write woke it.
-func (s *scene) ownMark() string {
-	if s.ascii {
-		return s.own
+func (s queuePane) move(n int) {
+	keys := s.selectable()
+	if len(keys) == 0 {
+		return
 	}
-	return s.own + s.t(" own", " 自分")
+	i := slices.Index(keys, s.sel.key)
+	s.sel.key = keys[min(max(0, i+n), len(keys)-1)]
+	s.scroll[DetailPane] = 0
+}
+
+// subject returns what is selected in the queue.
+func (s queuePane) subject() subject {
+	for _, span := range s.snapshot.Running() {
+		if (trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}) == s.sel.key {
+			sub := subject{span: span, whole: true, event: tellingStep(span)}
+			sub.object = s.primary(span)
+			return sub
+		}
+	}
+	for _, item := range s.snapshot.Queue() {
+		if item.QueueKey != s.sel.key {
+			continue
+		}
+		sub := subject{item: item, event: item.Requeue}
+		if len(item.Events) > 0 {
+			sub.event = item.Events[0]
+		}
+		if sub.event != nil {
+			if w := s.snapshot.Wake(sub.event); w.Watch != nil {
+				sub.event, sub.ref = w.Watch, w.Watch.Object
+				sub.object = s.object(sub.ref)
+			}
+		}
+		return sub
+	}
+	return subject{}
+}
+
+// settle selects the first key if what is selected is not there.
+func (s queuePane) settle() {
+	keys := s.selectable()
+	if !slices.Contains(keys, s.sel.key) && len(keys) > 0 {
+		s.sel.key = keys[0]
+	}
 }

@@ -28,11 +28,11 @@ func Run(ctx context.Context, o Options) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m := newModel(inner, o)
-	booted := make(chan struct{})
+	booted, starting := make(chan struct{}), m.booting
 	go func() {
 		defer close(booted)
-		if o.Boot != nil {
-			m.start()
+		if starting != nil {
+			starting.run(inner, o.Boot)
 		}
 	}()
 	err := runProgram(ctx, m, m.opts)

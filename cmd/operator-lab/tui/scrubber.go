@@ -1,12 +1,12 @@
 package tui
 
 import (
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
+
+// scrubberBar is the whole run on one line, with the cursor in it. Silences of more than a second take no more room than one second.
+type scrubberBar struct{ *state }
 
 // barsKey says for what the bars of the scrubber were computed.
 type barsKey struct {
@@ -16,12 +16,7 @@ type barsKey struct {
 	n     int
 }
 
-// scrubber is the whole run on one line; the cursor is where you are. Silences
-// of more than a second take no more room than one second.
-func (s *scene) scrubber(w int) row {
-	if w <= 0 {
-		return row{}
-	}
+func (s scrubberBar) draw(in Rect) []row {
 	var r row
 	left := " " + clock(s.begins()) + " "
 	if n := s.index.stats.Forgotten; n > 0 {
@@ -30,9 +25,9 @@ func (s *scene) scrubber(w int) row {
 	end := s.index.lastAt()
 	right := " " + clock(end) + " "
 	label := "#" + itoa(s.hereID()) + s.theme.cursor
-	n := w - width(left) - width(right)
+	n := in.W - width(left) - width(right)
 	if n < width(label)+4 {
-		return text(plain, left)
+		return []row{text(plain, left)}
 	}
 	r.add(dim, left)
 	bars := s.bars(n)
@@ -48,17 +43,17 @@ func (s *scene) scrubber(w int) row {
 	r.add(reverse|bold, label)
 	s.drawBars(&r, bars[from+width(label):], !s.live)
 	r.add(dim, right)
-	return r
+	return []row{r}
 }
 
-func (s *scene) hereID() int64 {
+func (s scrubberBar) hereID() int64 {
 	if span := s.current(); span != nil {
 		return span.ID
 	}
 	return 0
 }
 
-func (s *scene) begins() time.Duration {
+func (s scrubberBar) begins() time.Duration {
 	if len(s.index.marks) == 0 {
 		return 0
 	}
@@ -66,7 +61,7 @@ func (s *scene) begins() time.Duration {
 }
 
 // bucket returns the cell of n in which an event lies.
-func (s *scene) bucket(m mark, n int) int {
+func (s scrubberBar) bucket(m mark, n int) int {
 	first, last := s.index.marks[0].along, s.index.marks[len(s.index.marks)-1].along
 	if last <= first {
 		return n - 1
@@ -75,7 +70,7 @@ func (s *scene) bucket(m mark, n int) int {
 }
 
 // bars returns the sign of each cell. They are kept until the journal grows.
-func (s *scene) bars(n int) []byte {
+func (s scrubberBar) bars(n int) []byte {
 	key := barsKey{n, s.index.stats.First, s.index.lastAt(), len(s.index.marks)}
 	if s.memo.barsKey == key && len(s.memo.bars) == n {
 		return s.memo.bars
@@ -105,7 +100,7 @@ func (s *scene) bars(n int) []byte {
 	return bars
 }
 
-func (s *scene) drawBars(r *row, bars []byte, past bool) {
+func (s scrubberBar) drawBars(r *row, bars []byte, past bool) {
 	for i := 0; i < len(bars); {
 		k := i
 		for k < len(bars) && bars[k] == bars[i] {
@@ -134,19 +129,11 @@ func (s *scene) drawBars(r *row, bars []byte, past bool) {
 	}
 }
 
-// legend explains the scrubber's signs.
-func (s *scene) legend() row {
-	return text(dim, "       "+s.one+s.t(" one event   ", " 1 件   ")+s.several+s.t(" several   ", " 複数   ")+
-		s.reconcile+s.t(" reconcile   ", " 調整   ")+s.err+s.t(" error   ", " エラー   ")+
-		s.theme.cursor+s.t(" you are here", " 現在位置"))
-}
+// legendBar explains the scrubber's signs.
+type legendBar struct{ *state }
 
-// newestNote returns the newest note at the cursor, or nil.
-func (s *scene) newestNote() *trace.Event {
-	for _, v := range slices.Backward(s.index.notes) {
-		if v.Seq <= s.cursor() {
-			return v
-		}
-	}
-	return nil
+func (s legendBar) draw(Rect) []row {
+	return []row{text(dim, "       "+s.one+s.t(" one event   ", " 1 件   ")+s.several+s.t(" several   ", " 複数   ")+
+		s.reconcile+s.t(" reconcile   ", " 調整   ")+s.err+s.t(" error   ", " エラー   ")+
+		s.theme.cursor+s.t(" you are here", " 現在位置"))}
 }

@@ -10,7 +10,20 @@ import (
 // stepWidths are the widths of the columns of a reconcile's steps.
 type stepWidths struct{ verb, object int }
 
-func (s *scene) stepColumns(span *trace.Span) stepWidths {
+// logText returns a log line as text.
+func logText(e *trace.Event) string {
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for i := 0; i+1 < len(e.Values); i += 2 {
+		b.WriteString("  " + e.Values[i] + "=" + e.Values[i+1])
+	}
+	if e.Error != "" {
+		b.WriteString(": " + e.Error)
+	}
+	return b.String()
+}
+
+func stepColumns(span *trace.Span) stepWidths {
 	w := stepWidths{verb: 6, object: 18}
 	for _, e := range span.Steps {
 		if e.Kind != trace.KindLog {
@@ -23,7 +36,7 @@ func (s *scene) stepColumns(span *trace.Span) stepWidths {
 }
 
 // stepRow is the line of a call, a held write or a log line.
-func (s *scene) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
+func (s loopPane) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
 	r := text(plain, blanks(stepIndent-2))
 	if e.Kind == trace.KindLog {
 		st := dim
@@ -53,43 +66,9 @@ func (s *scene) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
 	return r
 }
 
-// callResult says what a call brought.
-func (s *scene) callResult(e *trace.Event) (string, style) {
-	switch {
-	case e.Reason == "NotFound" && !e.IsWrite():
-		return s.t("not found", "なし"), plain
-	case e.Error != "":
-		return orElse(e.Reason, e.Error), bad
-	case e.Verb == trace.VerbList:
-		return itoa(e.Count) + s.t(" items", " 件"), plain
-	case e.Via == trace.ViaDryRun:
-		return s.t("dry run", "ドライラン"), plain
-	case e.NoOp:
-		return s.t("changed nothing", "変化なし"), warn
-	case e.ResourceVersion != "":
-		return "rv " + e.ResourceVersion, plain
-	case e.Status != 0:
-		return itoa(e.Status), plain
-	}
-	return "ok", plain
-}
-
-// logText returns a log line as text.
-func logText(e *trace.Event) string {
-	var b strings.Builder
-	b.WriteString(e.Message)
-	for i := 0; i+1 < len(e.Values); i += 2 {
-		b.WriteString("  " + e.Values[i] + "=" + e.Values[i+1])
-	}
-	if e.Error != "" {
-		b.WriteString(": " + e.Error)
-	}
-	return b.String()
-}
-
 // ifSent predicts what a held write will lead to, from what the same kind of
 // watch event led to before.
-func (s *scene) ifSent(span *trace.Span) []string {
+func (s loopPane) ifSent(span *trace.Span) []string {
 	e := span.Held
 	if e == nil {
 		return nil
@@ -107,7 +86,7 @@ func (s *scene) ifSent(span *trace.Span) []string {
 	if seq == 0 || watch == nil {
 		return []string{first + s.t(", if anybody watches it.", "(監視していれば)。")}
 	}
-	for _, k := range s.state.Effects(watch) {
+	for _, k := range s.snapshot.Effects(watch) {
 		switch k.Kind {
 		case trace.KindEnqueue, trace.KindMerge:
 			return []string{first + ",", s.t("as ", "前回の ") + watch.Object.Name + s.t(" did, which woke ", " は次のキーを起こした: ") +
@@ -121,7 +100,7 @@ func (s *scene) ifSent(span *trace.Span) []string {
 
 // stepAt returns the selected reconcile's step after or before the selected row
 // by n rows, 0 for its first line; ok is false beyond its ends.
-func (s *scene) stepAt(span *trace.Span, n int) (step int64, ok bool) {
+func (s loopPane) stepAt(span *trace.Span, n int) (step int64, ok bool) {
 	if !s.opened(span) {
 		return 0, false
 	}
@@ -143,10 +122,56 @@ func (s *scene) stepAt(span *trace.Span, n int) (step int64, ok bool) {
 }
 
 // lastStep returns the last row of a reconcile: its last step, or 0.
-func (s *scene) lastStep(span *trace.Span) int64 {
+func (s loopPane) lastStep(span *trace.Span) int64 {
 	at, later := s.spanNow(span)
 	if later || len(at.Steps) == 0 || !s.open[span.ID] {
 		return 0
 	}
 	return at.Steps[len(at.Steps)-1].Seq
+}
+
+// subject returns the selected reconcile or step.
+func (s loopPane) subject() subject {
+	span := s.span()
+	if span == nil {
+		return subject{}
+	}
+	sub := subject{span: span, whole: s.sel.step == 0, event: tellingStep(span)}
+	for _, e := range span.Steps {
+		if e.Seq == s.sel.step {
+			sub.event = e
+		}
+	}
+	sub.object = s.primary(span)
+	if sub.event != nil && sub.event.Object.Name != "" {
+		sub.ref = bare(sub.event.Object)
+	}
+	if !sub.whole && !sub.ref.IsZero() {
+		if o := s.object(sub.ref); o != nil {
+			sub.object = o
+		}
+	}
+	if sub.ref.IsZero() && sub.object != nil {
+		sub.ref = sub.object.Ref
+	}
+	return sub
+}
+
+// tellingStep returns the step that tells most of a reconcile: what is held,
+// else the first write, else nothing.
+func tellingStep(span *trace.Span) *trace.Event {
+	if span.Held != nil {
+		return span.Held
+	}
+	var first *trace.Event
+	for _, e := range span.Steps {
+		switch {
+		case !e.IsWrite():
+		case e.Error != "":
+			return e
+		case first == nil || first.NoOp && !e.NoOp:
+			first = e
+		}
+	}
+	return first
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
+// stripBar shows the stages of the loop, always in the same place.
+type stripBar struct{ *state }
+
 // The seven stages of the loop: the eye learns seven positions.
 type stageID int
 
@@ -26,12 +29,11 @@ type stageText struct{ name, long, short string }
 // is usually said there, and does not move when less is said.
 var stageWeights = [...]int{8, 14, 16, 12, 13, 11, 14}
 
-// strip draws the loop itself, always in the same place.
-func (s *scene) strip(r Rect) []row {
+func (s stripBar) draw(r Rect) []row {
 	stages := s.stages()
 	now := s.activeStage()
 	if r.H < 2 {
-		return []row{s.shortStrip(stages, now)}
+		return []row{s.short(stages, now)}
 	}
 	arrow := " " + s.longArrow() + " "
 	names, values := text(plain, " "), text(plain, " ")
@@ -61,15 +63,8 @@ func (s *scene) strip(r Rect) []row {
 	return []row{names, values}
 }
 
-func (s *scene) longArrow() string {
-	if s.ascii {
-		return "-->"
-	}
-	return "──▶"
-}
-
-// shortStrip draws the loop on one line.
-func (s *scene) shortStrip(stages []stageText, now stageID) row {
+// short draws the loop on one line.
+func (s stripBar) short(stages []stageText, now stageID) row {
 	var r row
 	for i, st := range stages {
 		if i == int(stageStatus) && s.w < 120 {
@@ -90,11 +85,11 @@ func (s *scene) shortStrip(stages []stageText, now stageID) row {
 }
 
 // stages returns what is known of each stage at the cursor.
-func (s *scene) stages() []stageText {
+func (s stripBar) stages() []stageText {
 	c := s.counters()
 	span := s.current()
 	ready, timed := 0, 0
-	for _, item := range s.state.Queue() {
+	for _, item := range s.snapshot.Queue() {
 		switch {
 		case !s.shows(item.Operator):
 		case item.Ready:
@@ -113,27 +108,7 @@ func (s *scene) stages() []stageText {
 	return append(out, s.apiStage(span), s.statusStage(span), s.againStage(span))
 }
 
-// current returns the reconcile the strip speaks of: the selected one in the
-// past, else the one that runs, else the newest.
-func (s *scene) current() *trace.Span {
-	if !s.live {
-		if span := s.span(); span != nil && span.First <= s.cursor() {
-			return span
-		}
-	}
-	if held := s.held(); held != nil && s.shows(held.Operator) {
-		return held
-	}
-	for i := spanAt(s.index.spans, s.cursor()); i >= 0; i-- {
-		if span := s.index.spans[i]; s.shows(span.Operator) {
-			span, _ = s.spanNow(span)
-			return span
-		}
-	}
-	return nil
-}
-
-func (s *scene) reconcileText(span *trace.Span, long bool) string {
+func (s stripBar) reconcileText(span *trace.Span, long bool) string {
 	switch {
 	case span == nil:
 		return s.t("none yet", "まだなし")
@@ -149,7 +124,7 @@ func (s *scene) reconcileText(span *trace.Span, long bool) string {
 	return "#" + itoa(span.ID)
 }
 
-func (s *scene) apiStage(span *trace.Span) stageText {
+func (s stripBar) apiStage(span *trace.Span) stageText {
 	st := stageText{name: "API", long: "-", short: "-"}
 	if span == nil {
 		return st
@@ -164,7 +139,7 @@ func (s *scene) apiStage(span *trace.Span) stageText {
 	return st
 }
 
-func (s *scene) statusStage(span *trace.Span) stageText {
+func (s stripBar) statusStage(span *trace.Span) stageText {
 	st := stageText{name: s.t("STATUS", "状態"), long: "-", short: "-"}
 	o := s.primary(span)
 	if o == nil || o.Generation == 0 {
@@ -178,11 +153,11 @@ func (s *scene) statusStage(span *trace.Span) stageText {
 	return st
 }
 
-func (s *scene) againStage(span *trace.Span) stageText {
+func (s stripBar) againStage(span *trace.Span) stageText {
 	st := stageText{name: s.t("AGAIN", "再実行"), long: "-", short: "-"}
 	switch {
 	case span == nil:
-	case s.state.Dirty(span):
+	case s.snapshot.Dirty(span):
 		st.long, st.short = s.t("dirty: at once", "変更あり: 直ちに"), s.t("dirty", "変更あり")
 	case span.Running():
 	case span.End.Delay > 0 && span.End.Error != "":
@@ -198,13 +173,13 @@ func (s *scene) againStage(span *trace.Span) stageText {
 }
 
 // activeStage returns the stage at which the newest event lies, if it is not long ago.
-func (s *scene) activeStage() stageID {
+func (s stripBar) activeStage() stageID {
 	if s.held() != nil {
 		return stageAPI
 	}
 	e := s.index.timeline.Event(s.cursor())
 	if e == nil || s.live && !s.replay && s.now-e.At > quietAfter {
-		if s.live && s.state.Mode().Paused {
+		if s.live && s.snapshot.Mode().Paused {
 			return stageQueue
 		}
 		return noStage
@@ -227,25 +202,4 @@ func (s *scene) activeStage() stageID {
 		return stageAgain
 	}
 	return noStage
-}
-
-// primary returns the object a reconcile is about, or nil: the one of the key's
-// name that it asked for, else any of that name that nobody owns.
-func (s *scene) primary(span *trace.Span) *trace.Object {
-	if span == nil {
-		return nil
-	}
-	for _, e := range span.Steps {
-		if e.Kind == trace.KindCall && e.Verb == trace.VerbGet && e.Object.Key() == span.Key {
-			if o := s.state.Object(e.Object); o != nil {
-				return o
-			}
-		}
-	}
-	for _, w := range s.state.Wakes(span) {
-		if w.Watch != nil && w.Watch.Object.Key() == span.Key {
-			return s.state.Object(w.Watch.Object)
-		}
-	}
-	return nil
 }

@@ -7,24 +7,26 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
+// trafficBar is what those who ask a URL get: the last answer, and how many there were. Of several URLs it is the one that
+// was asked last.
+type trafficBar struct{ *state }
+
 // freshFor is how long an answer that is another one than before is marked.
 const freshFor = 5 * time.Second
 
-// asked reports whether somebody asks a URL. It looks at the newest state, so that nothing moves when you go back.
-func (s *scene) asked() bool { return len(s.index.timeline.Tip().Traffic()) > 0 }
-
-// traffic is what those who ask a URL get: the last answer, and how many there were. Of several URLs it is the one that
-// was asked last.
-func (s *scene) traffic(w int) row {
-	all := s.state.Traffic()
+func (s trafficBar) draw(in Rect) []row {
+	if in.Empty() {
+		return nil
+	}
+	all := s.snapshot.Traffic()
 	if len(all) == 0 {
-		return text(dim, s.t(" HTTP  nobody has asked yet", " HTTP  まだ要求はない"))
+		return []row{text(dim, s.t(" HTTP  nobody has asked yet", " HTTP  まだ要求はない"))}
 	}
 	t := slices.MaxFunc(all, func(a, b trace.Traffic) int { return int(a.Last.Seq - b.Last.Seq) })
 
 	var right row
-	if w >= 100 {
-		right.add(dim, s.cutTo(t.URL, w/3)+"   ")
+	if in.W >= 100 {
+		right.add(dim, s.cutTo(t.URL, in.W/3)+"   ")
 	}
 	right.add(plain, itoa(t.OK)+s.t(" ok  ", " 成功  "))
 	failed := plain
@@ -42,8 +44,8 @@ func (s *scene) traffic(w int) row {
 		name, st, sign = stage, accent, s.arrow
 	}
 	r.add(plain, " ").add(name, "HTTP").add(st, " "+s.fit(sign, 2)+" ")
-	r.add(st, s.cutTo(s.state.TrafficLine(t.Last), w-right.width()-r.width()-1))
-	r.to(w - right.width())
+	r.add(st, s.cutTo(s.snapshot.TrafficLine(t.Last), in.W-right.width()-r.width()-1))
+	r.to(in.W - right.width())
 	r.segs = append(r.segs, right.segs...)
-	return r
+	return []row{r}
 }

@@ -1,0 +1,406 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// state is the data a frame is drawn from: what the journal tells at the cursor,
+// and what the user looks at. Panes and bars read it, navigator changes it, and
+// Model keeps it up to date.
+type state struct {
+	theme
+	title    string
+	replay   bool
+	controls Controls
+	motion   bool
+
+	w, h     int
+	index    *index
+	snapshot *trace.State  // the journal's state at the cursor
+	cursorAt int64         // Seq of the event the cursor stands at; 0 at the live edge
+	live     bool          // snapshot is the newest state
+	now      time.Duration // on the journal's clock: of the newest look, or of the cursor
+
+	focus    Pane
+	from     Pane // the list pane that was focused last: what it selects is the subject
+	top      Pane // which pane is on top where several share a place
+	low      Pane // which of Detail and Lesson is shown where they share one
+	zoom     Zoom
+	follow   bool
+	operator string         // shown alone; empty for all
+	filter   [panes]typed   // what each list pane is filtered by
+	typing   bool           // the filter of the focused pane is being typed
+	scroll   [panes]int     // lines that each pane of text is scrolled down
+	open     map[int64]bool // reconciles opened or closed by hand, by number
+	sel      selection
+	tab      Tab
+
+	guided bool // there is a lesson, which page tells of
+	page   Page
+
+	booting *boot // nil once the cluster runs
+	busy    *work // what the guide does now, or nil
+	popup   popup // or nil
+	flash   string
+	keys    keyMap
+
+	loopCache loopList
+	memo      memo
+	placed    Layout // of the frame that is drawn
+}
+
+// newState returns what is shown of a journal at first.
+func newState(o Options) state {
+	index := newIndex(o.Journal)
+	return state{
+		theme: newTheme(o), title: o.Title, replay: o.Replay, controls: o.Controls, motion: !o.NoMotion, keys: newKeyMap(),
+		index: index, snapshot: index.timeline.Tip(), live: true, focus: LoopPane, from: LoopPane, top: LoopPane, low: DetailPane, follow: true,
+		open: map[int64]bool{}, guided: o.Guide != nil,
+	}
+}
+
+// selection says what is selected, by what it is and not by where it stands.
+type selection struct {
+	// span is the Seq of the selected reconcile's first event, step of one of its steps or 0.
+	span, step int64
+	object     trace.Ref
+	key        trace.QueueKey
+}
+
+// pane is one of the numbered panes.
+type pane interface {
+	// draw returns what is shown in a rectangle of this size.
+	draw(in Rect) content
+	// move moves the selection or the text by n lines.
+	move(n int)
+}
+
+// content is what a pane shows.
+type content struct {
+	title string
+	right string
+	foot  string // in the lower border
+	rows  []row
+}
+
+// pane returns a numbered pane.
+func (s *state) pane(p Pane) pane {
+	switch p {
+	case ObjectsPane:
+		return s.objects()
+	case QueuePane:
+		return s.queue()
+	case DetailPane:
+		return detailPane{s}
+	case LessonPane:
+		return lessonPane{s}
+	case CausePane:
+		return causePane{s}
+	}
+	return s.loop()
+}
+
+func (s *state) objects() objectsPane { return objectsPane{s} }
+
+func (s *state) queue() queuePane { return queuePane{s} }
+
+func (s *state) loop() loopPane { return loopPane{s} }
+
+func (s *state) nav() navigator { return navigator{s} }
+
+// screen is the whole screen.
+func (s *state) screen() Rect { return Rect{0, 0, s.w, s.h} }
+
+// scrollBy scrolls a pane of text, no further than its end.
+func (s *state) scrollBy(p Pane, n int) {
+	in := s.layout().Pane[p].inside()
+	old := s.scroll[p]
+	s.scroll[p] = 0
+	most := max(0, len(s.pane(p).draw(in).rows)-in.H)
+	s.scroll[p] = min(max(0, old+n), most)
+}
+
+// keyName returns a key without a namespace that goes without saying.
+func keyName(k trace.Key) string {
+	if k.Namespace == "default" {
+		return k.Name
+	}
+	return k.String()
+}
+
+// queueName names a key in a queue by its controller.
+func queueName(operator, controller string, k trace.Key) string {
+	return orElse(controller, operator) + "/" + keyName(k)
+}
+
+// orElse returns s, or other if s is empty.
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// clock writes a time since the journal's start as minutes and seconds.
+func clock(d time.Duration) string {
+	d = max(d, 0)
+	s := int(d / time.Second)
+	if s >= 3600 {
+		return two(s/3600) + ":" + two(s/60%60) + ":" + two(s%60)
+	}
+	return two(s/60) + ":" + two(s%60)
+}
+
+func two(n int) string {
+	if n < 10 {
+		return "0" + string(rune('0'+n))
+	}
+	return itoa(n)
+}
+
+// age writes how long something has lasted, in whole seconds: it is drawn anew once a second.
+func age(d time.Duration) string {
+	if d < time.Second {
+		return "<1s"
+	}
+	return trace.FormatDuration(d.Truncate(time.Second))
+}
+
+// why says why the subject is as it is, in a language.
+func (s *state) why(sub subject, lang trace.Language) string {
+	switch {
+	case sub.span != nil && (sub.whole || sub.event == nil):
+		return s.stateOf(sub.span.First > s.cursor()).WhySpan(sub.span, lang)
+	case sub.span != nil:
+		return s.stateOf(sub.event.Seq > s.cursor()).Why(sub.event, lang)
+	case sub.item != nil:
+		if len(sub.item.Events) > 0 {
+			return s.snapshot.Why(sub.item.Events[0], lang)
+		}
+		if sub.item.Requeue != nil {
+			return s.snapshot.Why(sub.item.Requeue, lang)
+		}
+	case sub.object != nil:
+		return s.snapshot.WhyObject(sub.object, lang)
+	case sub.event != nil:
+		return s.snapshot.Why(sub.event, lang)
+	}
+	if s.snapshot.Seq() == 0 {
+		return s.t("Nothing has happened yet.", "まだ何も起きていない。")
+	}
+	return s.t("Select something to read why it happened.", "何かを選択すると、その理由を表示する。")
+}
+
+func (s *state) layout() Layout {
+	l := layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, low: s.low, lesson: s.guided, asked: s.asked(), store: s.membersSeen()})
+	if !l.TooSmall && s.zoom == ZoomHalf && l.Pane[s.focus].X == 0 && leftFirst(s.focus) > 0 {
+		swapHalves(&l, s.focus)
+	}
+	return l
+}
+
+// asOf is added to the title of panes that show the past.
+func (s *state) asOf() string {
+	if s.live {
+		return ""
+	}
+	if span := s.span(); span != nil {
+		return s.t("  as of #", "  時点 #") + itoa(span.ID)
+	}
+	return s.t("  as of event ", "  時点 イベント ") + itoa(s.cursor())
+}
+
+// quiet reports whether nothing runs, nothing waits, and nothing happened for a while.
+func (s *state) quiet() bool {
+	return len(s.snapshot.Running()) == 0 && len(s.snapshot.Queue()) == 0 && s.now-s.snapshot.Worked() > quietAfter && s.snapshot.Seq() > 0
+}
+
+// held returns a reconcile whose write is held, or nil.
+func (s *state) held() *trace.Span {
+	for _, span := range s.snapshot.Running() {
+		if span.Held != nil {
+			return span
+		}
+	}
+	return nil
+}
+
+// past reports whether the screen looks at the past.
+func (s *state) past() bool { return !s.live }
+
+// cursor is the Seq of the event the screen shows the world right after.
+func (s *state) cursor() int64 { return s.snapshot.Seq() }
+
+// spanNow returns a reconcile as it was at the cursor; later is true for one
+// that had not begun, which is returned as it became.
+func (s *state) spanNow(span *trace.Span) (at *trace.Span, later bool) {
+	switch {
+	case s.live || span.Last <= s.cursor() && !span.Running():
+		return span, false
+	case span.First > s.cursor():
+		return span, true
+	}
+	if at := s.snapshot.Span(span.ID); at != nil {
+		return at, false
+	}
+	return span, false
+}
+
+// stateOf returns the state to explain a reconcile by.
+func (s *state) stateOf(later bool) *trace.State {
+	if later {
+		return s.index.timeline.Tip()
+	}
+	return s.snapshot
+}
+
+// span returns the selected reconcile, or nil.
+func (s *state) span() *trace.Span {
+	i := spanAt(s.index.spans, s.sel.span)
+	if i < 0 || s.index.spans[i].First != s.sel.span {
+		return nil
+	}
+	span, _ := s.spanNow(s.index.spans[i])
+	return span
+}
+
+// shows reports whether what an operator did is shown.
+func (s *state) shows(operator string) bool { return s.operator == "" || s.operator == operator }
+
+// counters returns the counters of what is shown.
+func (s *state) counters() trace.Counters {
+	if s.operator == "" {
+		return *s.snapshot.Total()
+	}
+	var c trace.Counters
+	for k, v := range s.snapshot.Controllers() {
+		if k.Operator != s.operator {
+			continue
+		}
+		c.Watched += v.Watched
+		c.Dropped += v.Dropped
+		c.Enqueued += v.Enqueued
+		c.Merged += v.Merged
+		c.Reconciles += v.Reconciles
+		c.Errors += v.Errors
+		c.Writes += v.Writes
+		c.CacheReads += v.CacheReads
+		c.ServerReads += v.ServerReads
+	}
+	return c
+}
+
+// matches reports whether a text passes a pane's filter.
+func (s *state) matches(p Pane, text string) bool {
+	f := string(s.filter[p])
+	return f == "" || strings.Contains(strings.ToLower(text), strings.ToLower(f))
+}
+
+// newestNote returns the newest note at the cursor, or nil.
+func (s *state) newestNote() *trace.Event {
+	for _, v := range slices.Backward(s.index.notes) {
+		if v.Seq <= s.cursor() {
+			return v
+		}
+	}
+	return nil
+}
+
+// membersSeen is how many members the store on the screen has had at most; 0 without one. It looks at the newest state, so
+// that nothing moves when you go back.
+func (s *state) membersSeen() int {
+	o, found := theStore(s.index.timeline.Tip().Stores())
+	if !found {
+		return 0
+	}
+	return max(1, o.Most)
+}
+
+// asked reports whether somebody asks a URL. It looks at the newest state, so that nothing moves when you go back.
+func (s *state) asked() bool { return len(s.index.timeline.Tip().Traffic()) > 0 }
+
+// subject returns what is selected in the list pane that was focused last.
+func (s *state) subject() subject {
+	switch s.from {
+	case ObjectsPane:
+		return s.objects().subject()
+	case QueuePane:
+		return s.queue().subject()
+	}
+	return s.loop().subject()
+}
+
+// object returns an object at the cursor, or as it became later.
+func (s *state) object(ref trace.Ref) *trace.Object {
+	if ref.IsZero() {
+		return nil
+	}
+	if o := s.snapshot.Object(ref); o != nil {
+		return o
+	}
+	return s.index.timeline.Tip().Object(ref)
+}
+
+// current returns the reconcile the strip speaks of: the selected one in the
+// past, else the one that runs, else the newest.
+func (s *state) current() *trace.Span {
+	if !s.live {
+		if span := s.span(); span != nil && span.First <= s.cursor() {
+			return span
+		}
+	}
+	if held := s.held(); held != nil && s.shows(held.Operator) {
+		return held
+	}
+	for i := spanAt(s.index.spans, s.cursor()); i >= 0; i-- {
+		if span := s.index.spans[i]; s.shows(span.Operator) {
+			span, _ = s.spanNow(span)
+			return span
+		}
+	}
+	return nil
+}
+
+// primary returns the object a reconcile is about, or nil: the one of the key's
+// name that it asked for, else any of that name that nobody owns.
+func (s *state) primary(span *trace.Span) *trace.Object {
+	if span == nil {
+		return nil
+	}
+	for _, e := range span.Steps {
+		if e.Kind == trace.KindCall && e.Verb == trace.VerbGet && e.Object.Key() == span.Key {
+			if o := s.snapshot.Object(e.Object); o != nil {
+				return o
+			}
+		}
+	}
+	for _, w := range s.snapshot.Wakes(span) {
+		if w.Watch != nil && w.Watch.Object.Key() == span.Key {
+			return s.snapshot.Object(w.Watch.Object)
+		}
+	}
+	return nil
+}
+
+// causeSpan is the reconcile the subject belongs to: of an object the one that changed it last.
+func (s *state) causeSpan() *trace.Span {
+	sub := s.subject()
+	if sub.span != nil {
+		return sub.span
+	}
+	e := sub.event
+	for range 4 { // a watch event, its write, and no further
+		if e == nil {
+			return nil
+		}
+		if e.Reconcile > 0 {
+			return s.snapshot.Span(e.Reconcile)
+		}
+		e = s.snapshot.Cause(e)
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package tui
+
+import (
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// The words and signs that several panes say the same things with.
+
+// checkbox is the box of a check, and how it looks.
+func (th *theme) checkbox(c Task) (string, style) {
+	if c.Done {
+		return th.tick, ok
+	}
+	return th.untick, plain
+}
+
+// noteText is a note, or what a fault did.
+func (th *theme) noteText(e *trace.Event) string {
+	if e.Kind == trace.KindFault {
+		return th.t("Fault ", "") + trace.FaultText(e, th.lang)
+	}
+	return th.t("Note: ", "メモ: ") + e.Message
+}
+
+// cutTo shortens a text to w cells, without filling it up.
+func (th *theme) cutTo(text string, w int) string {
+	text = clean(text)
+	if width(text) <= w {
+		return text
+	}
+	return th.shorten(text, w)
+}
+
+// outcome says in a few words how a reconcile ended.
+func (th *theme) outcome(span *trace.Span) (string, style) {
+	if span.Held != nil {
+		n := 0
+		for _, e := range span.Steps {
+			if e.Kind != trace.KindLog {
+				n++
+			}
+		}
+		return th.t("HELD at call ", "呼出 ") + itoa(n) + th.t("", " で保留"), hold
+	}
+	if span.Running() {
+		return th.t("running", "実行中"), ok | bold
+	}
+	d := trace.FormatDuration(span.End.Delay)
+	switch span.End.Outcome {
+	case trace.OutcomeDone:
+		return th.t("done", "完了"), ok
+	case trace.OutcomeRequeueAfter:
+		return th.t("again in ", "") + d + th.t("", " 後に再実行"), wait
+	case trace.OutcomeRequeue:
+		return th.t("requeue in ", "") + d + th.t("", " 後に再キュー"), wait
+	case trace.OutcomeError:
+		return th.t("error, retry ", "エラー、再試行 ") + d, bad
+	case trace.OutcomePanic:
+		return th.t("PANIC, retry ", "パニック、再試行 ") + d, bad
+	case trace.OutcomeTerminal:
+		return th.t("error, no retry", "エラー、再試行なし"), bad
+	}
+	return th.t("aborted", "中断"), warn
+}
+
+// callResult says what a call brought.
+func (th *theme) callResult(e *trace.Event) (string, style) {
+	switch {
+	case e.Reason == "NotFound" && !e.IsWrite():
+		return th.t("not found", "なし"), plain
+	case e.Error != "":
+		return orElse(e.Reason, e.Error), bad
+	case e.Verb == trace.VerbList:
+		return itoa(e.Count) + th.t(" items", " 件"), plain
+	case e.Via == trace.ViaDryRun:
+		return th.t("dry run", "ドライラン"), plain
+	case e.NoOp:
+		return th.t("changed nothing", "変化なし"), warn
+	case e.ResourceVersion != "":
+		return "rv " + e.ResourceVersion, plain
+	case e.Status != 0:
+		return itoa(e.Status), plain
+	}
+	return "ok", plain
+}
+
+// timerText says what kind of timer an event set.
+func (th *theme) timerText(e *trace.Event) string {
+	d := trace.FormatDuration(e.Delay)
+	switch e.Reason {
+	case trace.ReasonBackoff, trace.ReasonRequeue:
+		return th.t("backoff ", "バックオフ ") + d + th.t(", try ", ", 試行 ") + itoa(e.Try)
+	}
+	return th.t("timer ", "タイマー ") + d
+}
+
+// addCause appends what brought an enqueue, merge or ready event about. The
+// name in it is shortened so that all of it fits into so many cells.
+func (th *theme) addCause(r *row, w trace.Wake, room int) {
+	switch {
+	case w.Requeue != nil:
+		r.add(wait, th.timerText(w.Requeue))
+	case w.Watch != nil:
+		th.addWatch(r, w, room)
+	case w.Event.Reason == trace.ReasonBackoff || w.Event.Reason == trace.ReasonRequeue:
+		r.add(plain, th.t("requeued at once", "直ちに再キュー"))
+	default:
+		r.add(plain, th.t("added from outside", "外部から追加"))
+	}
+}
+
+// addWatch appends the watch event that woke. Its own mark stands in front:
+// what is cut off first is not what matters most.
+func (th *theme) addWatch(r *row, w trace.Wake, room int) {
+	var before, after row
+	switch {
+	case w.Watch.Initial:
+		before.add(dim, th.t("found: ", "開始時: "))
+	case w.Own:
+		before.add(own, th.ownMark()+" ")
+		after.add(plain, " "+w.Watch.Verb)
+	default:
+		after.add(plain, " "+w.Watch.Verb)
+		if w.Write != nil && w.Write.Actor != "" {
+			after.add(dim, th.t(" by ", " 変更者 ")+w.Write.Actor)
+		}
+	}
+	name := th.elide(w.Watch.Object.String(), max(leastName, room-before.width()-after.width()))
+	r.segs = append(append(r.segs, before.segs...), seg{plain, name})
+	r.segs = append(r.segs, after.segs...)
+}
+
+// ownMark is the most instructive mark on the screen: the operator's own write woke it.
+func (th *theme) ownMark() string {
+	if th.ascii {
+		return th.own
+	}
+	return th.own + th.t(" own", " 自分")
+}
+
+// stepRows are a line for each step.
+func (th *theme) stepRows(steps []Step, failed bool, w int) []row {
+	name := 24
+	for _, st := range steps {
+		name = max(name, width(st.Name)+2)
+	}
+	name = min(name, w/2)
+	var rows []row
+	for _, st := range steps {
+		sign, signStyle := th.working, warn
+		switch {
+		case st.Done:
+			sign, signStyle = th.ok, ok
+		case failed:
+			sign, signStyle = th.failing, bad
+		}
+		r := text(plain, "   ")
+		r.cell(th, signStyle, sign, 2).cell(th, plain, st.Name, name)
+		took := ""
+		if st.Took > 0 {
+			took = trace.FormatDuration(st.Took)
+		}
+		r.add(dim, blanks(7-width(took))+took+"  ").add(dim, st.Detail)
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func (th *theme) longArrow() string {
+	if th.ascii {
+		return "-->"
+	}
+	return "──▶"
+}
+
+// nothingWritten says so of a reconcile without writes in the journal, in a sentence.
+func (th *theme) nothingWritten(span *trace.Span) string {
+	switch {
+	case span.Running():
+		return th.t("it has written nothing yet", "まだ何も書き込んでいない")
+	case span.Outcome() == trace.OutcomeAborted:
+		return th.t("it was cut off: no write was answered", "途中で中断された: 応答を受け取った書き込みはない")
+	}
+	return th.t("this reconcile wrote nothing", "この調整は何も書き込まなかった")
+}
+
+func (th *theme) generations(o *trace.Object) string {
+	if o.Generation == 0 {
+		return ""
+	}
+	out := "gen " + itoa(o.Generation)
+	if n := o.Meta().ObservedGeneration; n > 0 {
+		out += " obs " + itoa(n)
+	}
+	return out
+}
+
+// health reads an object's conditions. What says nothing about itself gets no mark.
+func (th *theme) health(o *trace.Object) (string, style) {
+	m := o.Meta()
+	switch {
+	case o.Deleted:
+		return th.t("gone", "削除済"), dim
+	case m.Deleting:
+		return th.t("going", "削除中"), warn
+	}
+	well, known := false, false
+	for _, c := range m.Conditions {
+		switch c.Type {
+		case "Degraded", "Failed", "Stalled", "ReplicaFailure":
+			if c.Status == "True" {
+				return th.failing, bad
+			}
+		case "Ready", "Available", "Complete", "Succeeded", "Established":
+			known = true
+			well = well || c.Status == "True"
+		}
+	}
+	switch {
+	case o.Lagging() || known && !well:
+		return th.working, warn
+	case known:
+		return th.ok, ok
+	}
+	return "", plain
+}
+
+// eventText names an event in a line.
+func (th *theme) eventText(e *trace.Event) string {
+	out := th.t("event ", "イベント ") + itoa(e.Seq) + ": " + string(e.Kind)
+	if e.Verb != "" {
+		out += " " + e.Verb
+	}
+	if !e.Object.IsZero() {
+		out += " " + e.Object.String()
+	} else if !e.Key.IsZero() {
+		out += " " + queueName(e.Operator, e.Controller, e.Key)
+	}
+	if e.Message != "" {
+		out += " " + e.Message
+	}
+	return out
+}
