@@ -344,3 +344,14 @@ func (s detailPane) logEventRows(e *trace.Event) []row {
 
 // move scrolls the text.
 func (s detailPane) move(n int) { s.scrollBy(DetailPane, n) }
+
+// nothingWritten says so of a reconcile without writes in the journal, in a sentence.
+func (s detailPane) nothingWritten(span *trace.Span) string {
+	switch {
+	case span.Running():
+		return s.t("it has written nothing yet", "まだ何も書き込んでいない")
+	case span.Outcome() == trace.OutcomeAborted:
+		return s.t("it was cut off: no write was answered", "途中で中断された: 応答を受け取った書き込みはない")
+	}
+	return s.t("this reconcile wrote nothing", "この調整は何も書き込まなかった")
+}

@@ -7,19 +7,19 @@ type footerBar struct{ *state }
 const lastRank = 15
 
 func (s footerBar) draw(r Rect) []row {
+	keys, texts := []string{"q"}, []string{s.t("quit", "終了")}
 	switch {
 	case s.busy != nil && s.busy.shown:
-		return s.line([]string{"q"}, []string{s.t("quit", "終了")})
 	case s.flash != "":
 		return []row{text(note, " "+s.flash)}
 	case s.typing:
-		return s.line([]string{s.t("type", "入力"), "enter", "esc"},
-			[]string{s.t("to filter", "で絞り込み"), s.t("keep it", "確定"), s.t("clear it", "解除")})
+		return []row{typingKeys(&s.theme)}
 	case s.popup != nil:
-		keys, texts := s.popup.keys(s.state)
-		return s.line(keys, texts)
+		keys, texts = s.popup.keys(s.state)
+	default:
+		keys, texts = s.mostUseful(r.W)
 	}
-	return s.line(s.mostUseful(r.W))
+	return []row{keyRow(keys, texts)}
 }
 
 // mostUseful chooses the keys that can be used now and fit, those of the lowest
@@ -56,7 +56,14 @@ func (s footerBar) shortText(c *command) string {
 	return short
 }
 
-func (s footerBar) line(keys, texts []string) []row {
+// typingKeys are the keys while a filter is being typed.
+func typingKeys(th *theme) row {
+	return keyRow([]string{th.t("type", "入力"), "enter", "esc"},
+		[]string{th.t("to filter", "で絞り込み"), th.t("keep it", "確定"), th.t("clear it", "解除")})
+}
+
+// keyRow is a row of keys and what they do.
+func keyRow(keys, texts []string) row {
 	r := text(plain, " ")
 	for i := range keys {
 		if i > 0 {
@@ -64,5 +71,5 @@ func (s footerBar) line(keys, texts []string) []row {
 		}
 		r.add(tool, keys[i]).add(plain, " "+texts[i])
 	}
-	return []row{r}
+	return r
 }

@@ -261,31 +261,15 @@ func half(l *Layout, a layoutArgs, r Rect) {
 	}
 	if a.w >= 100 {
 		w := a.w / 2
-		l.Pane[a.focus] = Rect{0, r.Y, w, r.H}
-		l.Pane[other] = Rect{w, r.Y, a.w - w, r.H}
+		x, beside := 0, w
+		if a.focus == DetailPane || a.focus == LessonPane { // they belong to the right
+			x, beside = a.w-w, 0
+		}
+		l.Pane[a.focus] = Rect{x, r.Y, w, r.H}
+		l.Pane[other] = Rect{beside, r.Y, a.w - w, r.H}
 		return
 	}
 	h := r.H * 72 / 100
 	l.Pane[a.focus] = Rect{0, r.Y, a.w, h}
 	l.Pane[other] = Rect{0, r.Y + h, a.w, r.H - h}
-}
-
-// leftFirst tells the panes that belong to the right of the screen.
-func leftFirst(p Pane) int {
-	if p == DetailPane || p == LessonPane {
-		return 1
-	}
-	return 0
-}
-
-// swapHalves puts a pane that is zoomed to half of the screen to its own side.
-func swapHalves(l *Layout, focus Pane) {
-	for p := range l.Pane {
-		r := &l.Pane[p]
-		if Pane(p) == focus || r.Empty() || r.Y != l.Pane[focus].Y {
-			continue
-		}
-		f := &l.Pane[focus]
-		r.X, f.X = 0, r.W
-	}
 }

@@ -3,6 +3,8 @@ package tui
 import (
 	"strings"
 	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // narrationBar says where the learner stands if there is a lesson, else that
@@ -77,7 +79,7 @@ func (s narrationBar) lessonLines(r Rect) []row {
 
 // lessonHead names lesson and task, with the boxes at the right.
 func (s narrationBar) lessonHead(w int) row {
-	head := text(title, " "+joinText(" ", s.t("LESSON", "レッスン"), s.page.Lesson))
+	head := text(title, " "+strings.TrimSpace(s.t("LESSON ", "レッスン ")+s.page.Lesson))
 	head.add(plain, "   "+s.page.Task)
 	right := s.boxes(w - head.width() - 3)
 	if s.page.Done && !noTask(s.state) {
@@ -151,16 +153,10 @@ func firstParagraph(markdown string) string {
 	return ""
 }
 
-func joinText(sep string, parts ...string) string {
-	out := ""
-	for _, p := range parts {
-		if p == "" {
-			continue
-		}
-		if out != "" {
-			out += sep
-		}
-		out += p
+// noteText is a note, or what a fault did.
+func (s narrationBar) noteText(e *trace.Event) string {
+	if e.Kind == trace.KindFault {
+		return s.t("Fault ", "") + trace.FaultText(e, s.lang)
 	}
-	return out
+	return s.t("Note: ", "メモ: ") + e.Message
 }

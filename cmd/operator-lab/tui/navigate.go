@@ -3,6 +3,8 @@ package tui
 import (
 	"slices"
 	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // paneOf returns the pane a digit is for.
@@ -269,4 +271,21 @@ func (m navigator) toggleFollow() {
 	if m.follow && m.live {
 		m.selectNewest()
 	}
+}
+
+// eventText names an event in a line.
+func (m navigator) eventText(e *trace.Event) string {
+	out := m.t("event ", "イベント ") + itoa(e.Seq) + ": " + string(e.Kind)
+	if e.Verb != "" {
+		out += " " + e.Verb
+	}
+	if !e.Object.IsZero() {
+		out += " " + e.Object.String()
+	} else if !e.Key.IsZero() {
+		out += " " + queueName(e.Operator, e.Controller, e.Key)
+	}
+	if e.Message != "" {
+		out += " " + e.Message
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -146,7 +147,7 @@ func (p *picker) shown() []PickItem {
 		if p.track > 0 && !slices.Contains(item.Tracks, p.Tracks[p.track-1].Name) {
 			continue
 		}
-		all := two(item.Number) + " " + item.ID + " " + item.Title + " " + item.Module + " " + strings.Join(item.Tags, " ")
+		all := fmt.Sprintf("%02d ", item.Number) + item.ID + " " + item.Title + " " + item.Module + " " + strings.Join(item.Tags, " ")
 		if strings.Contains(strings.ToLower(all), f) {
 			out = append(out, item)
 		}
@@ -282,7 +283,7 @@ func (p *picker) itemRow(item PickItem) row {
 		tasks = itoa(item.Done) + "/" + itoa(item.Total)
 	}
 	r := text(plain, " "+cursor)
-	r.to(3).add(plain, two(item.Number)+" ").add(st, box).to(pickerLead)
+	r.to(3).add(plain, fmt.Sprintf("%02d ", item.Number)).add(st, box).to(pickerLead)
 	r.cell(&p.theme, plain, item.Title, p.titleWidth()).cell(&p.theme, st, tasks, pickerTasks-1)
 	r.add(dim, strings.Join(item.Tags, " "))
 	if item.ID == p.Suggested {
@@ -312,25 +313,12 @@ func (p *picker) note() []row {
 }
 
 func (p *picker) footer() row {
-	keys := [][2]string{
-		{"enter", p.t("open", "開く")},
-		{"j k", p.t("choose", "選択")},
-		{"tab", p.t("track", "コース")},
-		{"/", p.t("filter", "絞込")},
-		{"q", p.t("quit", "終了")},
-	}
+	keys, texts := []string{"enter", "j k", "tab", "/", "q"}, []string{p.t("open", "開く"), p.t("choose", "選択"), p.t("track", "コース"), p.t("filter", "絞込"), p.t("quit", "終了")}
 	if len(p.Tracks) == 0 {
-		keys = slices.Delete(keys, 2, 3)
+		keys, texts = slices.Delete(keys, 2, 3), slices.Delete(texts, 2, 3)
 	}
 	if p.typing {
-		keys = [][2]string{{p.t("type", "入力"), p.t("to filter", "で絞り込み")}, {"enter", p.t("keep it", "確定")}, {"esc", p.t("clear it", "解除")}}
+		return typingKeys(&p.theme)
 	}
-	r := text(plain, " ")
-	for i, k := range keys {
-		if i > 0 {
-			r.add(plain, "  ")
-		}
-		r.add(tool, k[0]).add(plain, " "+k[1])
-	}
-	return r
+	return keyRow(keys, texts)
 }

@@ -120,11 +120,7 @@ func (s scrubberBar) drawBars(r *row, bars []byte, past bool) {
 		if past {
 			st |= faint
 		}
-		var out strings.Builder
-		for range k - i {
-			out.WriteString(sign)
-		}
-		r.add(st, out.String())
+		r.add(st, strings.Repeat(sign, k-i))
 		i = k
 	}
 }

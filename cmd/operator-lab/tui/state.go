@@ -124,52 +124,6 @@ func (s *state) scrollBy(p Pane, n int) {
 	s.scroll[p] = min(max(0, old+n), most)
 }
 
-// keyName returns a key without a namespace that goes without saying.
-func keyName(k trace.Key) string {
-	if k.Namespace == "default" {
-		return k.Name
-	}
-	return k.String()
-}
-
-// queueName names a key in a queue by its controller.
-func queueName(operator, controller string, k trace.Key) string {
-	return orElse(controller, operator) + "/" + keyName(k)
-}
-
-// orElse returns s, or other if s is empty.
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
-// clock writes a time since the journal's start as minutes and seconds.
-func clock(d time.Duration) string {
-	d = max(d, 0)
-	s := int(d / time.Second)
-	if s >= 3600 {
-		return two(s/3600) + ":" + two(s/60%60) + ":" + two(s%60)
-	}
-	return two(s/60) + ":" + two(s%60)
-}
-
-func two(n int) string {
-	if n < 10 {
-		return "0" + string(rune('0'+n))
-	}
-	return itoa(n)
-}
-
-// age writes how long something has lasted, in whole seconds: it is drawn anew once a second.
-func age(d time.Duration) string {
-	if d < time.Second {
-		return "<1s"
-	}
-	return trace.FormatDuration(d.Truncate(time.Second))
-}
-
 // why says why the subject is as it is, in a language.
 func (s *state) why(sub subject, lang trace.Language) string {
 	switch {
@@ -195,12 +149,9 @@ func (s *state) why(sub subject, lang trace.Language) string {
 	return s.t("Select something to read why it happened.", "何かを選択すると、その理由を表示する。")
 }
 
+// layout places everything for what is focused now.
 func (s *state) layout() Layout {
-	l := layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, low: s.low, lesson: s.guided, asked: s.asked(), store: s.membersSeen()})
-	if !l.TooSmall && s.zoom == ZoomHalf && l.Pane[s.focus].X == 0 && leftFirst(s.focus) > 0 {
-		swapHalves(&l, s.focus)
-	}
-	return l
+	return layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, low: s.low, lesson: s.guided, asked: s.asked(), store: s.membersSeen()})
 }
 
 // asOf is added to the title of panes that show the past.

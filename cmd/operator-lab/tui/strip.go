@@ -35,7 +35,10 @@ func (s stripBar) draw(r Rect) []row {
 	if r.H < 2 {
 		return []row{s.short(stages, now)}
 	}
-	arrow := " " + s.longArrow() + " "
+	arrow := " ──▶ "
+	if s.ascii {
+		arrow = " --> "
+	}
 	names, values := text(plain, " "), text(plain, " ")
 	total, sum := 0, 0
 	for _, w := range stageWeights {

@@ -142,6 +142,15 @@ func (th *theme) elide(s string, w int) string {
 	return head + th.cut + ansi.TruncateLeft(s, n-(w-mark-width(head)), "")
 }
 
+// cutTo shortens a text to w cells, without filling it up.
+func (th *theme) cutTo(text string, w int) string {
+	text = clean(text)
+	if width(text) <= w {
+		return text
+	}
+	return th.shorten(text, w)
+}
+
 // fit returns a text in exactly w cells.
 func (th *theme) fit(s string, w int) string {
 	if w <= 0 {
@@ -242,15 +251,9 @@ func wrap(s string, w int) []string {
 			out = append(out, paragraph)
 			continue
 		}
-		out = append(out, wrapLine(paragraph, w)...)
-	}
-	return out
-}
-
-func wrapLine(s string, w int) []string {
-	var out []string
-	for _, l := range breaks(s, w) {
-		out = append(out, s[l[0]:l[1]])
+		for _, l := range breaks(paragraph, w) {
+			out = append(out, paragraph[l[0]:l[1]])
+		}
 	}
 	return out
 }

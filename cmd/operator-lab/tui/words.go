@@ -1,10 +1,51 @@
 package tui
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// The words and signs that several panes say the same things with.
+// This file has the words and signs that several panes use.
+
+// keyName returns a key without a namespace that goes without saying.
+func keyName(k trace.Key) string {
+	if k.Namespace == "default" {
+		return k.Name
+	}
+	return k.String()
+}
+
+// queueName names a key in a queue by its controller.
+func queueName(operator, controller string, k trace.Key) string {
+	return orElse(controller, operator) + "/" + keyName(k)
+}
+
+// orElse returns s, or other if s is empty.
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// clock writes a time since the journal's start as minutes and seconds, with hours if there are any.
+func clock(d time.Duration) string {
+	s := int(max(d, 0) / time.Second)
+	if s >= 3600 {
+		return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%02d:%02d", s/60, s%60)
+}
+
+// age writes how long something has lasted, in whole seconds: it is drawn anew once a second.
+func age(d time.Duration) string {
+	if d < time.Second {
+		return "<1s"
+	}
+	return trace.FormatDuration(d.Truncate(time.Second))
+}
 
 // checkbox is the box of a check, and how it looks.
 func (th *theme) checkbox(c Task) (string, style) {
@@ -12,23 +53,6 @@ func (th *theme) checkbox(c Task) (string, style) {
 		return th.tick, ok
 	}
 	return th.untick, plain
-}
-
-// noteText is a note, or what a fault did.
-func (th *theme) noteText(e *trace.Event) string {
-	if e.Kind == trace.KindFault {
-		return th.t("Fault ", "") + trace.FaultText(e, th.lang)
-	}
-	return th.t("Note: ", "メモ: ") + e.Message
-}
-
-// cutTo shortens a text to w cells, without filling it up.
-func (th *theme) cutTo(text string, w int) string {
-	text = clean(text)
-	if width(text) <= w {
-		return text
-	}
-	return th.shorten(text, w)
 }
 
 // outcome says in a few words how a reconcile ended.
@@ -166,24 +190,6 @@ func (th *theme) stepRows(steps []Step, failed bool, w int) []row {
 	return rows
 }
 
-func (th *theme) longArrow() string {
-	if th.ascii {
-		return "-->"
-	}
-	return "──▶"
-}
-
-// nothingWritten says so of a reconcile without writes in the journal, in a sentence.
-func (th *theme) nothingWritten(span *trace.Span) string {
-	switch {
-	case span.Running():
-		return th.t("it has written nothing yet", "まだ何も書き込んでいない")
-	case span.Outcome() == trace.OutcomeAborted:
-		return th.t("it was cut off: no write was answered", "途中で中断された: 応答を受け取った書き込みはない")
-	}
-	return th.t("this reconcile wrote nothing", "この調整は何も書き込まなかった")
-}
-
 func (th *theme) generations(o *trace.Object) string {
 	if o.Generation == 0 {
 		return ""
@@ -223,21 +229,4 @@ func (th *theme) health(o *trace.Object) (string, style) {
 		return th.ok, ok
 	}
 	return "", plain
-}
-
-// eventText names an event in a line.
-func (th *theme) eventText(e *trace.Event) string {
-	out := th.t("event ", "イベント ") + itoa(e.Seq) + ": " + string(e.Kind)
-	if e.Verb != "" {
-		out += " " + e.Verb
-	}
-	if !e.Object.IsZero() {
-		out += " " + e.Object.String()
-	} else if !e.Key.IsZero() {
-		out += " " + queueName(e.Operator, e.Controller, e.Key)
-	}
-	if e.Message != "" {
-		out += " " + e.Message
-	}
-	return out
 }
