@@ -38,7 +38,7 @@ func (m *Model) press(pressed string) tea.Cmd {
 	if c == nil {
 		return nil
 	}
-	if reason := refuse(&m.state, c); reason != "" {
+	if reason := c.refuse(&m.state); reason != "" {
 		m.say(c.Help().Key + ": " + reason)
 		return nil
 	}
@@ -69,9 +69,10 @@ func (m *Model) paste(text string) {
 	}
 }
 
-// wheel moves the selection in the pane under the pointer.
-func (m *Model) wheel(e tea.Mouse) {
-	p := m.paneAt(e.X, e.Y)
+// mouse focuses the pane under the pointer, and moves its selection with the wheel.
+func (m *Model) mouse(e tea.Mouse) {
+	l := m.layout()
+	p := l.paneAt(e.X, e.Y)
 	if p == NoPane || m.popup != nil || m.busy != nil {
 		return
 	}
@@ -82,23 +83,6 @@ func (m *Model) wheel(e tea.Mouse) {
 	case tea.MouseWheelDown:
 		m.nav().move(1)
 	}
-}
-
-// click focuses the pane under the pointer.
-func (m *Model) click(e tea.Mouse) {
-	if p := m.paneAt(e.X, e.Y); p != NoPane && m.popup == nil && m.busy == nil {
-		m.nav().setFocus(p)
-	}
-}
-
-func (m *Model) paneAt(x, y int) Pane {
-	l := m.layout()
-	for p, r := range l.Pane {
-		if x >= r.X && x < r.X+r.W && y >= r.Y && y < r.Y+r.H {
-			return Pane(p)
-		}
-	}
-	return NoPane
 }
 
 // focusOn focuses a pane, bringing it on top where it shares a place; focusing

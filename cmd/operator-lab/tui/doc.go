@@ -1,6 +1,6 @@
 // Package tui is the terminal UI: it shows a reconcile loop, live or recorded.
 //
-// The law of the UI:
+// What always holds:
 //
 //   - Every fact on the screen is computed from the journal (sandbox/trace) and
 //     from nothing else. A frame is a pure function of the journal at the
@@ -16,11 +16,13 @@
 // A lesson is the one thing that is told by the caller, a [Guide]; what its texts
 // are about is still seen in the journal.
 //
-// [Run] has one Bubble Tea model, [Model]. It embeds the scene, which is all that
-// a frame depends on; each pane is a file of methods on the scene that return
-// rows. Keys are in keys.go, and what they do in act.go, navigate.go, menu.go,
-// edit.go and guided.go. [Pick] has a model of its own: a list to pick a lesson
-// from. [Plain] is the text of a lesson for who reads it elsewhere.
+// [Run] has one Bubble Tea model, [Model], which takes messages and puts the
+// screen together. The data it shows is the state: the journal at the cursor, and
+// what the user looks at. Each numbered pane is a type that draws the state into a
+// rectangle and moves its own selection; what lies across the screen, such as the
+// header, is a bar. Keys are in keys.go, and what they do in act.go, navigate.go,
+// menu.go, edit.go and guided.go. [Pick] has a model of its own: a list to pick a
+// lesson from. [Plain] is the text of a lesson for who reads it elsewhere.
 //
 // Callers use [Run]; it is the only importer of Bubble Tea, and knows no
 // Kubernetes.

@@ -30,7 +30,7 @@ func (s footerBar) mostUseful(w int) (keys, texts []string) {
 	for rank := 1; rank <= lastRank; rank++ {
 		for _, c := range s.keys.commands {
 			n := width(c.Help().Key) + width(s.shortText(c)) + 3
-			if c.rank == rank && used+n <= w+1 && refuse(s.state, c) == "" {
+			if c.rank == rank && used+n <= w+1 && c.refuse(s.state) == "" {
 				chosen[c] = true
 				used += n
 			}

@@ -163,8 +163,8 @@ type pressedKey string
 
 func (k pressedKey) String() string { return string(k) }
 
-// refuse says why a command cannot be done now; empty if it can.
-func refuse(s *state, c *command) string {
+// refuse says why the command cannot be done now; empty if it can.
+func (c *command) refuse(s *state) string {
 	if c.refusal == nil {
 		return ""
 	}

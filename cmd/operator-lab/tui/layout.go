@@ -273,3 +273,13 @@ func half(l *Layout, a layoutArgs, r Rect) {
 	l.Pane[a.focus] = Rect{0, r.Y, a.w, h}
 	l.Pane[other] = Rect{0, r.Y + h, a.w, r.H - h}
 }
+
+// paneAt returns the pane at a cell, or NoPane.
+func (l *Layout) paneAt(x, y int) Pane {
+	for p, r := range l.Pane {
+		if x >= r.X && x < r.X+r.W && y >= r.Y && y < r.Y+r.H {
+			return Pane(p)
+		}
+	}
+	return NoPane
+}

@@ -63,46 +63,41 @@ func (m *Model) Init() tea.Cmd {
 // Update takes a message. It waits for nothing.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.stale = true
+	var cmd tea.Cmd
 	switch msg := msg.(type) {
 	case tickMsg:
 		m.stale = m.refresh(false)
-		return m, tea.Batch(tick(), m.catchUp())
+		cmd = tea.Batch(tick(), m.catchUp())
 	case tea.WindowSizeMsg:
 		m.w, m.h = max(msg.Width, 0), max(msg.Height, 0)
-		return m, nil
 	case tea.KeyPressMsg:
-		return m, m.press(msg.String())
+		cmd = m.press(msg.String())
 	case tea.PasteMsg:
 		m.paste(msg.Content)
-		return m, nil
 	case tea.MouseWheelMsg:
-		m.wheel(msg.Mouse())
-		return m, nil
+		m.mouse(msg.Mouse())
 	case tea.MouseClickMsg:
-		m.click(msg.Mouse())
-		return m, nil
+		m.mouse(msg.Mouse())
 	case stepMsg, bootedMsg:
-		return m, m.boots(msg)
+		cmd = m.boots(msg)
 	case doneMsg:
 		m.done(msg)
-		return m, nil
 	case toldMsg:
-		return m, m.told(msg)
+		cmd = m.told(msg)
 	case workedMsg:
 		m.worked(msg)
-		return m, nil
 	case shellMsg:
-		return m, m.shells(msg)
+		cmd = m.shells(msg)
 	case leftMsg:
 		m.left(msg)
-		return m, nil
 	case editMsg:
-		return m, m.editor(msg)
+		cmd = m.editor(msg)
 	case editedMsg:
-		return m, m.edited(msg)
+		cmd = m.edited(msg)
+	default:
+		m.stale = false
 	}
-	m.stale = false
-	return m, nil
+	return m, cmd
 }
 
 // refresh looks at the journal and reports whether the frame must be drawn anew.

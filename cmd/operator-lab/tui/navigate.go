@@ -19,263 +19,263 @@ func paneOf(pressed string) (Pane, bool) {
 type navigator struct{ *state }
 
 // recall makes the state that of the cursor.
-func (m navigator) recall() {
-	tip := m.index.timeline.Tip()
-	m.live = m.cursorAt == 0 || m.cursorAt >= m.index.lastMark() && !m.replay
-	if m.live {
-		m.cursorAt, m.snapshot = 0, tip
+func (nav navigator) recall() {
+	tip := nav.index.timeline.Tip()
+	nav.live = nav.cursorAt == 0 || nav.cursorAt >= nav.index.lastMark() && !nav.replay
+	if nav.live {
+		nav.cursorAt, nav.snapshot = 0, tip
 		return
 	}
-	m.cursorAt = max(m.cursorAt, m.index.stats.First)
-	m.snapshot = m.index.timeline.At(m.cursorAt)
+	nav.cursorAt = max(nav.cursorAt, nav.index.stats.First)
+	nav.snapshot = nav.index.timeline.At(nav.cursorAt)
 }
 
 // time is the time on the journal's clock that ages are counted to.
-func (m navigator) time() time.Duration {
+func (nav navigator) time() time.Duration {
 	switch {
-	case !m.live:
-		return m.snapshot.At()
-	case m.replay || !m.motion:
-		return m.index.timeline.Tip().At()
+	case !nav.live:
+		return nav.snapshot.At()
+	case nav.replay || !nav.motion:
+		return nav.index.timeline.Tip().At()
 	}
-	return m.index.timeline.Journal().Elapsed()
+	return nav.index.timeline.Journal().Elapsed()
 }
 
 // setFocus focuses a pane and shows it where it shares a place.
-func (m navigator) setFocus(p Pane) {
-	m.focus = p
+func (nav navigator) setFocus(p Pane) {
+	nav.focus = p
 	switch p {
 	case ObjectsPane, QueuePane, LoopPane:
-		m.from, m.top = p, p
-		m.scroll[DetailPane], m.scroll[CausePane] = 0, 0
+		nav.from, nav.top = p, p
+		nav.scroll[DetailPane], nav.scroll[CausePane] = 0, 0
 		switch p {
 		case ObjectsPane:
-			m.objects().settle()
+			nav.objects().settle()
 		case QueuePane:
-			m.queue().settle()
+			nav.queue().settle()
 		}
 	case CausePane:
-		m.top = p
+		nav.top = p
 	case DetailPane, LessonPane:
-		m.low = p
+		nav.low = p
 	}
 }
 
 // cycle focuses the next pane of those that are shown or can be.
-func (m navigator) cycle(n int) {
+func (nav navigator) cycle(n int) {
 	order := []Pane{ObjectsPane, QueuePane, LoopPane, DetailPane, CausePane}
-	if m.guided { // from the lesson to the loop
+	if nav.guided { // from the lesson to the loop
 		order = []Pane{LessonPane, LoopPane, DetailPane, ObjectsPane, QueuePane, CausePane}
 	}
 	order = slices.DeleteFunc(order, func(p Pane) bool {
-		return p == CausePane && m.w < 160
+		return p == CausePane && nav.w < 160
 	})
-	i := slices.Index(order, m.focus)
-	m.setFocus(order[(i+n+len(order))%len(order)])
+	i := slices.Index(order, nav.focus)
+	nav.setFocus(order[(i+n+len(order))%len(order)])
 }
 
 // selectNewest selects the newest reconcile, and of one that is held the write.
-func (m navigator) selectNewest() {
-	spans := m.loop().spans()
+func (nav navigator) selectNewest() {
+	spans := nav.loop().spans()
 	if len(spans) == 0 {
 		return
 	}
 	newest := spans[len(spans)-1]
-	if held := m.held(); held != nil && m.shows(held.Operator) {
+	if held := nav.held(); held != nil && nav.shows(held.Operator) {
 		newest = held
 	}
-	m.sel.span, m.sel.step = newest.First, 0
+	nav.sel.span, nav.sel.step = newest.First, 0
 	if newest.Held != nil {
-		m.sel.step = newest.Held.Seq
+		nav.sel.step = newest.Held.Seq
 	}
-	m.scroll[DetailPane] = 0
+	nav.scroll[DetailPane] = 0
 }
 
 // goTo moves the cursor to an event; 0 is the live edge.
-func (m navigator) goTo(seq int64) {
-	m.cursorAt = seq
-	m.recall()
-	m.now = m.time()
+func (nav navigator) goTo(seq int64) {
+	nav.cursorAt = seq
+	nav.recall()
+	nav.now = nav.time()
 }
 
 // goLive returns to the live edge and follows it.
-func (m navigator) goLive() {
-	m.goTo(0)
-	m.follow = true
-	m.selectNewest()
+func (nav navigator) goLive() {
+	nav.goTo(0)
+	nav.follow = true
+	nav.selectNewest()
 }
 
-func (m navigator) goHome() {
-	m.goTo(m.index.step(0, 1))
-	if spans := m.loop().spans(); len(spans) > 0 {
-		m.sel.span, m.sel.step = spans[0].First, 0
+func (nav navigator) goHome() {
+	nav.goTo(nav.index.step(0, 1))
+	if spans := nav.loop().spans(); len(spans) > 0 {
+		nav.sel.span, nav.sel.step = spans[0].First, 0
 	}
-	m.follow = false
+	nav.follow = false
 }
 
 // goSpan moves the cursor to the end of the reconcile before or after the
 // selected one. It returns what to say about it, as others do.
-func (m navigator) goSpan(n int) string {
-	spans := m.loop().spans()
+func (nav navigator) goSpan(n int) string {
+	spans := nav.loop().spans()
 	if len(spans) == 0 {
-		return m.t("no reconcile yet", "調整はまだない")
+		return nav.t("no reconcile yet", "調整はまだない")
 	}
-	i := spanAt(spans, m.sel.span) + n
-	if m.past() && n > 0 && i < len(spans) && i >= 0 && spans[max(0, i-1)].First > m.cursor() {
-		i = spanAt(spans, m.cursor()) + 1 // the selected one has not happened yet
+	i := spanAt(spans, nav.sel.span) + n
+	if nav.past() && n > 0 && i < len(spans) && i >= 0 && spans[max(0, i-1)].First > nav.cursor() {
+		i = spanAt(spans, nav.cursor()) + 1 // the selected one has not happened yet
 	}
 	switch {
 	case i < 0:
-		return m.t("this is the first reconcile; home goes to the beginning", "最初の調整。home で先頭へ")
+		return nav.t("this is the first reconcile; home goes to the beginning", "最初の調整。home で先頭へ")
 	case i >= len(spans):
-		m.goLive()
+		nav.goLive()
 		return ""
 	}
 	span := spans[i]
-	m.from = LoopPane
-	m.goTo(min(span.Last, m.index.last()))
-	m.sel.span, m.sel.step = span.First, 0
-	m.scroll[DetailPane], m.scroll[CausePane] = 0, 0
+	nav.from = LoopPane
+	nav.goTo(min(span.Last, nav.index.last()))
+	nav.sel.span, nav.sel.step = span.First, 0
+	nav.scroll[DetailPane], nav.scroll[CausePane] = 0, 0
 	return ""
 }
 
 // goEvent moves the cursor by one event and selects the reconcile it belongs to.
-func (m navigator) goEvent(n int) string {
-	to := m.index.step(m.cursor(), n)
-	if n > 0 && to >= m.index.lastMark() {
-		m.goLive()
+func (nav navigator) goEvent(n int) string {
+	to := nav.index.step(nav.cursor(), n)
+	if n > 0 && to >= nav.index.lastMark() {
+		nav.goLive()
 		return ""
 	}
-	m.goTo(to)
-	e := m.index.timeline.Event(to)
+	nav.goTo(to)
+	e := nav.index.timeline.Event(to)
 	if e == nil {
 		return ""
 	}
-	for _, span := range m.loop().spans() {
+	for _, span := range nav.loop().spans() {
 		if e.Reconcile != 0 && span.ID == e.Reconcile {
-			m.sel.span, m.sel.step = span.First, 0
+			nav.sel.span, nav.sel.step = span.First, 0
 			if slices.Contains(span.Steps, e) {
-				m.sel.step = e.Seq
+				nav.sel.step = e.Seq
 			}
 		}
 	}
-	return m.eventText(e)
+	return nav.eventText(e)
 }
 
 // move moves the selection of the focused pane, or scrolls it.
-func (m navigator) move(n int) {
-	switch m.focus {
+func (nav navigator) move(n int) {
+	switch nav.focus {
 	case LoopPane, ObjectsPane, QueuePane:
-		m.from = m.focus
+		nav.from = nav.focus
 	}
-	m.pane(m.focus).move(n)
+	nav.pane(nav.focus).move(n)
 }
 
 // turn moves by as much as is seen.
-func (m navigator) turn(n int) { m.move(n * max(1, m.layout().Pane[m.focus].H-3)) }
+func (nav navigator) turn(n int) { nav.move(n * max(1, nav.layout().Pane[nav.focus].H-3)) }
 
 // enter opens or closes a reconcile, and goes from what is selected to its details.
-func (m navigator) enter() {
+func (nav navigator) enter() {
 	switch {
-	case m.focus == LessonPane:
-		m.setFocus(LoopPane)
+	case nav.focus == LessonPane:
+		nav.setFocus(LoopPane)
 		return
-	case m.focus != LoopPane || m.sel.step != 0:
-		m.setFocus(DetailPane)
+	case nav.focus != LoopPane || nav.sel.step != 0:
+		nav.setFocus(DetailPane)
 		return
 	}
-	if i := spanAt(m.loop().spans(), m.sel.span); i >= 0 {
-		span := m.loop().spans()[i]
-		m.open[span.ID] = !m.loop().opened(span)
+	if i := spanAt(nav.loop().spans(), nav.sel.span); i >= 0 {
+		span := nav.loop().spans()[i]
+		nav.open[span.ID] = !nav.loop().opened(span)
 	}
 }
 
 // back undoes what was done last on the way into something.
-func (m navigator) back() string {
+func (nav navigator) back() string {
 	switch {
-	case m.zoom != ZoomNormal:
-		m.zoom = ZoomNormal
-	case m.filter[m.focus] != "":
-		m.filter[m.focus] = ""
-	case m.focus != m.from:
-		m.setFocus(m.from)
-	case m.focus != LoopPane:
-		m.setFocus(LoopPane)
-	case m.past():
-		return m.t("L returns to now", "L で現在に戻る")
+	case nav.zoom != ZoomNormal:
+		nav.zoom = ZoomNormal
+	case nav.filter[nav.focus] != "":
+		nav.filter[nav.focus] = ""
+	case nav.focus != nav.from:
+		nav.setFocus(nav.from)
+	case nav.focus != LoopPane:
+		nav.setFocus(LoopPane)
+	case nav.past():
+		return nav.t("L returns to now", "L で現在に戻る")
 	default:
-		m.sel.step = 0
+		nav.sel.step = 0
 	}
 	return ""
 }
 
 // read shows a new task: whoever does not read it cannot do it.
-func (m navigator) read() {
-	m.popup, m.typing, m.zoom = nil, false, ZoomNormal
-	m.setFocus(LessonPane)
-	m.scroll[LessonPane] = 0
+func (nav navigator) read() {
+	nav.popup, nav.typing, nav.zoom = nil, false, ZoomNormal
+	nav.setFocus(LessonPane)
+	nav.scroll[LessonPane] = 0
 }
 
 // reveal scrolls the lesson to one of its parts, no further than needed to see all of it.
-func (m navigator) reveal(p lessonPart) {
-	m.setFocus(LessonPane)
-	r := m.layout().Pane[LessonPane]
-	t := lessonPane{m.state}.text(r.W-2, r.H-2 < roomy)
-	m.scroll[LessonPane] = min(t.begin[p], max(0, t.end[p]-(r.H-2)))
+func (nav navigator) reveal(p lessonPart) {
+	nav.setFocus(LessonPane)
+	r := nav.layout().Pane[LessonPane]
+	t := lessonPane{nav.state}.text(r.W-2, r.H-2 < roomy)
+	nav.scroll[LessonPane] = min(t.begin[p], max(0, t.end[p]-(r.H-2)))
 }
 
 // toLoop leaves the lesson for where something is going to be seen.
-func (m navigator) toLoop() {
-	if m.focus == LessonPane {
-		m.setFocus(m.from)
+func (nav navigator) toLoop() {
+	if nav.focus == LessonPane {
+		nav.setFocus(nav.from)
 	}
 }
 
-func (m navigator) showTab(t Tab) {
-	m.toLoop()
-	m.tab, m.low = t, DetailPane
-	m.scroll[DetailPane] = 0
+func (nav navigator) showTab(t Tab) {
+	nav.toLoop()
+	nav.tab, nav.low = t, DetailPane
+	nav.scroll[DetailPane] = 0
 }
 
 // zoomIn gives the focused pane half of the screen, all of it, and back.
-func (m navigator) zoomIn() { m.zoom = (m.zoom + 1) % (ZoomFull + 1) }
+func (nav navigator) zoomIn() { nav.zoom = (nav.zoom + 1) % (ZoomFull + 1) }
 
 // startFilter begins to type a filter for the focused pane.
-func (m navigator) startFilter() {
-	switch m.focus {
+func (nav navigator) startFilter() {
+	switch nav.focus {
 	case ObjectsPane, QueuePane, LoopPane:
 	default:
-		m.setFocus(LoopPane)
+		nav.setFocus(LoopPane)
 	}
-	m.typing = true
+	nav.typing = true
 }
 
 // typeFilter edits the filter of the focused pane.
-func (m navigator) typeFilter(pressed string) {
-	f := &m.filter[m.focus]
+func (nav navigator) typeFilter(pressed string) {
+	f := &nav.filter[nav.focus]
 	switch pressed {
 	case "enter":
-		m.typing = false
+		nav.typing = false
 	case "esc":
-		m.typing, *f = false, ""
+		nav.typing, *f = false, ""
 	default:
 		f.press(pressed, maxFilter)
 	}
-	if m.live && m.follow {
-		m.selectNewest()
+	if nav.live && nav.follow {
+		nav.selectNewest()
 	}
 }
 
-func (m navigator) toggleFollow() {
-	m.follow = !m.follow
-	if m.follow && m.live {
-		m.selectNewest()
+func (nav navigator) toggleFollow() {
+	nav.follow = !nav.follow
+	if nav.follow && nav.live {
+		nav.selectNewest()
 	}
 }
 
 // eventText names an event in a line.
-func (m navigator) eventText(e *trace.Event) string {
-	out := m.t("event ", "イベント ") + itoa(e.Seq) + ": " + string(e.Kind)
+func (nav navigator) eventText(e *trace.Event) string {
+	out := nav.t("event ", "イベント ") + itoa(e.Seq) + ": " + string(e.Kind)
 	if e.Verb != "" {
 		out += " " + e.Verb
 	}

@@ -148,7 +148,7 @@ func (p *helpPopup) rows(s *state) []row {
 			r := text(plain, "   ")
 			_, long := c.words(s.lang)
 			r.cell(&s.theme, tool, c.Help().Key, 8).add(plain, long)
-			if reason := refuse(s, c); reason != "" {
+			if reason := c.refuse(s); reason != "" {
 				r.base = faint
 				r.add(plain, "  ("+reason+")")
 			}
