@@ -303,7 +303,7 @@ func TestWorkIsShown(t *testing.T) {
 	if !strings.Contains(b.frame(), "etcd") {
 		t.Error("the step is not shown")
 	}
-	golden(t, "lesson-work", b.frame())
+	golden(t, "work", strings.Join(b.busy.window(&b.state), "\n"))
 	for cmd != nil {
 		_, cmd = b.Update(cmd())
 	}

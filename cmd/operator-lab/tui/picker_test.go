@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -37,24 +36,29 @@ func demoPick(l trace.Language) PickOptions {
 }
 
 func TestGoldenPicker(t *testing.T) {
-	for _, l := range []trace.Language{trace.English, trace.Japanese} {
-		for _, size := range goldenSizes {
-			for look, ascii := range map[string]bool{"ascii": true, "unicode": false} {
-				id := fmt.Sprintf("picker-%dx%d-%s-%s", size[0], size[1], l, look)
-				t.Run(id, func(t *testing.T) {
-					o := demoPick(l)
-					o.ASCII = ascii
-					p := newPicker(o)
-					p.w, p.h = size[0], size[1]
-					golden(t, id, p.frame())
-				})
-			}
-		}
+	var out strings.Builder
+	for _, test := range []struct {
+		name  string
+		w, h  int
+		l     trace.Language
+		ascii bool
+		keys  string
+	}{
+		{"small", 80, 24, trace.English, false, ""},
+		{"in ASCII", 80, 24, trace.English, true, ""},
+		{"in Japanese", 80, 24, trace.Japanese, false, ""},
+		{"larger, in Japanese", 120, 40, trace.Japanese, false, ""},
+		{"largest", 200, 50, trace.English, false, ""},
+		{"a filter", 80, 24, trace.English, false, "tab / r u n"},
+	} {
+		o := demoPick(test.l)
+		o.ASCII = test.ascii
+		p := newPicker(o)
+		p.w, p.h = test.w, test.h
+		pick(p, test.keys)
+		out.WriteString("=== " + test.name + "\n" + p.frame() + "\n")
 	}
-	p := newPicker(demoPick(trace.English))
-	p.w, p.h = 80, 24
-	pick(p, "tab / r u n")
-	golden(t, "picker-filter", p.frame())
+	golden(t, "picker", strings.TrimSuffix(out.String(), "\n"))
 }
 
 // pick presses keys and reports whether the picker is left.
