@@ -7,7 +7,7 @@ import (
 // maxFilter bounds the length of a filter: it is shown in the title of its pane.
 const maxFilter = 60
 
-// press does what a key is for.
+// press handles a key.
 func (m *Model) press(pressed string) tea.Cmd {
 	m.flash = ""
 	m.opts.Notice = ""

@@ -47,7 +47,7 @@ func receive(ctx context.Context, from <-chan tea.Msg) tea.Cmd {
 	}
 }
 
-// stepMsg tells of a step of the boot, bootedMsg that it is over.
+// stepMsg carries a step of the boot, bootedMsg its result.
 type (
 	stepMsg   struct{ Step }
 	bootedMsg struct {

@@ -12,7 +12,7 @@ type box struct {
 	number Pane
 }
 
-// leastTitle is what is left of a pane's title before what is on its right goes.
+// leastTitle is the width of a title below which the text on its right is left out.
 const leastTitle = 14
 
 // draw returns the lines of the box.

@@ -28,7 +28,7 @@ const manyCells = 1 << 16
 // manyEffects bounds the tree; a reconcile that writes hundreds of objects is no reading matter.
 const manyEffects = 400
 
-// trigger says what brought a reconcile about, and where that came from.
+// trigger adds the cause of a reconcile, and where that came from.
 func (b *causeTree) trigger(r *row, span *trace.Span) {
 	if len(span.Woken) == 0 {
 		r.add(dim, b.t("(not known)", "(不明)"))

@@ -10,7 +10,7 @@ import (
 // detailPane is pane 4: the diff, the YAML, the conditions or the log of the subject.
 type detailPane struct{ *state }
 
-// Tab is what the detail pane shows of the subject.
+// Tab selects which view of the subject the detail pane shows.
 type Tab int
 
 // The tabs of the detail pane.
@@ -21,7 +21,7 @@ const (
 	LogTab
 )
 
-// subject is what is selected: the detail, the why and the cause are about it.
+// subject is the selected thing; the detail pane, the explanation and the tree of causes are about it.
 type subject struct {
 	span   *trace.Span
 	event  *trace.Event // a step of it, or the write that tells most

@@ -29,7 +29,7 @@ func firstByte(raw json.RawMessage) *byte {
 	return &raw[0]
 }
 
-// noise is what changes with every write and says nothing.
+// noise lists the metadata that changes with every write; diffs leave it out.
 var noise = []string{"resourceVersion", "uid", "creationTimestamp"}
 
 // diff returns what changed from one JSON object to another, as lines of YAML;

@@ -13,8 +13,7 @@
 //   - Rewinding moves a cursor; it undoes nothing, and the screen says so.
 //   - However it ends, the terminal is left as it was found.
 //
-// A lesson is the one thing that is told by the caller, a [Guide]; what its texts
-// are about is still seen in the journal.
+// The pages of a lesson come from the caller, a [Guide]; all else comes from the journal.
 //
 // [Run] has one Bubble Tea model, [Model], which takes messages and puts the
 // screen together. The data it shows is the state: the journal at the cursor, and
@@ -22,7 +21,7 @@
 // rectangle and moves its own selection; what lies across the screen, such as the
 // header, is a bar. Keys are in keys.go, and what they do in act.go, navigate.go,
 // menu.go, edit.go and guided.go. [Pick] has a model of its own: a list to pick a
-// lesson from. [Plain] is the text of a lesson for who reads it elsewhere.
+// lesson from. [Plain] renders the text of a lesson for other places than the screen.
 //
 // Callers use [Run]; it is the only importer of Bubble Tea, and knows no
 // Kubernetes.

@@ -59,7 +59,7 @@ func fileName(name string) string {
 	}, []byte(name)))
 }
 
-// editorCommand is what $VISUAL or $EDITOR asks for, as kubectl edit reads it:
+// editorCommand returns the command of $VISUAL or $EDITOR, as kubectl edit reads it:
 // it may have arguments of its own, so a shell splits it.
 func editorCommand(ctx context.Context, getenv func(string) string, file string) *exec.Cmd {
 	for _, name := range []string{"KUBE_EDITOR", "VISUAL", "EDITOR"} {
@@ -89,7 +89,7 @@ func (m *Model) done(msg doneMsg) {
 	m.say(msg.what + m.t(": done", ": 完了"))
 }
 
-// edit opens the selected object in the person's editor: it is fetched, written
+// edit opens the selected object in the user's editor: it is fetched, written
 // to a file, edited, read, and written back if it was changed.
 func (m *Model) edit() tea.Cmd {
 	o, c, parent := m.subject().object, m.controls.Cluster, m.ctx

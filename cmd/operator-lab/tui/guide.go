@@ -12,13 +12,13 @@ type Guide interface {
 	Page() Page
 	// Do does what a key asks for, and returns where it goes on: nil is here,
 	// with the same journal. It may take seconds; its steps are shown meanwhile.
-	// Its context ends when the person quits, and [Run] does not return before it
+	// Its context ends when the user quits, and [Run] does not return before it
 	// has. An error is shown, and the lesson stays where it is, unless there is a
 	// Room even so.
 	Do(ctx context.Context, what Action, text string, step func(Step)) (*Room, error)
 }
 
-// Action is what a key asks of a [Guide].
+// Action is a request of a key to a [Guide].
 type Action int
 
 // The actions. The text that comes with them is empty but for an answer.
@@ -43,13 +43,13 @@ const (
 type Room struct {
 	// Journal to show.
 	Journal *trace.Journal
-	// Controls of what the journal tells of.
+	// Controls of the journal's cluster.
 	Controls Controls
 	// Title of what runs. Default: as before.
 	Title string
 }
 
-// Page is what the lesson pane and the lines at the bottom tell. All may be
+// Page holds what the lesson pane and the lines at the bottom show. All may be
 // empty. Texts, where it says so, are Markdown; see [Plain].
 type Page struct {
 	// Lesson such as "7/31  Run zundoko".
@@ -62,7 +62,7 @@ type Page struct {
 	Question, Answer string
 	// Checks are the boxes that tick themselves.
 	Checks []Task
-	// Missing is what is still missing, in words.
+	// Missing names in words what is not done yet.
 	Missing string
 	// Notice is a wrong turn, or something that is gone: it is shown first, with the key that undoes it. In Markdown.
 	Notice string
@@ -71,7 +71,7 @@ type Page struct {
 	More  bool
 	// Solution in Markdown, once revealed.
 	Solution string
-	// Done is true when the task is done; DoneText is what happened and why, in Markdown.
+	// Done is true when the task is done; DoneText explains what happened and why, in Markdown.
 	Done     bool
 	DoneText string
 	// Last is true for the last task of a lesson.

@@ -14,7 +14,7 @@ import (
 // busyAfter is how long something may take before the screen says that it is under way.
 const busyAfter = 400 * time.Millisecond
 
-// work is what the guide does for a key, while it does it.
+// work is a request to the guide that is under way.
 type work struct {
 	what  Action
 	steps []Step
@@ -23,7 +23,7 @@ type work struct {
 	shown bool // it takes long enough to be told of
 }
 
-// toldMsg tells of a step of the work, workedMsg that it is over.
+// toldMsg carries a step of the work, workedMsg its result.
 type (
 	toldMsg struct {
 		*work
@@ -107,12 +107,12 @@ func (m *Model) worked(msg workedMsg) {
 	}
 	switch msg.what {
 	case ActHint:
-		m.nav().reveal(hintPart)
+		lessonPane{&m.state}.reveal(hintPart)
 	case ActSolution:
-		m.nav().reveal(solutionPart)
+		lessonPane{&m.state}.reveal(solutionPart)
 	case ActAnswer:
 		if !m.page.Done {
-			m.nav().reveal(questionPart)
+			lessonPane{&m.state}.reveal(questionPart)
 		}
 	case ActUndo:
 		m.say(m.t("undone: the cluster is as it was when this task began", "クラスターはこのタスクの開始時点に戻った"))
@@ -129,8 +129,7 @@ func (m *Model) sayChecked() {
 	m.say(m.cutTo(m.t("not yet: ", "未達: ")+m.page.Missing, m.w-4))
 }
 
-// moveTo goes on in another room: all that was found out of the journal before
-// is forgotten, and where the person looks stays.
+// moveTo shows another room: the state is made anew from its journal; the focus and the zoom stay.
 func (m *Model) moveTo(r *Room) {
 	old := m.state
 	if r.Journal != nil {
@@ -163,7 +162,7 @@ func (m *Model) look() bool {
 	return true
 }
 
-// catchUp goes where the lesson has gone without a key of this screen. It tries once.
+// catchUp follows the lesson to another room after a command from elsewhere. It tries once per page.
 func (m *Model) catchUp() tea.Cmd {
 	if !m.page.Moved || m.busy != nil || m.followed == m.page.Serial {
 		return nil
@@ -190,7 +189,7 @@ func (m *Model) undo() tea.Cmd {
 func (m *Model) solve() tea.Cmd {
 	switch {
 	case m.page.Solution != "":
-		m.nav().reveal(solutionPart)
+		lessonPane{&m.state}.reveal(solutionPart)
 		return nil
 	case m.page.Done:
 		return m.ask(ActSolution, "")
@@ -219,7 +218,7 @@ func (m *Model) shells(msg shellMsg) tea.Cmd {
 	return tea.ExecProcess(msg.cmd, func(err error) tea.Msg { return leftMsg{err} })
 }
 
-// left comes back from the shell. That its last command failed is no news to who typed it.
+// left comes back from the shell. A failure of its last command is not shown: the user has seen it.
 func (m *Model) left(msg leftMsg) {
 	m.refresh(true)
 	if exit := (*exec.ExitError)(nil); msg.err != nil && !errors.As(msg.err, &exit) {

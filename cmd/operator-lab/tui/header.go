@@ -4,13 +4,13 @@ import (
 	"time"
 )
 
-// headerBar is the first line: what runs, the mode, and where the cursor stands.
+// headerBar is the first line: the title, the mode, and the position of the cursor.
 type headerBar struct{ *state }
 
 // quietAfter is how long nothing must have happened for the loop to be called quiet.
 const quietAfter = time.Second
 
-// modeWord is the one thing that must be legible from across a room.
+// modeWord returns the mode in a word or two.
 func (s headerBar) modeWord() (string, style) {
 	mode := s.snapshot.Mode()
 	switch {
@@ -82,7 +82,7 @@ func (s headerBar) position() string {
 	return "#" + itoa(here) + "/" + itoa(newest)
 }
 
-// place says in words what holds the loop up, where there is room.
+// place says in words what holds the loop.
 func (s headerBar) place() string {
 	mode := s.index.timeline.Tip().Mode()
 	switch held := s.held(); {

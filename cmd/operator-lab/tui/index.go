@@ -8,8 +8,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// mark is what the scrubber and the cursor need of an event. A frame looks at
-// all of them, so they are small and lie next to each other.
+// mark holds the few facts of an event that the scrubber and the cursor need. A
+// frame reads all marks, so they are small and lie next to each other.
 type mark struct {
 	seq int64
 	at  time.Duration
@@ -33,7 +33,7 @@ const (
 // echo names the kind of watch event that a write comes back as.
 type echo struct{ operator, apiVersion, kind, verb string }
 
-// index is what the panes need of the journal beyond the state at the cursor.
+// index holds facts of the journal that the panes need besides the state at the cursor.
 // It grows with the journal and is never computed anew.
 type index struct {
 	timeline  *trace.Timeline

@@ -9,7 +9,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// keyGroup is under which heading of the help a key stands.
+// keyGroup is the heading of the help that a key is listed under.
 type keyGroup int
 
 const (
@@ -22,7 +22,7 @@ const (
 	groupOther
 )
 
-// command is what a key does. The footer and the help are made of these.
+// command is the effect of a key. The footer and the help are made of these.
 type command struct {
 	key.Binding
 	japanese string

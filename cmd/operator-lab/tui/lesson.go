@@ -65,8 +65,7 @@ func (t *lessonText) part(p lessonPart, draw func()) {
 	t.end[p] = len(t.rows)
 }
 
-// head is what a look at the pane must tell first: which task it is, whether
-// something went wrong, and whether it is done.
+// head adds the task, whether something went wrong, and whether it is done.
 func (t *lessonText) head() {
 	p := t.page
 	if p.Task != "" {
@@ -146,7 +145,7 @@ func (t *lessonText) checks() {
 	}
 }
 
-// hints begin where the newest one does: that is what was asked for.
+// hints adds the hints; the part begins at the newest, which was asked for last.
 func (t *lessonText) hints() {
 	for i, h := range t.page.Hints {
 		t.gap()
@@ -218,3 +217,11 @@ func noTask(s *state) bool { return s.page.Task == "" }
 
 // move scrolls the text.
 func (s lessonPane) move(n int) { s.scrollBy(LessonPane, n) }
+
+// reveal scrolls to a part of the text, no further than needed to see all of it.
+func (s lessonPane) reveal(p lessonPart) {
+	s.nav().setFocus(LessonPane)
+	in := s.layout().Pane[LessonPane].inside()
+	t := s.text(in.W, in.H < roomy)
+	s.scroll[LessonPane] = min(t.begin[p], max(0, t.end[p]-in.H))
+}

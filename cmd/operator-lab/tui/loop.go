@@ -52,8 +52,8 @@ func (s loopPane) spans() []*trace.Span {
 	return l.spans
 }
 
-// searchText is what a filter finds a reconcile by. Of one that runs, how it
-// will end is not known, so words about the end find only those that ended.
+// searchText returns the text of a reconcile that a filter is matched with. Words
+// about the end match only reconciles that ended.
 func (s loopPane) searchText(span *trace.Span) string {
 	tip := s.index.timeline.Tip()
 	return "#" + itoa(span.ID) + " " + span.Operator + " " + span.Controller + " " + span.Key.String() + " " +
@@ -297,7 +297,7 @@ func (s loopPane) spanRow(span *trace.Span, later bool, c loopColumns, w int) ro
 	return r
 }
 
-// addWoken appends what brought a reconcile about, and how much merged into it.
+// addWoken appends the cause of a reconcile, and how many events merged into it.
 func (s loopPane) addWoken(r *row, span *trace.Span, later bool, room int) {
 	state := s.stateOf(later)
 	if len(span.Woken) == 0 {

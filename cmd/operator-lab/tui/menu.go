@@ -70,7 +70,7 @@ func (p *menu) press(m *Model, pressed string) tea.Cmd {
 // manyDrifts bounds the fields that the menu offers.
 const manyDrifts = 12
 
-// drift is a change of one field, as somebody might make it by hand.
+// drift is a change of one field, as a user might make it by hand.
 type drift struct {
 	path     string
 	from, to string

@@ -12,7 +12,7 @@ import (
 // shown feels immediate, seldom enough that it costs nothing.
 const tickEvery = 80 * time.Millisecond
 
-// flashFor is how long a message stands instead of the footer.
+// flashFor is how long a message replaces the footer.
 const flashFor = 4 * time.Second
 
 // errorFor is how long an error does.

@@ -7,8 +7,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// narrationBar says where the learner stands if there is a lesson, else that
-// this is the past, or why the selected thing happened.
+// narrationBar shows the progress in the lesson if there is one, else that this is
+// the past, or why the selected thing happened.
 type narrationBar struct{ *state }
 
 // noteFor is how long a note of the journal is shown.
@@ -56,8 +56,7 @@ func (s narrationBar) pastText() string {
 		"過去の表示。クラスターは何も巻き戻っていない。L で現在に戻る。")
 }
 
-// lessonLines say where the learner stands, whatever else is looked at: which
-// lesson and task with its boxes, and what is still missing.
+// lessonLines show the lesson and the task with its boxes, and what is still missing.
 func (s narrationBar) lessonLines(r Rect) []row {
 	switch {
 	case r.H == 1 && s.live:

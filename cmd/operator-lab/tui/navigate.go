@@ -190,7 +190,7 @@ func (nav navigator) enter() {
 	}
 }
 
-// back undoes what was done last on the way into something.
+// back leaves the zoom, the filter or the pane, whichever was entered last.
 func (nav navigator) back() string {
 	switch {
 	case nav.zoom != ZoomNormal:
@@ -209,22 +209,14 @@ func (nav navigator) back() string {
 	return ""
 }
 
-// read shows a new task: whoever does not read it cannot do it.
+// read shows the text of a new task.
 func (nav navigator) read() {
 	nav.popup, nav.typing, nav.zoom = nil, false, ZoomNormal
 	nav.setFocus(LessonPane)
 	nav.scroll[LessonPane] = 0
 }
 
-// reveal scrolls the lesson to one of its parts, no further than needed to see all of it.
-func (nav navigator) reveal(p lessonPart) {
-	nav.setFocus(LessonPane)
-	r := nav.layout().Pane[LessonPane]
-	t := lessonPane{nav.state}.text(r.W-2, r.H-2 < roomy)
-	nav.scroll[LessonPane] = min(t.begin[p], max(0, t.end[p]-(r.H-2)))
-}
-
-// toLoop leaves the lesson for where something is going to be seen.
+// toLoop leaves the lesson for the list pane that was focused last.
 func (nav navigator) toLoop() {
 	if nav.focus == LessonPane {
 		nav.setFocus(nav.from)

@@ -148,7 +148,7 @@ func markStyle(mark string) style {
 	return warn | bold
 }
 
-// changeMark tells what happened to an object lately.
+// changeMark returns the sign of the last change of an object; empty if it is long ago.
 func changeMark(o *trace.Object, fade int64) string {
 	switch {
 	case o.Changed < fade:
@@ -243,7 +243,7 @@ func (s objectsPane) lines() []treeLine {
 	}
 	b := treeBuilder{objectsPane: s, planned: planned, fade: s.fadeSeq(), lines: []treeLine{}}
 	roots := s.snapshot.Tree()
-	// What owns others comes first: it is what the operator is about.
+	// Owners come first: they are the operator's own kind.
 	slices.SortStableFunc(roots, func(a, c *trace.Node) int {
 		return min(len(c.Children), 1) - min(len(a.Children), 1)
 	})

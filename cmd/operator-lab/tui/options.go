@@ -24,7 +24,7 @@ type Loop interface {
 	StepCall()
 }
 
-// Cluster acts on objects as the person at the keyboard. Errors are shown as they are.
+// Cluster changes objects on behalf of the user. Errors are shown as they are.
 type Cluster interface {
 	// Get returns an object as YAML that is fit to be edited.
 	Get(ctx context.Context, object trace.Ref) ([]byte, error)
@@ -79,8 +79,8 @@ type Options struct {
 	// Controls of a cluster that runs already. Default: none, as for a replay.
 	Controls Controls
 	// Boot starts the cluster while its steps are shown; the Controls it returns
-	// replace those above. Its context ends when the person quits; Run does not
-	// return before Boot has. If it fails, the screen says so until the person
+	// replace those above. Its context ends when the user quits; Run does not
+	// return before Boot has. If it fails, the screen says so until the user
 	// quits, and Run returns the error. Default: nothing is booted.
 	Boot func(ctx context.Context, step func(Step)) (Controls, error)
 	// Replay says that the journal is a recording. Default: it grows.

@@ -11,11 +11,11 @@ import (
 type PickOptions struct {
 	// Items to pick from, in their order; those of a module stand together.
 	Items []PickItem
-	// All is what the items are together. Default: "all".
+	// All names the items as a whole. Default: "all".
 	All string
 	// Tracks are ways through some of the items. Default: none.
 	Tracks []PickTrack
-	// Suggested is the ID of the item the cursor stands on at first. Default: the first item.
+	// Suggested is the ID of the item the cursor is on at first. Default: the first item.
 	Suggested string
 	// Language, look and terminal, as in [Options].
 	Language   trace.Language
@@ -32,7 +32,7 @@ type PickItem struct {
 	ID     string
 	Number int
 	Title  string
-	// Module is the heading it stands under, in words.
+	// Module is the heading the item is listed under.
 	Module string
 	// Done of Total tasks are done.
 	Done, Total int
@@ -42,20 +42,20 @@ type PickItem struct {
 	About string
 	// Tracks are the names of the tracks it belongs to.
 	Tracks []string
-	// Note is more to say while the cursor stands on it. Default: empty.
+	// Note is shown while the cursor is on the item. Default: empty.
 	Note string
 }
 
 // PickTrack is a way through some of the items.
 type PickTrack struct {
-	// Name is what items call it.
+	// Name identifies the track in [PickItem.Tracks].
 	Name string
-	// Title is what the person reads.
+	// Title is shown to the user.
 	Title string
 }
 
 // Pick lets one item be picked on the terminal, and returns its ID: "" if the
-// person leaves, the context ends or a signal comes.
+// user leaves, the context ends or a signal comes.
 func Pick(ctx context.Context, o PickOptions) (id string, err error) {
 	ctx, stop := untilSignal(ctx)
 	defer stop()

@@ -193,7 +193,7 @@ func (p *picker) top() row {
 	return *left.to(p.w-width(right)).add(plain, right)
 }
 
-// tracks are the ways through the lessons; the one that is shown stands in brackets.
+// tracks lists the tracks; the one that is shown is in brackets.
 func (p *picker) tracks() row {
 	r := text(plain, " ")
 	names := []string{cmp.Or(p.All, p.t("all", "すべて"))}
@@ -296,7 +296,7 @@ func (p *picker) itemRow(item PickItem) row {
 // noteLines are how many of the note fit above what the tags mean.
 const noteLines = 2
 
-// note tells more of the item under the cursor: what it says itself, and what its tags mean.
+// note shows the note of the item under the cursor, and the meaning of its tags.
 func (p *picker) note() []row {
 	rows := make([]row, noteLines+1)
 	i := slices.IndexFunc(p.Items, p.here)

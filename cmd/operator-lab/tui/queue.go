@@ -182,7 +182,7 @@ func (s queuePane) dropLines(w int, add addLine) {
 	}
 }
 
-// heatLines shows the reconciles per key of the last seconds: a hot loop stands out.
+// heatLines shows the reconciles per key of the last seconds.
 func (s queuePane) heatLines(w, room int, add addLine) {
 	type key struct {
 		trace.QueueKey
@@ -245,7 +245,7 @@ func (s queuePane) move(n int) {
 func (s queuePane) subject() subject {
 	for _, span := range s.snapshot.Running() {
 		if (trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}) == s.sel.key {
-			sub := subject{span: span, whole: true, event: tellingStep(span)}
+			sub := subject{span: span, whole: true, event: mainStep(span)}
 			sub.object = s.primary(span)
 			return sub
 		}

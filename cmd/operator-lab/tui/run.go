@@ -17,7 +17,7 @@ import (
 // before, and what went wrong is on standard error.
 var ErrPanic = errors.New("the terminal UI failed")
 
-// Run shows a journal until the person quits, the context ends or a signal
+// Run shows a journal until the user quits, the context ends or a signal
 // comes, and returns when the terminal is as it was. Quitting is no error, nor
 // is a signal; the caller stops what it started. A loop that is held is left
 // held, and a held write unsent: it is for the caller's stopping to end them. If

@@ -63,7 +63,7 @@ func newState(o Options) state {
 	}
 }
 
-// selection says what is selected, by what it is and not by where it stands.
+// selection identifies what is selected; it holds when lines move.
 type selection struct {
 	// span is the Seq of the selected reconcile's first event, step of one of its steps or 0.
 	span, step int64
@@ -79,7 +79,7 @@ type pane interface {
 	move(n int)
 }
 
-// content is what a pane shows.
+// content is the text of a pane, without the border.
 type content struct {
 	title string
 	right string
@@ -183,7 +183,7 @@ func (s *state) held() *trace.Span {
 // past reports whether the screen looks at the past.
 func (s *state) past() bool { return !s.live }
 
-// cursor is the Seq of the event the screen shows the world right after.
+// cursor returns the Seq of the last event that the screen takes into account.
 func (s *state) cursor() int64 { return s.snapshot.Seq() }
 
 // spanNow returns a reconcile as it was at the cursor; later is true for one

@@ -136,7 +136,7 @@ func (s loopPane) subject() subject {
 	if span == nil {
 		return subject{}
 	}
-	sub := subject{span: span, whole: s.sel.step == 0, event: tellingStep(span)}
+	sub := subject{span: span, whole: s.sel.step == 0, event: mainStep(span)}
 	for _, e := range span.Steps {
 		if e.Seq == s.sel.step {
 			sub.event = e
@@ -157,9 +157,9 @@ func (s loopPane) subject() subject {
 	return sub
 }
 
-// tellingStep returns the step that tells most of a reconcile: what is held,
-// else the first write, else nothing.
-func tellingStep(span *trace.Span) *trace.Event {
+// mainStep returns the step to show for a reconcile as a whole: the held write,
+// else a failed write, else the first that changed something; nil without writes.
+func mainStep(span *trace.Span) *trace.Event {
 	if span.Held != nil {
 		return span.Held
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// storeBar is what is known of a replicated store: its quorum, who writes to it, and its members.
+// storeBar shows a replicated store: its quorum, the writes to it, and its members.
 type storeBar struct{ *state }
 
 // theStore is the one on the screen: that which is written to, or the first.
@@ -239,7 +239,7 @@ func (s storeBar) rate(r *row, wr *trace.Writes) {
 	r.add(plain, "  ").add(st, itoa(wr.Failed)+s.t(" failed", " 失敗"))
 }
 
-// quorumLine says who leads and what really runs.
+// quorumLine shows the quorum, the leader and the program that really runs.
 func (s storeBar) quorumLine(o trace.Store, w, others int) row {
 	m := *o.Membership
 	r := row{}

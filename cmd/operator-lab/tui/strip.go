@@ -87,7 +87,7 @@ func (s stripBar) short(stages []stageText, now stageID) row {
 	return r
 }
 
-// stages returns what is known of each stage at the cursor.
+// stages returns the texts of each stage at the cursor.
 func (s stripBar) stages() []stageText {
 	c := s.counters()
 	span := s.current()

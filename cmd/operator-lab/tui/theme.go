@@ -8,7 +8,7 @@ import (
 )
 
 // style is how a text looks: one of the terminal's sixteen colours, so that the
-// person's own palette is respected, and attributes, which also work without colour.
+// user's own palette is respected, and attributes, which also work without colour.
 type style uint16
 
 // The low five bits are a colour: 0 for the terminal's own, else its ANSI index plus one.

@@ -7,8 +7,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// trafficBar is what those who ask a URL get: the last answer, and how many there were. Of several URLs it is the one that
-// was asked last.
+// trafficBar shows the last answer of the URL that was asked last, and how many answers there were.
 type trafficBar struct{ *state }
 
 // freshFor is how long an answer that is another one than before is marked.

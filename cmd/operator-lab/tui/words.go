@@ -87,7 +87,7 @@ func (th *theme) outcome(span *trace.Span) (string, style) {
 	return th.t("aborted", "中断"), warn
 }
 
-// callResult says what a call brought.
+// callResult returns the result of a call in a few words.
 func (th *theme) callResult(e *trace.Event) (string, style) {
 	switch {
 	case e.Reason == "NotFound" && !e.IsWrite():
@@ -118,8 +118,8 @@ func (th *theme) timerText(e *trace.Event) string {
 	return th.t("timer ", "タイマー ") + d
 }
 
-// addCause appends what brought an enqueue, merge or ready event about. The
-// name in it is shortened so that all of it fits into so many cells.
+// addCause appends the cause of an enqueue, merge or ready event. The name in it
+// is shortened so that the whole fits into room cells.
 func (th *theme) addCause(r *row, w trace.Wake, room int) {
 	switch {
 	case w.Requeue != nil:
@@ -133,8 +133,8 @@ func (th *theme) addCause(r *row, w trace.Wake, room int) {
 	}
 }
 
-// addWatch appends the watch event that woke. Its own mark stands in front:
-// what is cut off first is not what matters most.
+// addWatch appends the watch event that woke a reconcile. The mark of an own write
+// comes first, so that it is not cut off.
 func (th *theme) addWatch(r *row, w trace.Wake, room int) {
 	var before, after row
 	switch {
@@ -154,7 +154,7 @@ func (th *theme) addWatch(r *row, w trace.Wake, room int) {
 	r.segs = append(r.segs, after.segs...)
 }
 
-// ownMark is the most instructive mark on the screen: the operator's own write woke it.
+// ownMark marks what the operator's own write woke.
 func (th *theme) ownMark() string {
 	if th.ascii {
 		return th.own
