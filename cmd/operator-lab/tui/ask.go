@@ -52,10 +52,7 @@ type confirmPopup struct {
 }
 
 func (p *confirmPopup) window(s *state) []string {
-	var rows []row
-	for _, line := range wrap(p.question, min(72, s.w-8)) {
-		rows = append(rows, text(plain, " "+line))
-	}
+	rows := wrapped(plain, " ", p.question, min(72, s.w-8))
 	rows = append(rows, *(&row{}).add(plain, " ").add(tool, "y").add(plain, s.t(" yes   ", " はい   ")).add(tool, "n").add(plain, s.t(" no", " いいえ")))
 	return s.theme.window(s.screen(), s.t("Sure?", "確認"), rows, 40, 0)
 }

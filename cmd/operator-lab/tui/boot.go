@@ -74,9 +74,7 @@ func (s bootScreen) draw() []string {
 	rows = append(rows, s.stepRows(s.booting.steps, s.booting.err != nil, s.w)...)
 	if s.booting.err != nil {
 		rows = append(rows, row{}, text(bad, " "+s.t("it did not start:", "起動に失敗:")))
-		for _, line := range wrap(s.booting.err.Error(), s.w-6) {
-			rows = append(rows, text(plain, "   "+line))
-		}
+		rows = append(rows, wrapped(plain, "   ", s.booting.err.Error(), s.w-6)...)
 		rows = append(rows, row{}, text(dim, " "+s.t("q quits", "q で終了")))
 	} else {
 		elapsed := ""

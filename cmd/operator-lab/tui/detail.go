@@ -110,7 +110,7 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 	case e == nil && sub.object == nil:
 		return nil
 	case e == nil || sub.span == nil && sub.object != nil:
-		return s.changeRows(sub.object, e)
+		return s.changeRows(sub.object, e, in)
 	case e.Kind == trace.KindLog:
 		return s.logEventRows(e)
 	case !e.IsWrite() && e.Kind == trace.KindCall:
@@ -122,11 +122,9 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 	}
 	rows := s.writeHead(e)
 	if sub.span != nil && sub.span.Held == e && s.placed.Pane[LoopPane].H-2 < minForecast {
-		for _, line := range wrap(strings.Join(s.loop().ifSent(sub.span), " "), in.W-3) {
-			rows = append(rows, text(plain, "  "+line))
-		}
+		rows = append(rows, wrapped(plain, "  ", strings.Join(s.loop().ifSent(sub.span), " "), in.W-3)...)
 	}
-	rows = append(rows, s.diffBody(e, in.H-len(rows))...)
+	rows = append(rows, s.diffBody(e, Rect{W: in.W, H: in.H - len(rows)})...)
 	if sub.whole && in.H > len(rows)+4 {
 		rows = append(rows, row{})
 		rows = append(rows, s.conditionRows(sub, in.W)...)
@@ -158,7 +156,7 @@ func (s detailPane) writeHead(e *trace.Event) []row {
 
 // diffBody shows what a write changes; what is created or deleted as a whole is
 // written short where there is no room for all of it, and no scrolling asked for.
-func (s detailPane) diffBody(e *trace.Event, room int) []row {
+func (s detailPane) diffBody(e *trace.Event, in Rect) []row {
 	before, after := e.Before, e.After
 	switch {
 	case e.Verb == trace.VerbDelete:
@@ -171,20 +169,21 @@ func (s detailPane) diffBody(e *trace.Event, room int) []row {
 		before = nil
 	}
 	rows := s.diffText(before, after)
-	if len(rows) <= room || before != nil && after != nil || s.focus == DetailPane {
+	if len(rows) <= in.H || before != nil && after != nil || s.focus == DetailPane {
 		return rows
 	}
-	return s.flowRows(before, after)
+	return s.flowRows(before, after, in.W)
 }
 
-func (s detailPane) flowRows(before, after json.RawMessage) []row {
+// flowRows shows an object that is created or deleted in few lines.
+func (s detailPane) flowRows(before, after json.RawMessage, w int) []row {
 	sign, st, raw := " + ", added, after
 	if after == nil {
 		sign, st, raw = " - ", taken, before
 	}
 	var rows []row
 	for _, line := range flowLines(raw) {
-		for i, part := range wrap(line, max(20, s.placed.Pane[DetailPane].W-8)) {
+		for i, part := range wrap(line, max(20, w-6)) {
 			if i > 0 {
 				part = "  " + part
 			}
@@ -201,29 +200,26 @@ func (s detailPane) diffText(before, after json.RawMessage) []row {
 	}
 	rows := make([]row, 0, len(lines))
 	for _, l := range lines {
-		switch l.op {
+		switch l.Op {
 		case '+':
-			rows = append(rows, text(added, " + "+l.s))
+			rows = append(rows, text(added, " + "+l.Text))
 		case '-':
-			rows = append(rows, text(taken, " - "+l.s))
+			rows = append(rows, text(taken, " - "+l.Text))
 		case '.':
 			rows = append(rows, text(dim, "   ..."))
 		default:
-			rows = append(rows, text(dim, "   "+l.s))
+			rows = append(rows, text(dim, "   "+l.Text))
 		}
 	}
 	return rows
 }
 
 // changeRows shows the last change of an object, and who made it.
-func (s detailPane) changeRows(o *trace.Object, e *trace.Event) []row {
+func (s detailPane) changeRows(o *trace.Object, e *trace.Event, in Rect) []row {
 	if o == nil {
-		return s.diffBody(e, 1<<20)
+		return s.diffBody(e, Rect{W: in.W, H: 1 << 20})
 	}
-	rows := []row{}
-	for _, line := range wrap(s.snapshot.WhyObject(o, s.lang), max(20, s.placed.Pane[DetailPane].W-4)) {
-		rows = append(rows, text(plain, " "+line))
-	}
+	rows := wrapped(plain, " ", s.snapshot.WhyObject(o, s.lang), max(20, in.W-2))
 	rows = append(rows, row{})
 	before, after := o.Before, o.Raw
 	if o.Deleted {

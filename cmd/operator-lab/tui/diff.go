@@ -6,12 +6,6 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// diffLine is a line of a diff: op is ' ', '+', '-' or '.' for what is left out.
-type diffLine struct {
-	op byte
-	s  string
-}
-
 // diffKey names a diff that was computed.
 type diffKey struct{ before, after *byte }
 
@@ -34,21 +28,18 @@ var noise = []string{"resourceVersion", "uid", "creationTimestamp"}
 
 // diff returns what changed from one JSON object to another, as lines of YAML;
 // nil if nothing did. Computed diffs are remembered.
-func (s detailPane) diff(before, after json.RawMessage) []diffLine {
+func (s detailPane) diff(before, after json.RawMessage) []trace.DiffLine {
 	key := diffKey{firstByte(before), firstByte(after)}
 	if d, known := s.memo.diffs[key]; known {
 		return d
 	}
 	if s.memo.diffs == nil || len(s.memo.diffs) > 256 {
-		s.memo.diffs = map[diffKey][]diffLine{}
+		s.memo.diffs = map[diffKey][]trace.DiffLine{}
 	}
 	lines := trace.NearChanges(trace.Diff(yamlLines(before, noise...), yamlLines(after, noise...), bigDiff), contextLines)
-	var d []diffLine
-	for i, l := range lines {
-		if i > 0 || l.Op != '.' { // what is left out before the first line is not shown
-			d = append(d, diffLine{l.Op, l.Text})
-		}
+	if len(lines) > 0 && lines[0].Op == '.' { // lines left out before the first change are not shown
+		lines = lines[1:]
 	}
-	s.memo.diffs[key] = d
-	return d
+	s.memo.diffs[key] = lines
+	return lines
 }

@@ -171,18 +171,12 @@ func (m *Model) catchUp() tea.Cmd {
 	return m.ask(ActFollow, "")
 }
 
-func (m *Model) answer() tea.Cmd {
-	m.popup = &answerPopup{}
-	return nil
-}
-
 // undo asks first: what the learner did is lost.
-func (m *Model) undo() tea.Cmd {
-	m.popup = &confirmPopup{
-		question: m.t("Bring the cluster back to the start of this task?", "クラスターをこのタスクの開始時点に戻しますか?"),
-		do:       func(m *Model) tea.Cmd { return m.ask(ActUndo, "") },
+func undo(s *state) popup {
+	return &confirmPopup{
+		question: s.t("Bring the cluster back to the start of this task?", "クラスターをこのタスクの開始時点に戻しますか?"),
+		do:       asks(ActUndo),
 	}
-	return nil
 }
 
 // solve shows the solution. It asks first while the learner could still find it.
@@ -196,7 +190,7 @@ func (m *Model) solve() tea.Cmd {
 	}
 	m.popup = &confirmPopup{
 		question: m.t("The task is not done yet. Look at the solution?", "タスクはまだ終わっていません。解答を見ますか?"),
-		do:       func(m *Model) tea.Cmd { return m.ask(ActSolution, "") },
+		do:       asks(ActSolution),
 	}
 	return nil
 }

@@ -117,9 +117,9 @@ func newKeyMap() keyMap {
 		bind(groupAct, 4, k("!"), "!", "shell|a shell in which kubectl finds this cluster", "シェル|kubectl でこのクラスターを操作できるシェル", openShell, noShell),
 
 		bind(groupLesson, 1, k("n"), "n", "next|the next task, when this one is done", "次へ|次のタスクへ (終わったら)", asks(ActNext), noNext),
-		bind(groupLesson, 3, k("a"), "a", "answer|answer the question", "回答|質問に答える", (*Model).answer, noQuestion),
+		bind(groupLesson, 3, k("a"), "a", "answer|answer the question", "回答|質問に答える", opens(func(*state) popup { return &answerPopup{} }), noQuestion),
 		bind(groupLesson, 3, k("h"), "h", "hint|a hint; again: a stronger one", "ヒント|ヒント。もう一度でより詳しく", asks(ActHint), noHint),
-		bind(groupLesson, 4, k("u"), "u", "undo|bring the cluster back to the start of this task", "元に戻す|クラスターをこのタスクの開始時点に戻す", (*Model).undo, noLesson),
+		bind(groupLesson, 4, k("u"), "u", "undo|bring the cluster back to the start of this task", "元に戻す|クラスターをこのタスクの開始時点に戻す", opens(undo), noLesson),
 		bind(groupLesson, 13, k("v"), "v", "solution|look at the solution", "解答|解答を見る", (*Model).solve, noLesson),
 		bind(groupLesson, 0, k("t"), "t", "check now|check the task now; it is also checked by itself", "確認|今すぐ確認する (自動でも確認される)", asks(ActCheck), noLesson),
 

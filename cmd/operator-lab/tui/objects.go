@@ -48,7 +48,7 @@ type memo struct {
 	tree    []treeLine
 	tipSeq  int64
 	summary map[*trace.Object]string
-	diffs   map[diffKey][]diffLine
+	diffs   map[diffKey][]trace.DiffLine
 	bars    []byte
 	barsKey barsKey
 }

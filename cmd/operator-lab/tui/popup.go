@@ -16,10 +16,10 @@ type popup interface {
 }
 
 // textPopup is a window of text that any key closes but those that scroll.
-type textPopup struct{ scroll int }
+type textPopup struct{ top int }
 
-// scrolls handles the keys that scroll, and reports whether it was one.
-func (p *textPopup) scrolls(pressed string, most int) bool {
+// scroll scrolls by a key in a text of so many rows; any other key closes the window.
+func (p *textPopup) scroll(m *Model, pressed string, rows int) tea.Cmd {
 	n := 0
 	switch pressed {
 	case "up", "k":
@@ -31,17 +31,17 @@ func (p *textPopup) scrolls(pressed string, most int) bool {
 	case "pgdown":
 		n = 10
 	default:
-		return false
+		m.popup = nil
 	}
-	p.scroll = min(max(0, p.scroll+n), max(0, most))
-	return true
+	p.top = min(max(0, p.top+n), max(0, rows-(m.h-4)))
+	return nil
 }
 
 // helpPopup lists all keys.
 type helpPopup struct{ textPopup }
 
 func (p *helpPopup) window(s *state) []string {
-	return s.theme.window(s.screen(), s.t("All keys", "すべてのキー"), p.rows(s), 50, p.scroll)
+	return s.theme.window(s.screen(), s.t("All keys", "すべてのキー"), p.rows(s), 50, p.top)
 }
 
 func (p *helpPopup) keys(s *state) ([]string, []string) {
@@ -49,10 +49,7 @@ func (p *helpPopup) keys(s *state) ([]string, []string) {
 }
 
 func (p *helpPopup) press(m *Model, pressed string) tea.Cmd {
-	if !p.scrolls(pressed, len(p.rows(&m.state))-(m.h-4)) {
-		m.popup = nil
-	}
-	return nil
+	return p.scroll(m, pressed, len(p.rows(&m.state)))
 }
 
 // messagePopup is a message that is too long for the footer.
@@ -62,15 +59,11 @@ type messagePopup struct {
 }
 
 func (p *messagePopup) window(s *state) []string {
-	return s.theme.window(s.screen(), s.t("Message", "メッセージ"), p.rows(s), 40, p.scroll)
+	return s.theme.window(s.screen(), s.t("Message", "メッセージ"), p.rows(s), 40, p.top)
 }
 
 func (p *messagePopup) rows(s *state) []row {
-	var rows []row
-	for _, line := range wrap(p.text, min(96, s.w-8)) {
-		rows = append(rows, text(plain, " "+line))
-	}
-	return rows
+	return wrapped(plain, " ", p.text, min(96, s.w-8))
 }
 
 func (p *messagePopup) keys(s *state) ([]string, []string) {
@@ -78,10 +71,7 @@ func (p *messagePopup) keys(s *state) ([]string, []string) {
 }
 
 func (p *messagePopup) press(m *Model, pressed string) tea.Cmd {
-	if !p.scrolls(pressed, len(p.rows(&m.state))-(m.h-4)) {
-		m.popup = nil
-	}
-	return nil
+	return p.scroll(m, pressed, len(p.rows(&m.state)))
 }
 
 // whyPopup says why the subject happened, and draws the tree of causes.
@@ -92,14 +82,11 @@ type whyPopup struct {
 
 func (p *whyPopup) window(s *state) []string {
 	heading := s.t("Why  ", "なぜ  ") + s.subject().name(&s.theme)
-	return s.theme.window(s.screen(), heading, p.rows(s), 50, p.scroll)
+	return s.theme.window(s.screen(), heading, p.rows(s), 50, p.top)
 }
 
 func (p *whyPopup) rows(s *state) []row {
-	var rows []row
-	for _, line := range wrap(s.why(s.subject(), p.lang), min(96, s.w-8)) {
-		rows = append(rows, text(plain, " "+line))
-	}
+	rows := wrapped(plain, " ", s.why(s.subject(), p.lang), min(96, s.w-8))
 	if span := s.causeSpan(); span != nil {
 		rows = append(rows, row{})
 		rows = append(rows, causePane{s}.tree(span)...)
@@ -123,8 +110,8 @@ func (p *whyPopup) press(m *Model, pressed string) tea.Cmd {
 		p.lang = trace.English
 	case pressed == "w":
 		p.lang = trace.Japanese
-	case !p.scrolls(pressed, len(p.rows(&m.state))-(m.h-4)):
-		m.popup = nil
+	default:
+		return p.scroll(m, pressed, len(p.rows(&m.state)))
 	}
 	return nil
 }

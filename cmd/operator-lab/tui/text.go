@@ -258,6 +258,15 @@ func wrap(s string, w int) []string {
 	return out
 }
 
+// wrapped returns a text as rows of at most w cells behind a lead.
+func wrapped(st style, lead, s string, w int) []row {
+	var rows []row
+	for _, line := range wrap(s, w) {
+		rows = append(rows, text(st, lead+line))
+	}
+	return rows
+}
+
 // breaks returns where the lines of a text begin and end, which was cleaned
 // before. Blanks at the end of a line belong to none.
 func breaks(s string, w int) (lines [][2]int) {
