@@ -139,9 +139,7 @@ func (t *lessonText) checks() {
 	}
 	named := func(c Task) bool { return !c.Done && c.Text == t.page.Missing }
 	if m := t.page.Missing; m != "" && !t.page.Done && !slices.ContainsFunc(t.page.Checks, named) {
-		for _, line := range wrap(t.t("Not yet: ", "未達: ")+m, min(t.w-4, longestText)) {
-			t.add(text(wait, "  "+line))
-		}
+		t.rows = append(t.rows, wrapped(wait, "  ", t.t("Not yet: ", "未達: ")+m, min(t.w-4, longestText))...)
 	}
 }
 
