@@ -25,6 +25,7 @@ export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
 # The release, when the commit has a tag. Otherwise the binary says what Go wrote into it.
 RELEASE := $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
+RELEASE_VARIABLE := github.com/operator-lab/operator-lab/cmd/operator-lab/cli.release
 # Kubernetes does not know its own version unless the linker tells it: it is the one in go.mod.
 KUBERNETES := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' go.mod)
 KUBERNETES_MAJOR := $(word 1,$(subst ., ,$(KUBERNETES:v%=%)))
@@ -56,7 +57,7 @@ help: ## Show this
 
 .PHONY: build
 build: ## Build bin/operator-lab (first time 5 minutes, then seconds)
-	$(GO) build -ldflags '$(strip $(LDFLAGS) $(if $(RELEASE),-X main.release=$(RELEASE)))' -o $(BINARY) ./cmd/operator-lab
+	$(GO) build -ldflags '$(strip $(LDFLAGS) $(if $(RELEASE),-X $(RELEASE_VARIABLE)=$(RELEASE)))' -o $(BINARY) ./cmd/operator-lab
 
 .PHONY: run
 run: build ## Build and run 'operator-lab run zundoko'

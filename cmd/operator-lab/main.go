@@ -1,25 +1,13 @@
 // Operator-lab is a teaching and simulation sandbox for Kubernetes operators, in one binary.
 //
 // Called by the name of a Kubernetes program (etcd, kube-apiserver, kubectl…) it is that program; see the package
-// applets. Otherwise it is the lab, one file here for each verb.
-//
-// The rules of its output: standard output is the answer, standard error is the conversation. An error is one line,
-// lower case and without a full stop, followed by hint: lines.
+// applets. Otherwise it is the lab; see the package cli.
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
-	"github.com/spf13/pflag"
-
-	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/cli"
 	"github.com/operator-lab/operator-lab/sandbox/applets"
 	"github.com/operator-lab/operator-lab/sandbox/early"
 	_ "github.com/operator-lab/operator-lab/sandbox/early/translations" // before the packages of kubectl
@@ -30,99 +18,7 @@ func main() {
 	if code, ok := applets.Main(os.Args[0]); ok {
 		os.Exit(code)
 	}
-	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
-}
-
-// streams are the standard ones, so that tests can give others.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-// The exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1   // what was expected did not happen
-	exitUsage       = 2   // the command line or a file is wrong
-	exitSandbox     = 3   // a sandbox could not start, or did not stay up
-	exitInterrupted = 130 // ended by Ctrl-C or SIGTERM
-)
-
-// exitError carries the exit code of an error that is not exitFailed; one without a cause is not printed.
-type exitError struct {
-	code  int
-	cause error
-}
-
-func (e *exitError) Error() string {
-	if e.cause == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.cause.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.cause }
-
-// sandboxError marks an error of a sandbox that could not start.
-func sandboxError(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
-	}
-	return &exitError{exitSandbox, err}
-}
-
-// usageError marks an error of the command line, with what helps.
-func usageError(hint, format string, args ...any) error {
-	return &exitError{exitUsage, &sandbox.Problem{Err: fmt.Errorf(format, args...), Hint: hint}}
-}
-
-// run is main without the process: it returns the exit code, so that everything deferred happens.
-func run(args []string, io streams) int {
-	ctx, stop := untilSignal()
-	defer stop()
-	// Kubernetes' packages put a --version of theirs among the flags of every program they are linked into.
-	pflag.CommandLine = pflag.NewFlagSet("operator-lab", pflag.ContinueOnError)
-	root := rootCommand(io)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	return complain(ctx, err, io.err)
-}
-
-// untilSignal is a context that ends at the first Ctrl-C, SIGTERM or closed terminal; see [claimInterrupts]. The second
-// one ends the process there and then; the control plane goes with it, and the next start clears what it left on disk.
-func untilSignal() (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	claims := &interrupts{}
-	go func() {
-		claims.await(signals)
-		cancel()
-		<-signals
-		os.Exit(exitInterrupted)
-	}()
-	return context.WithValue(ctx, interruptsKey{}, claims), func() { signal.Stop(signals); cancel() }
-}
-
-// complain prints an error the one way there is, and returns the exit code.
-func complain(ctx context.Context, err error, w io.Writer) int {
-	if err == nil {
-		return exitOK
-	}
-	code := exitFailed
-	if coded, ok := errors.AsType[*exitError](err); ok {
-		code = coded.code
-		if coded.cause == nil {
-			return code
-		}
-	}
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || code == exitFailed) {
-		fmt.Fprintln(w, "interrupted")
-		return exitInterrupted
-	}
-	fmt.Fprintf(w, "error: %s\n", strings.TrimSpace(err.Error()))
-	if problem, ok := errors.AsType[*sandbox.Problem](err); ok && problem.Hint != "" {
-		fmt.Fprintf(w, "hint: %s\n", problem.Hint)
-	}
-	return code
+	os.Exit(cli.Main(os.Args[1:], cli.Programs{
+		Kubectl: applets.Kubectl, Etcdctl: applets.Etcdctl, Etcdutl: applets.Etcdutl,
+	}))
 }

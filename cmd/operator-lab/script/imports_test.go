@@ -52,7 +52,7 @@ var rules = []rule{
 	{
 		name: "only the screen draws on the screen",
 		of: func(p string) bool {
-			return p != module+"/cmd/operator-lab" && !under(module+"/cmd/operator-lab/tui")(p)
+			return p != module+"/cmd/operator-lab" && !under(module+"/cmd/operator-lab/cli", module+"/cmd/operator-lab/tui")(p)
 		},
 		never: under("charm.land", "github.com/charmbracelet"),
 	},

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+	"github.com/operator-lab/operator-lab/scenarios/runner"
+)
+
+// demo is the scenario of a play under way.
+type demo struct {
+	cancel context.CancelFunc
+	// done is closed when it is over; err then says what failed.
+	done chan struct{}
+	err  error
+}
+
+// beginDemo begins the scenario named demo of the operator.
+func (s *show) beginDemo(ctx context.Context) (*demo, error) {
+	found, err := format.Discover(format.Discovery{FS: scenarios.Bundled(), Paths: []string{s.op.Name + "/demo"}})
+	if err != nil {
+		return nil, err
+	}
+	says, err := format.ReadLab(found[0].Test)
+	if err != nil {
+		return nil, err
+	}
+	kubectl, err := ownKubectl() // and etcdctl beside it
+	if err != nil {
+		return nil, err
+	}
+	config := s.stage.Config()
+	config.UserAgent = lab.Person
+	d := &demo{done: make(chan struct{})}
+	// The person may take as long as they like to look at it: it ends when they quit.
+	ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	options := runner.Options{
+		Configuration: demoConfiguration(), Tests: found, Values: s.values, Name: s.op.Name, Seed: 1,
+		Config:     taps.New(s.journal, taps.Options{Operator: lab.Person}).RESTConfig(config),
+		Kubeconfig: s.stage.kubeconfig, Kubectl: kubectl, Environment: surroundings(s.stage.dir, s.stage.proxy),
+		Sink: &narrator{journal: s.journal, japanese: says.Japanese, lang: s.flags.look.language()},
+	}
+	go func() {
+		defer close(d.done)
+		run, err := runner.Run(ctx, options)
+		d.err = errors.Join(err, failures(run))
+	}()
+	return d, nil
+}
+
+// aWhile is longer than anybody looks at a demo, who pauses it and goes for lunch.
+const aWhile = 24 * time.Hour
+
+// demoConfiguration leaves what the demo makes, so that it can be looked at, and waits for people.
+func demoConfiguration() *format.Configuration {
+	c := format.DefaultConfiguration()
+	c.Spec.Namespace.Name = metav1.NamespaceDefault
+	c.Spec.Cleanup.SkipDelete = true
+	c.Spec.Timeouts.Assert = metav1.Duration{Duration: aWhile}
+	return c
+}
+
+func (d *demo) stop() {
+	d.cancel()
+	<-d.done
+}
+
+// failures are the operations that failed, as one error.
+func failures(run *report.Run) error {
+	if run == nil {
+		return nil
+	}
+	var errs []error
+	for _, test := range run.Tests {
+		for _, step := range test.Steps {
+			for _, op := range step.Operations {
+				if op.Failure != nil {
+					errs = append(errs, fmt.Errorf("the demo's step %q: %s %s: %s", step.Name, op.Type, op.Name, op.Failure.Message))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// narrator writes into the journal what each step of a scenario shows, where every reader of the run sees it.
+type narrator struct {
+	report.Nothing
+	journal  *trace.Journal
+	japanese map[string]string // by step
+	lang     trace.Language
+}
+
+// scenario is the actor of what a scenario does.
+const scenario = "scenario"
+
+// BeginStep tells what the step shows.
+func (n *narrator) BeginStep(_ *report.Test, step *report.Step) {
+	text := step.Description
+	if ja := n.japanese[step.Name]; n.lang == trace.Japanese && ja != "" {
+		text = ja
+	}
+	if text != "" {
+		n.journal.Append(trace.Event{Kind: trace.KindNote, Actor: scenario, Message: text})
+	}
+}

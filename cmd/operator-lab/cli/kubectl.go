@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/network"
+)
+
+func kubectlCommand(programs Programs) *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl [--name sandbox] [kubectl arguments…]",
+		Short: "Run kubectl against a sandbox",
+		Long: `Run upstream's kubectl, linked into this binary, against a sandbox. --name chooses the sandbox
+and comes first; everything else is kubectl's.`,
+		Example: `  operator-lab kubectl get pods -A
+  operator-lab kubectl --name demo apply -f hikawa.yaml`,
+		DisableFlagParsing: true, // all flags but a leading --name are kubectl's
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, args, err := leadingName(args)
+			if err != nil {
+				return err
+			}
+			return programs.kubectl(name, args)
+		},
+	}
+}
+
+// kubectl runs kubectl in this process, against a sandbox.
+func (p Programs) kubectl(name string, args []string) error {
+	if needsCluster(args) {
+		r, err := running(name)
+		if err != nil {
+			return err
+		}
+		// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
+		if err := errors.Join(
+			os.Setenv("KUBECONFIG", r.Kubeconfig()),
+			os.Setenv("KUBECACHEDIR", kubectlCache(r.Dir)),
+		); err != nil {
+			return err
+		}
+	}
+	return runLinked(p.Kubectl, "kubectl", args)
+}
+
+// runLinked runs a program in this process, by its name and with its arguments. Ctrl-C is the program's.
+func runLinked(program func() int, name string, args []string) error {
+	signal.Reset()
+	os.Args = append([]string{name}, args...)
+	if code := program(); code != exitOK {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// leadingName takes --name off the front.
+func leadingName(args []string) (name string, rest []string, err error) {
+	if len(args) == 0 {
+		return sandbox.DefaultName, args, nil
+	}
+	if value, ok := strings.CutPrefix(args[0], "--name="); ok {
+		return value, args[1:], nil
+	}
+	if args[0] != "--name" {
+		return sandbox.DefaultName, args, nil
+	}
+	if len(args) == 1 {
+		return "", nil, usageError("such as 'operator-lab kubectl --name demo get pods'", "--name needs the name of a sandbox")
+	}
+	return args[1], args[2:], nil
+}
+
+// needsCluster is false for what only prints help, and when the person names a cluster.
+func needsCluster(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	for _, arg := range args {
+		switch {
+		case arg == "--":
+			return true
+		case arg == "--help", arg == "-h", arg == "--kubeconfig", strings.HasPrefix(arg, "--kubeconfig="):
+			return false
+		}
+	}
+	switch args[0] {
+	case "version":
+		return !slices.Contains(args, "--client") && !slices.Contains(args, "--client=true")
+	case "help", "completion", "kustomize", "options", "plugin", "__complete", "__completeNoDesc":
+		return false
+	}
+	return true
+}
+
+func envCommand(io streams) *cobra.Command {
+	var name string
+	var proxy bool
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Print the shell variables that point other tools at a sandbox",
+		Example: `  eval "$(operator-lab env)"
+  kubectl get pods`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			r, err := running(name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(io.out, "export KUBECONFIG=%s\n", shellQuote(r.Kubeconfig()))
+			if proxy {
+				for _, variable := range network.ProxyEnvironment(r.Proxy) {
+					key, value, _ := strings.Cut(variable, "=")
+					fmt.Fprintf(io.out, "export %s=%s\n", key, shellQuote(value))
+				}
+			}
+			return nil
+		},
+	}
+	nameFlag(cmd, &name)
+	cmd.Flags().BoolVar(&proxy, "proxy", false, "also http_proxy and its kin, so that the cluster's names can be asked")
+	return cmd
+}
+
+// shellQuote protects a word from the shell when it has to be.
+func shellQuote(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:,@%=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// kubectlCache is where kubectl remembers what is served, in the directory of a sandbox: it goes with that.
+func kubectlCache(dir string) string { return filepath.Join(dir, "kubectl") }
+
+// surroundings are the variables, as NAME=value, of programs that are about the sandbox in a directory: what kubectl learns
+// of it goes with it, not into the person's ~/.kube, and with a proxy curl and etcdctl know the cluster's names.
+func surroundings(dir, proxy string) []string {
+	variables := []string{"KUBECACHEDIR=" + kubectlCache(dir)}
+	if proxy != "" {
+		variables = append(variables, network.ProxyEnvironment(proxy)...)
+	}
+	return variables
+}

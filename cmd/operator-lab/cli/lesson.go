@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/lessons/book"
+)
+
+type lessonFlags struct {
+	plain bool
+	track string
+	look  lookFlags
+}
+
+func lessonCommand(io streams) *cobra.Command {
+	var f lessonFlags
+	cmd := &cobra.Command{
+		Use:   "lesson [lesson]",
+		Short: "Learn how operators work, on a live cluster",
+		Long: `Learn how operators work: read, act on a live cluster, see at once whether it worked and why.
+Without a name, choose from the lessons; with one (or its number), begin with that. The order
+is a suggestion: every lesson can be opened. What you have done is remembered.
+
+You act with the keys of the screen, in the shell that the key ! opens, or in another terminal
+('operator-lab lesson shell'). The lab notices either way. The key u brings the cluster back to
+the start of the task, whatever was done to it.
+
+Without a terminal, or with --plain, it is text, prompts and typed commands.`,
+		Example: `  operator-lab lesson
+  operator-lab lesson run-zundoko
+  operator-lab lesson 7 --lang ja
+  operator-lab lesson --track ten-minutes
+  operator-lab lesson ./my-lesson`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("see '"+cmd.CommandPath()+" --help'", "one lesson at a time, please")
+			}
+			return nil
+		},
+		ValidArgsFunction: completeLessons,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.look.check(); err != nil {
+				return err
+			}
+			name := ""
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return f.learn(cmd.Context(), io, name)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.plain, "plain", false, "text, prompts and typed commands also on a terminal")
+	flags.StringVar(&f.track, "track", "", "keep to a track: ten-minutes, author or sre")
+	f.look.bind(flags)
+	cmd.AddCommand(
+		lessonNextCommand(io), lessonListCommand(io),
+		lessonRemoteCommand(io, "hint", "Show the next hint for the task under way", remoteHint),
+		lessonRemoteCommand(io, "check", "Look whether the task under way is done, and say what is missing", remoteCheck),
+		lessonRemoteCommand(io, "solution", "Show the solution of the task under way", remoteSolution),
+		lessonRemoteCommand(io, "reset", "Bring the cluster back to the start of the task under way", remoteReset),
+		lessonAnswerCommand(io), lessonShellCommand(io), lessonVerifyCommand(io),
+	)
+	return cmd
+}
+
+// learn opens a lesson, the one that is picked if none is named.
+func (f *lessonFlags) learn(ctx context.Context, io streams, name string) error {
+	if name == "" && f.onScreen(io) {
+		return f.pickAndLearn(ctx, io)
+	}
+	if name == "" {
+		return f.goOn(ctx, io)
+	}
+	c, lesson, err := choose(name, f.track)
+	if err != nil {
+		return err
+	}
+	s, err := newSession(io, f.look, c)
+	if err != nil {
+		return err
+	}
+	return f.hold(ctx, s, lesson)
+}
+
+func (f *lessonFlags) onScreen(io streams) bool { return !f.plain && io.terminal() }
+
+// goOn opens the first lesson that is not done.
+func (f *lessonFlags) goOn(ctx context.Context, io streams) error {
+	s, err := f.session(io)
+	if err != nil {
+		return err
+	}
+	return f.hold(ctx, s, suggested(s.course, s.progress))
+}
+
+// session is one with the bundled lessons, or a track of them.
+func (f *lessonFlags) session(io streams) (*session, error) {
+	c, err := bundledCourse()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.follow(f.track); err != nil {
+		return nil, err
+	}
+	return newSession(io, f.look, c)
+}
+
+// hold holds a lesson, and those that the learner goes on to.
+func (f *lessonFlags) hold(ctx context.Context, s *session, lesson *book.Lesson) (err error) {
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	if f.onScreen(s.io) {
+		return s.onScreen(ctx, lesson)
+	}
+	return s.inPlain(ctx, lesson)
+}
+
+// pickAndLearn shows the picker until the person leaves it.
+func (f *lessonFlags) pickAndLearn(ctx context.Context, io streams) error {
+	for {
+		s, err := f.session(io) // anew each time: the progress is another one
+		if err != nil {
+			return err
+		}
+		id, err := tui.Pick(ctx, s.pickOptions())
+		if err != nil || id == "" {
+			return err
+		}
+		lesson, err := s.course.Find(id)
+		if err != nil {
+			return err
+		}
+		if err := f.hold(ctx, s, lesson); err != nil {
+			return err
+		}
+	}
+}
+
+func lessonNextCommand(io streams) *cobra.Command {
+	var f lessonFlags
+	cmd := &cobra.Command{
+		Use:   "next",
+		Short: "Go on: with the task that follows, or the first lesson that is not done",
+		Long: `Go on. While a lesson is under way in another terminal, it goes on to its next task there.
+Otherwise the first lesson that is not done is opened here.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.look.check(); err != nil {
+				return err
+			}
+			at, err := lessonUnderWayAt()
+			if err != nil {
+				return err
+			}
+			if at != nil {
+				return at.ask(cmd.Context(), io, remoteNext, "")
+			}
+			return f.goOn(cmd.Context(), io)
+		},
+	}
+	cmd.Flags().BoolVar(&f.plain, "plain", false, "text, prompts and typed commands also on a terminal")
+	cmd.Flags().StringVar(&f.track, "track", "", "keep to a track: ten-minutes, author or sre")
+	f.look.bind(cmd.Flags())
+	return cmd
+}
+
+func completeLessons(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	c, err := bundledCourse()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var names []string
+	for _, l := range c.Lessons {
+		names = append(names, fmt.Sprintf("%s\t%s", l.ID, l.Title(book.English)))
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/operator-lab/operator-lab/lessons"
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/operators"
+)
+
+// course is what a learner goes through: the bundled lessons or one of a folder, all of them or those of a track.
+type course struct {
+	*book.Book
+	track []*book.Lesson // nil: all
+	along string         // the name of the track that is kept to; empty: none
+}
+
+// bundledCourse are the lessons that come with the lab.
+func bundledCourse() (*course, error) {
+	b, err := book.Open(lessons.Bundled())
+	if err != nil {
+		return nil, usageError("see 'operator-lab lesson verify'", "the bundled lessons: %w", err)
+	}
+	return &course{Book: b}, nil
+}
+
+// folderCourse are the lessons of folders of the author's own.
+func folderCourse(paths ...string) (*course, error) {
+	b, err := book.OpenFolders(paths)
+	if err != nil {
+		return nil, usageError("see all that is wrong with 'operator-lab lesson verify "+shellQuote(strings.Join(paths, " "))+"'", "%w", err)
+	}
+	return &course{Book: b}, nil
+}
+
+// isFolder tells a folder of lessons from the name of one.
+func isFolder(arg string) bool {
+	info, err := os.Stat(arg)
+	return strings.ContainsRune(arg, filepath.Separator) || err == nil && info.IsDir()
+}
+
+// choose returns the lesson that is meant by an argument, and the course it is in.
+func choose(arg, track string) (*course, *book.Lesson, error) {
+	if isFolder(arg) {
+		c, err := folderCourse(arg)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(c.Lessons) == 0 {
+			return nil, nil, usageError("write one with 'operator-lab new lesson'", "there is no lesson in %s", arg)
+		}
+		return c, c.Lessons[0], nil
+	}
+	c, err := bundledCourse()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.follow(track); err != nil {
+		return nil, nil, err
+	}
+	lesson, err := c.Find(arg)
+	return c, lesson, lessonError(err)
+}
+
+// lessonError gives the error of a lesson that nobody knows its hint.
+func lessonError(err error) error {
+	unknown, is := errors.AsType[*book.UnknownLesson](err)
+	if !is {
+		return err
+	}
+	hint := "'operator-lab lesson list' shows all"
+	if unknown.Hint != "" {
+		hint = unknown.Hint + "; " + hint
+	}
+	return usageError(hint, "%w", err)
+}
+
+// follow keeps to a track.
+func (c *course) follow(track string) error {
+	if track == "" {
+		return nil
+	}
+	lessons, found := c.Track(track)
+	if !found {
+		var names []string
+		for _, t := range book.Tracks {
+			names = append(names, t.Name)
+		}
+		return usageError("tracks: "+strings.Join(names, ", "), "there is no track %q", track)
+	}
+	c.track, c.along = lessons, track
+	return nil
+}
+
+// all are the lessons of the course, in order.
+func (c *course) all() []*book.Lesson {
+	if c.track != nil {
+		return c.track
+	}
+	return c.Lessons
+}
+
+// After is the lesson that follows another in the course; nil after the last.
+func (c *course) After(l *book.Lesson) *book.Lesson {
+	if c.track == nil {
+		return c.Book.After(l)
+	}
+	for i, one := range c.track {
+		if one == l && i+1 < len(c.track) {
+			return c.track[i+1]
+		}
+	}
+	return nil
+}
+
+// bundledOperators are the operators of a lesson.
+func bundledOperators(l *book.Lesson) []operators.Operator {
+	var out []operators.Operator
+	for _, wanted := range l.Operators {
+		if op, found := operators.Find(wanted.Name); found {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+// lessonNumber is a lesson in a line: "7  Run zundoko".
+func lessonNumber(number int, title string) string { return fmt.Sprintf("%d  %s", number, title) }

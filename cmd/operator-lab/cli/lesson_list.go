@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/progress"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/scenarios/scorecard"
+)
+
+// modules are the parts of the book, as a learner reads them.
+var modules = map[string]map[book.Language]string{
+	"resources": {book.English: "Resources", book.Japanese: "リソース"},
+	"loop":      {book.English: "The loop", book.Japanese: "調整ループ"},
+	"children":  {book.English: "Real children", book.Japanese: "実体のある子リソース"},
+	"packaging": {book.English: "Adapters and packaging", book.Japanese: "アダプターとパッケージング"},
+	"etcd":      {book.English: "Full lifecycle: etcd", book.Japanese: "フルライフサイクル: etcd"},
+	"insights":  {book.English: "Deep insights and auto pilot", book.Japanese: "可観測性と自動運転"},
+}
+
+func moduleTitle(name string, lang book.Language) string {
+	if title := modules[name][lang]; title != "" {
+		return title
+	}
+	return name
+}
+
+// suggested is where to go on: in the lesson where the learner was last, else with the first after it that is not done,
+// else with the first of all that is not.
+func suggested(c *course, done *progress.File) *book.Lesson {
+	all := c.all()
+	undone := func(l *book.Lesson) bool {
+		n, total := done.Lesson(l)
+		return n < total
+	}
+	last, _ := done.Last()
+	from := max(slices.IndexFunc(all, func(l *book.Lesson) bool { return l.ID == last }), 0)
+	if i := slices.IndexFunc(all[from:], undone); i >= 0 {
+		return all[from+i]
+	}
+	return all[max(slices.IndexFunc(all, undone), 0)]
+}
+
+// tags are what a lesson is about: phase of maturity and habits.
+func tags(l *book.Lesson) []string {
+	var out []string
+	if l.Phase > 0 {
+		out = append(out, fmt.Sprintf("P%d", l.Phase))
+	}
+	for _, h := range l.Habits {
+		out = append(out, fmt.Sprintf("H%d", h))
+	}
+	return out
+}
+
+// about says what the tags mean.
+func about(l *book.Lesson, in book.Language) string {
+	var out []string
+	if l.Phase > 0 {
+		out = append(out, fmt.Sprintf("P%d: %s", l.Phase, scorecard.PhaseTitle(l.Phase)))
+	}
+	for _, h := range l.Habits {
+		out = append(out, fmt.Sprintf("H%d: %s", h, scorecard.HabitTitle(h, string(in))))
+	}
+	return strings.Join(out, "  ")
+}
+
+func tracksOf(l *book.Lesson) []string {
+	var out []string
+	for _, t := range book.Tracks {
+		if slices.Contains(t.Lessons, l.Number) {
+			out = append(out, t.Name)
+		}
+	}
+	return out
+}
+
+// pickOptions are the lessons to choose from.
+func (s *session) pickOptions() tui.PickOptions {
+	lang := s.language()
+	o := tui.PickOptions{
+		Language: s.look.language(), ASCII: s.look.ascii, NoColor: s.look.noColor, ForceColor: s.look.color,
+		In: s.io.in, Out: s.io.out, Suggested: suggested(s.course, s.progress).ID,
+	}
+	for _, l := range s.course.all() {
+		done, total := s.progress.Lesson(l)
+		item := tui.PickItem{
+			ID: l.ID, Number: l.Number, Title: l.Title(lang), Module: moduleTitle(l.Module, lang),
+			Done: done, Total: total, Tags: tags(l), About: about(l, lang), Tracks: tracksOf(l), Note: firstParagraph(l.Intro(lang)),
+		}
+		if s.progress.Changed(l) {
+			item.Note = s.t("It has changed since you did it. ", "完了後に内容が変わりました。") + item.Note
+		}
+		o.Items = append(o.Items, item)
+	}
+	for _, t := range book.Tracks {
+		switch s.course.along {
+		case "":
+			o.Tracks = append(o.Tracks, tui.PickTrack{Name: t.Name, Title: t.Title[lang]})
+		case t.Name: // there are no others to choose
+			o.All = t.Title[lang]
+		}
+	}
+	return o
+}
+
+// firstParagraph of a text, in one line without marks.
+func firstParagraph(markdown string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(markdown), "\n\n")
+	return strings.Join(strings.Fields(tui.Plain(first, 1000)), " ")
+}
+
+type lessonListFlags struct {
+	output string
+	track  string
+	lang   string
+}
+
+func lessonListCommand(io streams) *cobra.Command {
+	var f lessonListFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the lessons, what they are about, and what you have done",
+		Example: `  operator-lab lesson list
+  operator-lab lesson list --track sre --output json`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run(io) },
+	}
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVar(&f.track, "track", "", "only those of a track: ten-minutes, author or sre")
+	cmd.Flags().StringVar(&f.lang, "lang", "", "language: en or ja (default: that of the locale)")
+	return cmd
+}
+
+// listedLesson is a lesson in the output as JSON.
+type listedLesson struct {
+	Number  int      `json:"number"`
+	ID      string   `json:"id"`
+	Title   string   `json:"title"`
+	Module  string   `json:"module"`
+	Phase   int      `json:"phase"`
+	Habits  []int    `json:"habits"`
+	Sources []string `json:"sources"`
+	Tracks  []string `json:"tracks"`
+	Tasks   int      `json:"tasks"`
+	Done    int      `json:"done"`
+	Changed bool     `json:"changed"`
+}
+
+func (f *lessonListFlags) run(io streams) error {
+	look := lookFlags{lang: f.lang}
+	if err := look.check(); err != nil {
+		return err
+	}
+	if f.output != "table" && f.output != "json" {
+		return usageError("use --output table or --output json", "there is no output %q", f.output)
+	}
+	c, err := bundledCourse()
+	if err != nil {
+		return err
+	}
+	if err := c.follow(f.track); err != nil {
+		return err
+	}
+	state, err := sandbox.StateDir()
+	if err != nil {
+		return err
+	}
+	done, err := openProgress(io, state)
+	if err != nil {
+		return err
+	}
+	lang := lessonLanguage(look)
+	all := make([]listedLesson, 0, len(c.all()))
+	for _, l := range c.all() {
+		n, total := done.Lesson(l)
+		all = append(all, listedLesson{
+			Number: l.Number, ID: l.ID, Title: l.Title(lang), Module: l.Module, Phase: l.Phase, Habits: orEmpty(l.Habits),
+			Sources: orEmpty(l.Sources), Tracks: orEmpty(tracksOf(l)), Tasks: total, Done: n, Changed: done.Changed(l),
+		})
+	}
+	if f.output == "json" {
+		encoder := json.NewEncoder(io.out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(all)
+	}
+	return printLessons(io, all)
+}
+
+// orEmpty is a list that is never null in JSON.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func printLessons(io streams, all []listedLesson) error {
+	w := tabwriter.NewWriter(io.out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "NUMBER\tLESSON\tMODULE\tPHASE\tHABITS\tDONE\tTITLE")
+	for _, l := range all {
+		habits := make([]string, len(l.Habits))
+		for i, h := range l.Habits {
+			habits[i] = fmt.Sprint(h)
+		}
+		phase := "-"
+		if l.Phase > 0 {
+			phase = fmt.Sprint(l.Phase)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", l.Number, l.ID, l.Module, phase, orDash(strings.Join(habits, ",")), l.Done, l.Tasks, l.Title)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// onScreen holds a lesson on the terminal until the person quits.
+func (s *session) onScreen(ctx context.Context, lesson *book.Lesson) error {
+	g := &guide{session: s}
+	journal := trace.New(trace.Options{Product: version()})
+	o := s.look.options(s.io, journal)
+	o.Title = lesson.Title(s.language())
+	o.Guide = g
+	o.Boot = func(ctx context.Context, step func(tui.Step)) (tui.Controls, error) {
+		if err := s.begin(ctx, lesson, opening{step: bootSteps(step), say: sayStep(step), journal: journal}); err != nil {
+			return tui.Controls{}, err
+		}
+		g.opened()
+		return s.controls()
+	}
+	err := tui.Run(ctx, o)
+	if errors.Is(err, context.Canceled) {
+		err = nil // quit while it booted
+	}
+	return err
+}
+
+// bootSteps shows the steps of a boot.
+func bootSteps(step func(tui.Step)) func(sandbox.Step) {
+	return func(s sandbox.Step) {
+		step(tui.Step{Name: s.Name, Done: true, Took: s.Took, Detail: s.Note})
+		if s.Name == "data" { // then all programs start at once
+			for _, program := range sandbox.Programs() {
+				step(tui.Step{Name: program})
+			}
+		}
+	}
+}
+
+// sayStep shows what is going on as a step that follows the one before.
+func sayStep(step func(tui.Step)) func(string) {
+	var mu sync.Mutex
+	last := ""
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if last != "" {
+			step(tui.Step{Name: last, Done: true})
+		}
+		last = text
+		step(tui.Step{Name: text})
+	}
+}
+
+// guide is a session as the screen sees it.
+type guide struct {
+	*session
+	mu    sync.Mutex
+	shown int64 // the room that the screen shows; see [session.moved]
+}
+
+var _ tui.Guide = (*guide)(nil)
+
+// opened notes that the screen shows the room there is now.
+func (g *guide) opened() {
+	_, moved, _ := g.here()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shown = moved
+}
+
+// showing is the room that the screen shows.
+func (g *guide) showing() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shown
+}
+
+// Page is the task as it stands.
+func (g *guide) Page() tui.Page {
+	room, moved, _ := g.here()
+	if room == nil {
+		return g.pageBetween(moved << 32)
+	}
+	v := room.tutor.View()
+	p := tui.Page{
+		Lesson: lessonNumber(v.Number, v.Title), Task: taskNumber(v.Index, v.Tasks, v.TaskTitle), Text: v.Text,
+		Question: v.Question, Answer: v.Answer, Missing: v.Missing, Notice: v.Notice, Hints: v.Hints, More: v.More,
+		Solution: v.Solution, Done: v.Done, DoneText: v.DoneText, Last: v.Last, Next: v.Next, Serial: moved<<32 | v.Serial,
+		Moved: moved != g.showing(),
+	}
+	if v.Done && v.Finally != "" {
+		p.DoneText += "\n\n" + v.Finally
+	}
+	for _, c := range v.Checks {
+		p.Checks = append(p.Checks, tui.Task{Text: c.Text, Done: c.Done})
+	}
+	return p
+}
+
+// pageBetween is shown while there is no task. It is of the lesson that is to come: next opens it if it could not be opened.
+func (g *guide) pageBetween(serial int64) tui.Page {
+	between := g.between()
+	p := tui.Page{Text: between.Error(), Serial: serial}
+	lesson, failed := g.pending()
+	if lesson != nil {
+		p.Lesson = lessonNumber(lesson.Number, lesson.Title(g.language()))
+	}
+	if failed != nil {
+		p.Notice, p.Text, p.Done, p.Last, p.Next = between.Error(), sandbox.HintOf(between), true, true, lesson.Title(g.language())
+	}
+	return p
+}
+
+// Do does what a key asks for.
+func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(tui.Step)) (*tui.Room, error) {
+	t := g.tutor()
+	if t == nil && what == tui.ActNext {
+		return g.goOn(ctx, step)
+	}
+	if t == nil {
+		return nil, g.between()
+	}
+	switch what {
+	case tui.ActHint:
+		return nil, t.Hint()
+	case tui.ActCheck:
+		return nil, t.Check(ctx)
+	case tui.ActSolution:
+		t.Solution()
+		return nil, nil
+	case tui.ActAnswer:
+		return nil, t.Answer(ctx, text)
+	case tui.ActFollow:
+		return g.moveAfter(nil)
+	case tui.ActUndo:
+		t.Tell(sayStep(step))
+		return g.moveAfter(g.undo(ctx))
+	case tui.ActNext:
+		t.Tell(sayStep(step))
+		return g.goOn(ctx, step)
+	}
+	return nil, nil
+}
+
+func (g *guide) goOn(ctx context.Context, step func(tui.Step)) (*tui.Room, error) {
+	return g.moveAfter(g.next(ctx, opening{step: bootSteps(step), say: sayStep(step)}))
+}
+
+// moveAfter shows another room if there is one now.
+func (g *guide) moveAfter(err error) (*tui.Room, error) {
+	room, moved, _ := g.here()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if moved == g.shown || room == nil {
+		return nil, err
+	}
+	g.shown = moved
+	controls, failed := g.controls()
+	return &tui.Room{Journal: room.lab.Journal(), Controls: controls, Title: room.lesson.Title(g.language())}, errors.Join(err, failed)
+}
+
+// taskNumber is a task in a line: "2/3  Count the writes".
+func taskNumber(index, of int, title string) string {
+	return fmt.Sprintf("%d/%d  %s", index, of, title)
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/scenarios/format"
+)
+
+type lintFlags struct {
+	config    string
+	testFile  string
+	remarshal bool
+	output    string
+}
+
+func lintCommand(io streams) *cobra.Command {
+	var f lintFlags
+	cmd := &cobra.Command{
+		Use:   "lint [path…]",
+		Short: "Find all that is wrong with scenarios, without running them",
+		Long: `Read the scenarios below folders (default: this one), their step templates and the files they
+name, and print everything that is wrong with them, each with its file, line and column. The
+configuration file is read too, if there is one.
+
+Exit code 2 when something is wrong. A warning is something that is likely not meant; it is no error.`,
+		Example: `  operator-lab lint
+  operator-lab lint tests/e2e -o json`,
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(io, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", "", "configuration file (default: "+configurationFile+", if there is one)")
+	flags.StringVar(&f.testFile, "test-file", "", "name of the files that tests are in (default: the configuration's, chainsaw-test)")
+	flags.BoolVar(&f.remarshal, "remarshal", false, "resolve the anchors of YAML before a test is read")
+	outputFlag(cmd, &f.output)
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
+	return cmd
+}
+
+func (f lintFlags) run(io streams, args []string) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	paths, err := testPaths(args)
+	if err != nil {
+		return err
+	}
+	result, err := f.lint(paths)
+	if err != nil {
+		return badFiles(io.err, err)
+	}
+	if f.output == "json" {
+		e := json.NewEncoder(io.out)
+		e.SetIndent("", "  ")
+		err = e.Encode(result)
+	} else {
+		result.print(io)
+	}
+	if err == nil && result.Errors > 0 {
+		return &exitError{code: exitUsage}
+	}
+	return err
+}
+
+// lintResult is what was found.
+type lintResult struct {
+	Tests    int           `json:"tests"`
+	Errors   int           `json:"errors"`
+	Warnings int           `json:"warnings"`
+	Problems []lintProblem `json:"problems"`
+}
+
+type lintProblem struct {
+	Severity string `json:"severity"`
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+func (f lintFlags) lint(paths []string) (*lintResult, error) {
+	var problems []format.Problem
+	t := testFlags{config: f.config}
+	configuration, err := t.readConfiguration()
+	if err != nil {
+		if problems = problemsOf(err); len(problems) == 0 {
+			return nil, err
+		}
+		configuration = format.DefaultConfiguration()
+	}
+	if f.testFile != "" {
+		configuration.Spec.Discovery.TestFile = f.testFile
+	}
+	d := discoveryOf(configuration, paths)
+	d.Remarshal, d.Include, d.Exclude = f.remarshal, "", "" // whatever is run, all is to be right
+	tests, err := format.Discover(d)
+	if err != nil && len(problemsOf(err)) == 0 {
+		return nil, err
+	}
+	result := &lintResult{Tests: len(tests), Problems: []lintProblem{}} // not null in JSON
+	problems = append(problems, format.Lint(d)...)
+	problems = append(problems, castProblems(tests)...)
+	for _, p := range problems {
+		p = shortened(p)
+		severity := "error"
+		if p.Warning {
+			severity = "warning"
+			result.Warnings++
+		} else {
+			result.Errors++
+		}
+		result.Problems = append(result.Problems, lintProblem{severity, p.File, p.Line, p.Column, p.Message, p.Hint})
+	}
+	return result, nil
+}
+
+// castProblems are what is wrong with what tests ask of operators.
+func castProblems(tests []*format.Loaded) format.Problems {
+	var t testRun
+	for _, test := range tests {
+		if test.Err == nil {
+			t.tests = append(t.tests, test)
+		}
+	}
+	return t.castProblems()
+}
+
+// print lists the problems, and counts them for people.
+func (r *lintResult) print(io streams) {
+	for _, p := range r.Problems {
+		where := format.Position{File: p.File, Line: p.Line, Column: p.Column}
+		fmt.Fprintf(io.out, "%s: %s: %s\n", where, p.Severity, oneLine(p.Message))
+		if p.Hint != "" {
+			fmt.Fprintf(io.out, "  hint: %s\n", p.Hint)
+		}
+	}
+	if r.Errors+r.Warnings == 0 {
+		fmt.Fprintf(io.err, "%s, nothing wrong\n", several(r.Tests, "test"))
+		return
+	}
+	fmt.Fprintf(io.err, "%s, %s, %s\n", several(r.Tests, "test"), several(r.Errors, "error"), several(r.Warnings, "warning"))
+}
+
+func several(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// readConfiguration reads the configuration file, if there is one.
+func (f *testFlags) readConfiguration() (*format.Configuration, error) {
+	file := f.config
+	if file == "" {
+		if _, err := os.Stat(configurationFile); errors.Is(err, os.ErrNotExist) {
+			return format.DefaultConfiguration(), nil
+		}
+		file = configurationFile
+	}
+	c, err := format.LoadConfiguration(file)
+	if err != nil && len(problemsOf(err)) == 0 && !strings.Contains(err.Error(), file) {
+		err = fmt.Errorf("read %s: %w", file, err)
+	}
+	return c, err
+}

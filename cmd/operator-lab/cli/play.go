@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// play is one run of an operator's demo.
+type play struct {
+	io       streams
+	op       operators.Operator
+	instance operators.Instance
+	// spec is how the operator runs, as the flags say.
+	spec    v1alpha1.OperatorSpec
+	flags   runFlags
+	journal *trace.Journal
+	values  map[string]any
+	lab     atomic.Pointer[lab.Lab]
+}
+
+// show is a play under way.
+type show struct {
+	*play
+	stage *stage
+	lab   *lab.Lab
+	loop  *taps.Taps
+	demo  *demo
+	// asking asks the demo's URL; nil if it has none.
+	asking *asking
+	// watching looks at the demo's cluster of etcd, and writes to it; nil if it has none.
+	watching *watching
+	// you is the person at the keyboard, whose writes are in the journal too.
+	you client.Client
+}
+
+// stage is the sandbox the demo is played in.
+type stage struct {
+	host.Cluster
+	// dir is the directory of its sandbox.
+	dir        string
+	kubeconfig string
+	// proxy is the URL of the proxy that knows the cluster's names.
+	proxy string
+	// kill ends a program of the control plane; nil where that cannot be done.
+	kill func(program string) error
+	// machines are its nodes; nil where nobody can reach them.
+	machines lab.Machines
+	// done is closed when the sandbox is over; err then says why.
+	done <-chan struct{}
+	err  func() error
+	// leave is called at the end.
+	leave func() error
+}
+
+// quietLibraries keeps what Kubernetes' libraries log of their own accord off the screen: leader election, reflectors,
+// a manager that stops. What the operator logs is in the journal.
+func quietLibraries() {
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+}
+
+// begin boots a sandbox, starts the operator in it and begins the demo's scenario.
+func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show, err error) {
+	quietLibraries()
+	s := &show{play: p}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.end(ctx))
+		}
+	}()
+	if s.stage, err = p.boot(ctx, progress); err != nil {
+		return nil, err
+	}
+	scheme, err := personScheme(p.op)
+	if err != nil {
+		return nil, err
+	}
+	if s.you, err = personIn(s.stage, p.journal, scheme); err != nil {
+		return nil, err
+	}
+	s.lab, err = lab.Open(ctx, lab.Options{
+		Cluster: s.stage, Kill: s.stage.kill, Machines: s.stage.machines, Journal: p.journal, Version: version(),
+		Installed: map[string]string{p.op.Name: p.instance.Variant()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.lab.Store(s.lab)
+	if s.loop, err = s.lab.Load(ctx, p.op.Name, p.spec); err != nil {
+		return nil, err
+	}
+	s.sayWhatIsSimulated()
+	if err := s.beginTraffic(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.beginStore(ctx); err != nil {
+		return nil, err
+	}
+	s.demo, err = s.beginDemo(ctx)
+	return s, err
+}
+
+// end stops the scenario and the operator, and leaves the sandbox.
+func (s *show) end(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	var errs []error
+	if s.demo != nil {
+		s.demo.stop()
+	}
+	if s.asking != nil {
+		s.asking.stop()
+	}
+	if s.watching != nil {
+		s.watching.stop()
+	}
+	if s.lab != nil {
+		errs = append(errs, s.lab.Close(ctx))
+	}
+	if s.stage != nil {
+		errs = append(errs, s.stage.leave())
+	}
+	return errors.Join(errs...)
+}
+
+// boot starts a sandbox that is gone afterwards, or with --keep one that stays.
+func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, error) {
+	crds, err := p.instance.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	if p.flags.keep {
+		return p.bootKept(ctx, progress)
+	}
+	o, err := sandboxOptions(p.io.err, true)
+	if err != nil {
+		return nil, err
+	}
+	o.Name, o.Fresh, o.Ephemeral, o.CRDs, o.Operators = p.flags.name, true, true, crds, []string{p.op.Name}
+	o.Progress = progress
+	if err := p.flags.nodes.use(&o); err != nil {
+		return nil, err
+	}
+	// What happens before the operator is there concerns nobody.
+	o.OnExit = func(e sandbox.Exit) {
+		if l := p.lab.Load(); l != nil {
+			l.Exited(e)
+		}
+	}
+	o.OnAudit = func(line []byte) {
+		if l := p.lab.Load(); l != nil {
+			l.Audit(line)
+		}
+	}
+	box, err := sandbox.Start(ctx, o)
+	if err != nil {
+		return nil, sandboxError(err)
+	}
+	return &stage{
+		Cluster: box, dir: box.Dir(), kubeconfig: box.Kubeconfig(), proxy: box.Proxy(), kill: box.Kill, machines: box,
+		done: box.Done(), err: box.Err, leave: box.Stop,
+	}, nil
+}
+
+// bootKept uses a sandbox in the background.
+func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stage, error) {
+	name := p.flags.name
+	if name == "" {
+		name = p.op.Name
+	}
+	record, err := startDetached(ctx, upFlags{name: name, fresh: true, nodes: p.flags.nodes, crdsOf: p.op.Name + "/" + p.instance.Variant()}, progress)
+	if err != nil {
+		return nil, err
+	}
+	box, err := record.Open()
+	if err != nil {
+		return nil, sandboxError(err)
+	}
+	return &stage{
+		Cluster: box, dir: record.Dir, kubeconfig: box.Kubeconfig(), proxy: record.Proxy, err: func() error { return nil },
+		leave: func() error {
+			p.say("sandbox %s stays; use it with 'operator-lab kubectl --name %s …', stop it with 'operator-lab down --name %s'", name, name, name)
+			return nil
+		},
+	}, nil
+}
+
+// personScheme knows the kinds of operators and the lab's own.
+func personScheme(ops ...operators.Operator) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	errs := []error{clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)}
+	for _, op := range ops {
+		errs = append(errs, op.AddToScheme(scheme))
+	}
+	return scheme, errors.Join(errs...)
+}
+
+// personIn is a client whose calls are in a journal as those of the person at the keyboard.
+func personIn(cluster host.Cluster, journal *trace.Journal, scheme *runtime.Scheme) (client.Client, error) {
+	config := cluster.Config()
+	config.UserAgent = lab.Person
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return taps.New(journal, taps.Options{Operator: lab.Person}).Client(c), nil
+}
+
+// awaitEnd returns when the scenario is over and the operator has nothing left to do.
+func (s *show) awaitEnd(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.stage.done:
+			return sandboxError(s.stage.err())
+		case <-s.demo.done:
+			if s.demo.err != nil {
+				return s.demo.err
+			}
+			return host.AwaitQuiet(ctx, s.journal)
+		case <-s.lab.Failed(s.op.Name):
+			return s.lab.Err(s.op.Name)
+		}
+	}
+}
+
+// summary prints what came of the demo.
+func (s *show) summary(ctx context.Context) error {
+	reader, err := client.New(s.stage.Config(), client.Options{Scheme: s.you.Scheme()})
+	if err != nil {
+		return err
+	}
+	lines, err := s.instance.Demo().Summary(ctx, reader)
+	for _, line := range lines {
+		fmt.Fprintf(s.io.out, "%-10s %s\n", line[0], line[1])
+	}
+	return err
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+)
+
+type scorecardFlags struct {
+	all     bool
+	variant string
+	habits  []int
+	phases  []int
+	list    bool
+	fail    bool
+	look    lookFlags // of which there is the language only
+	seed    int64
+	output  string
+}
+
+func scorecardCommand(io streams) *cobra.Command {
+	var f scorecardFlags
+	cmd := &cobra.Command{
+		Use:   "scorecard [flags] <operator>…",
+		Short: "Judge operators by the seven habits and the five phases, with evidence",
+		Long: `Run the bundled scenarios that are evidence of a habit of successful operators or of a phase of
+the capability model, and print where an operator stands: what is held, what is not and why, and
+what no scenario shows. A phase is reached when it and all before it are held.
+
+One sandbox is booted, and the scenarios take turns in it. That takes a minute for zundoko, three for
+maintpage and eight for etcd, and longer where much fails, because it is waited for. --habit and
+--phase look at a part.
+
+Exit codes: 0 it could be judged, 1 with --fail a habit is not held, or a phase that --phase asks for,
+2 the command line is wrong, 3 there is no sandbox, 130 interrupted.
+
+Operators:
+` + operatorList(),
+		Example: `  operator-lab scorecard zundoko
+  operator-lab scorecard zundoko --variant classic --habit 3 --habit 7
+  operator-lab scorecard etcd --phase 1,2 --lang ja
+  operator-lab scorecard --all --list`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := f.check(args)
+			if err != nil {
+				return err
+			}
+			return newScoring(io, f, names).run(cmd.Context())
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return namesOfOperators(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.all, "all", false, "all bundled operators, in one sandbox")
+	flags.StringVar(&f.variant, "variant", "", "variant of the operators (default: each one's own)")
+	flags.IntSliceVar(&f.habits, "habit", nil, fmt.Sprintf("look at these habits only, by number from 1 to %d", format.Habits))
+	flags.IntSliceVar(&f.phases, "phase", nil, fmt.Sprintf("look at these phases only, by number from 1 to %d", format.Phases))
+	flags.BoolVar(&f.list, "list", false, "list the scenarios that are evidence instead of running them")
+	flags.BoolVar(&f.fail, "fail", false, "exit with 1 when a habit is not held, or a phase of --phase")
+	flags.StringVar(&f.look.lang, "lang", "", "language: en or ja (default: that of the locale)")
+	flags.Int64Var(&f.seed, "seed", 0, "seed of everything random; 0: another one each time")
+	outputFlag(cmd, &f.output)
+	return cmd
+}
+
+func namesOfOperators() []string {
+	var names []string
+	for _, op := range operators.All() {
+		names = append(names, op.Name)
+	}
+	return names
+}
+
+// check refuses what cannot be meant, and returns the operators that are.
+func (f *scorecardFlags) check(args []string) ([]string, error) {
+	if err := checkOutput(f.output); err != nil {
+		return nil, err
+	}
+	if err := f.look.check(); err != nil {
+		return nil, err
+	}
+	for _, numbered := range []struct {
+		flag    string
+		numbers []int
+		most    int
+	}{{"habit", f.habits, format.Habits}, {"phase", f.phases, format.Phases}} {
+		for _, n := range numbered.numbers {
+			if n < 1 || n > numbered.most {
+				return nil, usageError(fmt.Sprintf("use a number from 1 to %d", numbered.most), "there is no %s %d", numbered.flag, n)
+			}
+		}
+	}
+	return f.names(args)
+}
+
+func (f *scorecardFlags) names(args []string) ([]string, error) {
+	switch {
+	case f.all && len(args) > 0:
+		return nil, usageError("leave one of them out", "--all and %s exclude each other", strings.Join(args, " "))
+	case f.all:
+		return namesOfOperators(), nil
+	case len(args) == 0:
+		return nil, usageError("operators: "+operatorNames()+"; or --all", "which operator?")
+	}
+	for _, name := range args {
+		if _, ok := operators.Find(name); !ok {
+			return nil, unknownOperator(name)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(args))), nil
+}

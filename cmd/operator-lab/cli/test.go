@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+	"github.com/operator-lab/operator-lab/scenarios/runner"
+)
+
+func testCommand(io streams) *cobra.Command {
+	var f testFlags
+	cmd := &cobra.Command{
+		Use:   "test [flags] [path…]",
+		Short: "Run scenarios: tests of operators, in Chainsaw's file format",
+		Long: `Run the scenarios below folders (default: this one), which are Chainsaw tests: files named
+chainsaw-test.yaml. A bundled scenario is run by its name, unless there is a folder of that name.
+
+Without --kubeconfig a sandbox is booted, and it is gone afterwards. kubectl in scripts is the lab's
+own. All flags of 'chainsaw test' are here by the same names and do the same.
+
+Exit codes: 0 all passed, 1 a test failed, 2 the command line or a file is wrong (then nothing was
+run), 3 there is no sandbox or no cluster, 130 interrupted. After Ctrl-C what tests made is cleared
+away; a second Ctrl-C leaves it.`,
+		Example: `  operator-lab test                             all tests below this folder
+  operator-lab test zundoko/sings               one of the bundled ones
+  operator-lab test --failed                    again what failed
+  operator-lab test --pause-on-failure my-test  look at what failed before it is gone
+  operator-lab test --kubeconfig ~/.kube/config --report-format JUNIT-TEST tests/e2e`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t := &testRun{io: io, testFlags: f, flags: cmd.Flags(), paths: append(f.testDirs, args...)}
+			return t.run(cmd.Context())
+		},
+	}
+	f.bind(cmd)
+	return cmd
+}
+
+// testRun is one run of the command.
+type testRun struct {
+	testFlags
+	io    streams
+	flags *pflag.FlagSet
+	// paths as they were given.
+	paths []string
+
+	configuration *format.Configuration
+	values        map[string]any
+	// where the tests were found.
+	where format.Discovery
+	tests []*format.Loaded
+	listener
+	// installed are the variants whose CRDs the sandbox has, by operator.
+	installed map[string]string
+	// last is what failed before; nil unless that is to be run again.
+	last *rerun
+}
+
+func (t *testRun) run(ctx context.Context) error {
+	if err := t.check(t.flags); err != nil {
+		return err
+	}
+	if t.failed {
+		last, err := loadRerun(t.paths)
+		if err != nil {
+			return err
+		}
+		if last == nil {
+			fmt.Fprintln(t.io.err, "nothing failed in the last run in this directory")
+			return nil
+		}
+		t.last, t.paths = last, last.paths
+	}
+	if err := t.load(); err != nil {
+		return badFiles(t.io.err, err)
+	}
+	if t.list {
+		return t.printList()
+	}
+	if err := t.checkCast(); err != nil {
+		return badFiles(t.io.err, err)
+	}
+	if t.dryRun {
+		return t.printPlan()
+	}
+	if some, err := t.anySelected(); err != nil || !some {
+		return err
+	}
+	return t.play(ctx)
+}
+
+// anySelected says when there is nothing to run.
+func (t *testRun) anySelected() (bool, error) {
+	all, err := t.plan(false)
+	if err != nil {
+		return false, badFiles(t.io.err, err)
+	}
+	for _, p := range all {
+		if p.Selected || t.last == nil {
+			return true, nil
+		}
+	}
+	if t.last == nil {
+		fmt.Fprintln(t.io.err, "no test is selected")
+		return false, nil
+	}
+	fmt.Fprintln(t.io.err, "none of the tests that failed in the last run in this directory is here")
+	return false, t.remember(&report.Run{})
+}
+
+// load reads everything that the tests are made of, and finds all that is wrong with it.
+func (t *testRun) load() (err error) {
+	if t.configuration, err = t.testFlags.configuration(t.flags); err != nil {
+		return err
+	}
+	paths, err := testPaths(t.paths)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	if t.values, err = format.LoadValues(t.testFlags.values, t.set, t.setString); err != nil {
+		problems = append(problems, err)
+	}
+	t.where = t.discovery(t.configuration, paths)
+	if t.tests, err = format.Discover(t.where); err != nil {
+		return errors.Join(append(problems, err)...)
+	}
+	for _, test := range t.tests {
+		if test.Err != nil {
+			problems = append(problems, test.Err)
+		}
+	}
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	return t.checkNone()
+}
+
+// checkNone refuses to be content with no test where nothing leaves tests out.
+func (t *testRun) checkNone() error {
+	d := t.where
+	if len(t.tests) > 0 || t.list || t.dryRun || t.last != nil {
+		return nil
+	}
+	d.Include, d.Exclude, d.Selectors, d.ShardIndex, d.ShardCount = "", "", nil, 0, 0
+	all, err := format.Discover(d)
+	if err != nil || len(all) > 0 {
+		return err
+	}
+	return usageError("tests are in files named "+d.TestFile+".yaml (--test-file); make one with 'operator-lab new scenario <name>'", "there is no test below %s", strings.Join(d.Paths, ", "))
+}
+
+// badFiles prints all that is wrong with files, as one error each, and returns the exit code for it. What is wrong with
+// anything else it returns as it is.
+func badFiles(w io.Writer, err error) error {
+	problems := problemsOf(err)
+	if len(problems) == 0 {
+		if _, ok := errors.AsType[*exitError](err); ok || isProblem(err) {
+			return err
+		}
+		return &exitError{exitUsage, err}
+	}
+	for _, p := range problems {
+		fmt.Fprintf(w, "error: %s\n", strings.ReplaceAll(shortened(p).Error(), "\n", " "))
+		if p.Line == 0 && p.Hint == "" {
+			p.Hint = "name a file that can be read"
+			if p.File == "" {
+				p.Hint = "see --help" // it is about a flag
+			}
+		}
+		if p.Hint != "" {
+			fmt.Fprintf(w, "hint: %s\n", p.Hint)
+		}
+	}
+	return &exitError{code: exitUsage}
+}
+
+// problemsOf are all problems of files in an error. Errors of another kind that are joined to them become problems
+// without a place.
+func problemsOf(err error) []format.Problem {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case nil:
+		return nil
+	case format.Problem:
+		return []format.Problem{e}
+	case interface{ Unwrap() []error }:
+		var all, others []format.Problem
+		for _, one := range e.Unwrap() {
+			found := problemsOf(one)
+			if found == nil {
+				others = append(others, format.Problem{Message: one.Error()})
+			}
+			all = append(all, found...)
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		return append(all, others...)
+	}
+	return problemsOf(errors.Unwrap(err))
+}
+
+// shortened is a problem with its file as people here call it.
+func shortened(p format.Problem) format.Problem {
+	p.File = shortPath(p.File)
+	return p
+}
+
+// shortPath is a file by the shorter of its names: below this directory relative to it, and a bundled scenario's as the
+// scenario is named.
+func shortPath(file string) string {
+	if !filepath.IsAbs(file) {
+		return file
+	}
+	if state, err := sandbox.StateDir(); err == nil {
+		inside, err := filepath.Rel(filepath.Join(state, unpackedIn), file)
+		if _, name, ok := strings.Cut(filepath.ToSlash(inside), "/"); err == nil && ok && filepath.IsLocal(inside) {
+			return name // after that of the build
+		}
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return file
+	}
+	if inside, err := filepath.Rel(here, file); err == nil && filepath.IsLocal(inside) {
+		return inside
+	}
+	return file
+}
+
+// play runs the tests.
+func (t *testRun) play(ctx context.Context) (err error) {
+	quietLibraries()
+	if t.seed == 0 {
+		t.seed = 1 + rand.Int64N(999_999) // few digits: it is typed again
+	}
+	out, err := t.openReports()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ground, err := t.openGround(ctx)
+	if err != nil {
+		return err
+	}
+	failed := true // unless it comes to its end
+	defer func() { err = errors.Join(err, sandboxError(ground.leave(context.WithoutCancel(ctx), failed))) }()
+	go func() {
+		select {
+		case <-ground.done:
+			cancel(sandboxError(ground.err()))
+		case <-ctx.Done():
+		}
+	}()
+	run, err := t.runIn(ctx, ground, out.sink)
+	failed = run == nil || run.Counts().Failed > 0
+	if run != nil {
+		err = errors.Join(err, out.save(run), t.remember(run))
+	}
+	if cause, ok := errors.AsType[*exitError](context.Cause(ctx)); ok {
+		return cause // the sandbox did not stay up: the rest follows from it
+	}
+	if err == nil && failed {
+		return &exitError{code: exitFailed}
+	}
+	return err
+}
+
+// runIn runs the tests against a cluster.
+func (t *testRun) runIn(ctx context.Context, ground *ground, sink report.Sink) (_ *report.Run, err error) {
+	lab, err := openTestLab(ctx, t, ground)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lab.Close(context.WithoutCancel(ctx))) }()
+	o := runner.Options{
+		Configuration: t.configuration,
+		Tests:         t.tests,
+		Config:        ground.config,
+		Kubeconfig:    ground.kubeconfig,
+		Kubectl:       ground.kubectl,
+		Environment:   ground.environment,
+		Values:        t.values,
+		Seed:          t.seed,
+		Name:          t.reportOptions(&format.ConfigurationSpec{Report: t.configuration.Spec.Report}).Name,
+		Sink:          sink,
+		Hooks:         lab,
+	}
+	if t.pause {
+		o.PauseOnFailure = newPause(t.io, ground).wait
+	}
+	if t.last != nil {
+		o.Selected = t.last.selected
+	}
+	return runner.Run(ctx, o)
+}
+
+// sayf tells what goes on beside the tests.
+func (t *testRun) sayf(format string, args ...any) {
+	if !t.quiet {
+		fmt.Fprintf(t.io.err, format+"\n", args...)
+	}
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios"
+	"github.com/operator-lab/operator-lab/scenarios/runner"
+)
+
+// testLab is what the lab does around tests: it runs operators, injects faults, asks the oracles and keeps journals.
+type testLab interface {
+	runner.Hooks
+	// Close ends all of it. The sandbox is still there.
+	Close(ctx context.Context) error
+}
+
+// listener hands what the sandbox tells to the lab, once there is one.
+type listener struct{ lab atomic.Pointer[lab.Lab] }
+
+// listen has the sandbox tell of writes by others and of programs that die.
+func (l *listener) listen(o *sandbox.Options) {
+	o.OnAudit = func(line []byte) {
+		if lab := l.lab.Load(); lab != nil {
+			lab.Audit(line)
+		}
+	}
+	o.OnExit = func(e sandbox.Exit) {
+		if lab := l.lab.Load(); lab != nil {
+			lab.Exited(e)
+		}
+	}
+}
+
+// prepareTestLab has its say in how the sandbox is started. It is not asked when the sandbox is somebody else's.
+func prepareTestLab(t *testRun, o *sandbox.Options) {
+	t.listen(o)
+	installed, crds := t.firstVariants()
+	for name := range installed {
+		o.Operators = append(o.Operators, name)
+	}
+	slices.Sort(o.Operators)
+	o.CRDs, t.installed = crds, installed
+}
+
+// firstVariants are the variants in which the operators of the tests are met first, and their CRDs: with them in the
+// sandbox from the beginning, nobody waits for them.
+func (t *testRun) firstVariants() (map[string]string, []*apiextensionsv1.CustomResourceDefinition) {
+	installed := map[string]string{}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, loaded := range t.tests {
+		role, err := t.cast().Role(loaded.Test)
+		if err != nil {
+			continue // it fails by itself
+		}
+		for _, name := range role.Operators {
+			op, found := operators.Find(name)
+			if _, has := installed[name]; has || !found {
+				continue
+			}
+			if instance, err := lab.InstanceOf(op, role.Spec); err == nil {
+				if more, err := instance.CRDs(); err == nil {
+					installed[name] = instance.Variant()
+					crds = append(crds, more...)
+				}
+			}
+		}
+	}
+	return installed, crds
+}
+
+// moreNodes are as many as the demos of the operators have, unless the person has said how many.
+func (t *testRun) moreNodes() {
+	if t.flags.Changed("nodes") {
+		return
+	}
+	for _, loaded := range t.tests {
+		role, err := t.cast().Role(loaded.Test)
+		if err != nil {
+			continue // it fails by itself
+		}
+		for _, name := range role.Operators {
+			if op, found := operators.Find(name); found {
+				if demo, has := op.New().Demo().(operators.Nodes); has {
+					t.nodes.nodes = max(t.nodes.nodes, demo.Nodes())
+				}
+			}
+		}
+	}
+}
+
+// cast is who plays, as the flags say.
+func (t *testRun) cast() scenarios.Cast {
+	parameters := map[string]string{}
+	for _, p := range t.parameters {
+		name, value, _ := strings.Cut(p, "=")
+		parameters[name] = value
+	}
+	return scenarios.Cast{Operators: t.operators, Variant: t.variant, Parameters: parameters}
+}
+
+// openTestLab opens the lab in a sandbox, or what stands in for it in another cluster or without one.
+func openTestLab(ctx context.Context, t *testRun, ground *ground) (testLab, error) {
+	if ground.Cluster == nil {
+		return foreignLab{scenarios.Foreign{None: t.noCluster}}, nil
+	}
+	l, err := lab.Open(ctx, lab.Options{
+		Cluster: ground.Cluster, Kill: ground.kill, Machines: ground.machines, Installed: t.installed, Seed: t.seed, Version: version(),
+	})
+	if err != nil {
+		return nil, sandboxError(err)
+	}
+	t.lab.Store(l)
+	reader, err := client.New(rest.AddUserAgent(ground.Config(), "oracle"), client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	stage := scenarios.NewStage(l, reader, t.cast())
+	stage.SaveJournal = t.saveJournal
+	return openedLab{stage}, nil
+}
+
+// saveJournal keeps the journal of a test that failed.
+func (t *testRun) saveJournal(name string, journal *trace.Journal) (string, error) {
+	dir := t.journals
+	if dir == "" {
+		var err error
+		if dir, err = journalsDir(); err != nil {
+			return "", err
+		}
+	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name+"-"+time.Now().Format("20060102-150405.000")+".jsonl")
+	return path, writeJournal(path, journal)
+}
+
+// openedLab is a stage in a sandbox.
+type openedLab struct{ *scenarios.Stage }
+
+// Close ends the operators and the lab's API.
+func (o openedLab) Close(ctx context.Context) error { return o.Lab.Close(ctx) }
+
+// foreignLab is none: a cluster that is not the lab's.
+type foreignLab struct{ scenarios.Foreign }
+
+// Close does nothing.
+func (foreignLab) Close(context.Context) error { return nil }

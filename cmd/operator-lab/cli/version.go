@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	etcd "go.etcd.io/etcd/api/v3/version"
+)
+
+// release is the version of a released build, set by the linker.
+var release string
+
+// version of this build: the release, else what the go command recorded.
+func version() string {
+	if release != "" {
+		return release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}
+
+// dependency is the version of a module that is linked in.
+func dependency(path string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, m := range info.Deps {
+		if m.Path == path {
+			return m.Version
+		}
+	}
+	return "unknown"
+}
+
+func versionCommand(io streams) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show what is linked into this binary",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := struct {
+				OperatorLab       string `json:"operatorLab"`
+				Kubernetes        string `json:"kubernetes"`
+				Etcd              string `json:"etcd"`
+				ControllerRuntime string `json:"controllerRuntime"`
+				Go                string `json:"go"`
+				Platform          string `json:"platform"`
+			}{
+				version(), dependency("k8s.io/kubernetes"), "v" + etcd.Version, dependency("sigs.k8s.io/controller-runtime"),
+				runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+			}
+			return printed(io.out, output, v, func(w *tabwriter.Writer) {
+				fmt.Fprintf(w, "operator-lab\t%s\nkubernetes\t%s\netcd\t%s\ncontroller-runtime\t%s\ngo\t%s\nplatform\t%s\n",
+					v.OperatorLab, v.Kubernetes, v.Etcd, v.ControllerRuntime, v.Go, v.Platform)
+			})
+		},
+	}
+	outputFlag(cmd, &output)
+	return cmd
+}
