@@ -86,7 +86,7 @@ cover: build ## Run all tests and show how much of each package they reach
 
 .PHONY: golden
 golden: build ## Write what the commands print now into the tests, for you to read in the diff
-	@$(WITH_LAB) $(GO) test -vet=off -timeout 20m ./cmd/operator-lab/script -update $(ARGS)
+	@$(WITH_LAB) $(GO) test -vet=off -timeout 20m ./cmd/operator-lab/cli ./cmd/operator-lab/script -update $(ARGS)
 
 # How often what takes seconds is measured; what is shown is the median.
 BENCH_COUNT ?= 7

@@ -100,10 +100,11 @@ func untilSignal() (context.Context, func()) {
 	go func() {
 		claims.await(signals)
 		cancel()
-		<-signals
-		os.Exit(exitInterrupted)
+		if _, again := <-signals; again {
+			os.Exit(exitInterrupted)
+		}
 	}()
-	return context.WithValue(ctx, interruptsKey{}, claims), func() { signal.Stop(signals); cancel() }
+	return context.WithValue(ctx, interruptsKey{}, claims), func() { signal.Stop(signals); close(signals); cancel() }
 }
 
 // complain prints an error the one way there is, and returns the exit code.

@@ -2,6 +2,7 @@
 //
 // It is a package of its own so that testing does not link Kubernetes once more: the binary is the one that
 // $OPERATOR_LAB_BINARY names, which 'make test' builds. 'make golden' writes what commands print now into the scripts.
+// What needs neither a sandbox nor a program of Kubernetes is tested by the package cli, without the binary.
 package script_test
 
 import (
