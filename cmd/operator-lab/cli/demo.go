@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -47,7 +48,7 @@ func (s *show) beginDemo(ctx context.Context) (*demo, error) {
 	options := runner.Options{
 		Configuration: demoConfiguration(), Tests: found, Values: s.values, Name: s.op.Name, Seed: 1,
 		Config:     taps.New(s.journal, taps.Options{Operator: lab.Person}).RESTConfig(config),
-		Kubeconfig: s.stage.kubeconfig, Kubectl: kubectl, Environment: surroundings(s.stage.dir, s.stage.proxy),
+		Kubeconfig: s.stage.kubeconfig, Kubectl: kubectl, Environment: sandbox.Environment(s.stage.dir, s.stage.proxy),
 		Sink: &narrator{journal: s.journal, japanese: says.Japanese, lang: s.flags.look.language()},
 	}
 	go func() {

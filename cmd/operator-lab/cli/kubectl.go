@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ func (p Programs) kubectl(name string, args []string) error {
 		// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
 		if err := errors.Join(
 			os.Setenv("KUBECONFIG", r.Kubeconfig()),
-			os.Setenv("KUBECACHEDIR", kubectlCache(r.Dir)),
+			os.Setenv("KUBECACHEDIR", sandbox.KubectlCache(r.Dir)),
 		); err != nil {
 			return err
 		}
@@ -138,17 +137,4 @@ func shellQuote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// kubectlCache is where kubectl remembers what is served, in the directory of a sandbox: it goes with that.
-func kubectlCache(dir string) string { return filepath.Join(dir, "kubectl") }
-
-// surroundings are the variables, as NAME=value, of programs that are about the sandbox in a directory: what kubectl learns
-// of it goes with it, not into the person's ~/.kube, and with a proxy curl and etcdctl know the cluster's names.
-func surroundings(dir, proxy string) []string {
-	variables := []string{"KUBECACHEDIR=" + kubectlCache(dir)}
-	if proxy != "" {
-		variables = append(variables, network.ProxyEnvironment(proxy)...)
-	}
-	return variables
 }

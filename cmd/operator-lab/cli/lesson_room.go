@@ -14,7 +14,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/members"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/sandbox/traffic"
 )
 
 // lessonSandbox is the name of the sandbox that the lesson under way has for itself.
@@ -26,11 +28,10 @@ type lessonRoom struct {
 	sandbox *sandbox.Sandbox
 	lab     *lab.Lab
 	tutor   *tutor.Tutor
-	// asking and watching are there if the lesson wants them.
-	asking   *asking
-	watching *watching
-	listener listener
-	poke     atomic.Pointer[tutor.Tutor]
+	// recordings end what records the lesson's URL and its etcd cluster.
+	recordings []func()
+	listener   lab.Listener
+	poke       atomic.Pointer[tutor.Tutor]
 }
 
 // lessonRoomOptions are what differs between a lesson that is taught and one that is verified.
@@ -82,7 +83,7 @@ func openLessonRoom(ctx context.Context, io streams, lesson *book.Lesson, f less
 	}); err != nil {
 		return nil, sandboxError(err)
 	}
-	r.listener.lab.Store(r.lab)
+	r.listener.Set(r.lab)
 	return r, nil
 }
 
@@ -99,7 +100,7 @@ func lessonUnderWay(err error) error {
 
 // listen has the sandbox tell the lab and the tutor of what is written.
 func (r *lessonRoom) listen(o *sandbox.Options) {
-	r.listener.listen(o)
+	r.listener.Listen(o)
 	audit := o.OnAudit
 	o.OnAudit = func(line []byte) {
 		audit(line)
@@ -117,45 +118,44 @@ func (r *lessonRoom) teach(ctx context.Context, o tutor.Options) error {
 	}
 	o.Lesson = r.lesson
 	o.Room = tutor.Room{
-		Sandbox: r.sandbox, Lab: r.lab, Kubectl: kubectl, Environment: surroundings(r.sandbox.Dir(), r.sandbox.Proxy()),
+		Sandbox: r.sandbox, Lab: r.lab, Kubectl: kubectl, Environment: sandbox.Environment(r.sandbox.Dir(), r.sandbox.Proxy()),
 	}
 	// Who watches goes on in the journal that an undo begins.
-	o.Moved = func(journal *trace.Journal) { r.watch(ctx, journal) }
+	o.Moved = func(journal *trace.Journal) { r.record(ctx, journal) }
 	r.tutor = tutor.New(o)
 	r.poke.Store(r.tutor)
-	r.watch(ctx, r.lab.Journal())
+	r.record(ctx, r.lab.Journal())
 	return nil
 }
 
-// watch has a URL asked, and a cluster of etcd looked at, if the lesson wants it. Those of an earlier journal end.
-func (r *lessonRoom) watch(ctx context.Context, journal *trace.Journal) {
-	r.unwatch()
+// record records the lesson's URL and its etcd cluster, if it has them, in a journal instead of in an earlier one. Without
+// either there is less to see, but nothing to learn is lost.
+func (r *lessonRoom) record(ctx context.Context, journal *trace.Journal) {
+	r.stopRecording()
 	if url := r.lesson.Ask; url != "" {
-		if transport, err := throughProxy(r.sandbox.Proxy()); err == nil {
-			r.asking = ask(ctx, journal, url, transport)
+		if stop, err := traffic.RecordThrough(ctx, r.sandbox.Proxy(), journal, url); err == nil {
+			r.recordings = append(r.recordings, stop)
 		}
 	}
 	if namespace, name, found := strings.Cut(r.lesson.Store, "/"); found {
-		// Without it there is less to see, but nothing to learn is lost.
-		r.watching, _ = watchStore(context.WithoutCancel(ctx), r.sandbox, journal, types.NamespacedName{Namespace: namespace, Name: name})
+		o := members.Options{Config: r.sandbox.Config(), Dial: r.sandbox.DialContext}
+		if stop, err := members.RecordAll(ctx, o, journal, types.NamespacedName{Namespace: namespace, Name: name}); err == nil {
+			r.recordings = append(r.recordings, stop)
+		}
 	}
 }
 
-func (r *lessonRoom) unwatch() {
-	if r.asking != nil {
-		r.asking.stop()
-		r.asking = nil
+func (r *lessonRoom) stopRecording() {
+	for _, stop := range r.recordings {
+		stop()
 	}
-	if r.watching != nil {
-		r.watching.stop()
-		r.watching = nil
-	}
+	r.recordings = nil
 }
 
 // close ends all that goes on in it, and the sandbox.
 func (r *lessonRoom) close(ctx context.Context) error {
 	var errs []error
-	r.unwatch()
+	r.stopRecording()
 	if r.lab != nil {
 		errs = append(errs, r.lab.Close(context.WithoutCancel(ctx)))
 	}

@@ -233,7 +233,7 @@ func (s *session) undo(ctx context.Context) error {
 	}
 	_, err := room.tutor.Undo(ctx)
 	if err == nil { // what kubectl remembers of the kinds there are may be of later
-		err = os.RemoveAll(kubectlCache(room.sandbox.Dir()))
+		err = os.RemoveAll(sandbox.KubectlCache(room.sandbox.Dir()))
 	}
 	s.enter(room)
 	return err
@@ -405,6 +405,6 @@ func lessonShell(at lessonPlace) (*exec.Cmd, error) {
 		"PATH="+filepath.Dir(kubectl)+string(os.PathListSeparator)+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"KUBECONFIG="+at.Kubeconfig, "OPERATOR_LAB_LESSON=1",
 	)
-	cmd.Env = append(cmd.Env, surroundings(at.Cache, at.Proxy)...)
+	cmd.Env = append(cmd.Env, sandbox.Environment(at.Cache, at.Proxy)...)
 	return cmd, nil
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,8 +18,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/host"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/members"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/sandbox/traffic"
 )
 
 // play is one run of an operator's demo.
@@ -32,7 +34,8 @@ type play struct {
 	flags   runFlags
 	journal *trace.Journal
 	values  map[string]any
-	lab     atomic.Pointer[lab.Lab]
+	// listener tells the lab what the sandbox reports.
+	listener lab.Listener
 }
 
 // show is a play under way.
@@ -42,10 +45,8 @@ type show struct {
 	lab   *lab.Lab
 	loop  *taps.Taps
 	demo  *demo
-	// asking asks the demo's URL; nil if it has none.
-	asking *asking
-	// watching looks at the demo's cluster of etcd, and writes to it; nil if it has none.
-	watching *watching
+	// recordings end what records the demo's URL and its etcd cluster beside the demo.
+	recordings []func()
 	// you is the person at the keyboard, whose writes are in the journal too.
 	you client.Client
 }
@@ -102,15 +103,12 @@ func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show,
 	if err != nil {
 		return nil, err
 	}
-	p.lab.Store(s.lab)
+	p.listener.Set(s.lab)
 	if s.loop, err = s.lab.Load(ctx, p.op.Name, p.spec); err != nil {
 		return nil, err
 	}
 	s.sayWhatIsSimulated()
-	if err := s.beginTraffic(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.beginStore(ctx); err != nil {
+	if err := s.record(ctx); err != nil {
 		return nil, err
 	}
 	s.demo, err = s.beginDemo(ctx)
@@ -124,11 +122,8 @@ func (s *show) end(ctx context.Context) error {
 	if s.demo != nil {
 		s.demo.stop()
 	}
-	if s.asking != nil {
-		s.asking.stop()
-	}
-	if s.watching != nil {
-		s.watching.stop()
+	for _, stop := range s.recordings {
+		stop()
 	}
 	if s.lab != nil {
 		errs = append(errs, s.lab.Close(ctx))
@@ -137,6 +132,27 @@ func (s *show) end(ctx context.Context) error {
 		errs = append(errs, s.stage.leave())
 	}
 	return errors.Join(errs...)
+}
+
+// record begins to record the answers of the demo's URL and the members of its etcd cluster, if it has them.
+func (s *show) record(ctx context.Context) error {
+	if demo, has := s.instance.Demo().(operators.Traffic); has && s.stage.proxy != "" {
+		stop, err := traffic.RecordThrough(ctx, s.stage.proxy, s.journal, demo.Traffic())
+		if err != nil {
+			return err
+		}
+		s.recordings = append(s.recordings, stop)
+	}
+	if demo, has := s.instance.Demo().(operators.Store); has {
+		var cluster types.NamespacedName
+		cluster.Namespace, cluster.Name = demo.Store()
+		stop, err := members.RecordAll(ctx, members.Options{Config: s.stage.Config(), Dial: s.stage.DialContext}, s.journal, cluster)
+		if err != nil {
+			return err
+		}
+		s.recordings = append(s.recordings, stop)
+	}
+	return nil
 }
 
 // boot starts a sandbox that is gone afterwards, or with --keep one that stays.
@@ -157,17 +173,7 @@ func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, e
 	if err := p.flags.nodes.use(&o); err != nil {
 		return nil, err
 	}
-	// What happens before the operator is there concerns nobody.
-	o.OnExit = func(e sandbox.Exit) {
-		if l := p.lab.Load(); l != nil {
-			l.Exited(e)
-		}
-	}
-	o.OnAudit = func(line []byte) {
-		if l := p.lab.Load(); l != nil {
-			l.Audit(line)
-		}
-	}
+	p.listener.Listen(&o)
 	box, err := sandbox.Start(ctx, o)
 	if err != nil {
 		return nil, sandboxError(err)

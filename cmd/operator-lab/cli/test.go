@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
@@ -60,7 +61,8 @@ type testRun struct {
 	// where the tests were found.
 	where format.Discovery
 	tests []*format.Loaded
-	listener
+	// listener tells the lab what the sandbox reports.
+	listener lab.Listener
 	// installed are the variants whose CRDs the sandbox has, by operator.
 	installed map[string]string
 	// last is what failed before; nil unless that is to be run again.

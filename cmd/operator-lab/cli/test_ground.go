@@ -179,7 +179,7 @@ func (t *testRun) use(g *ground, kubeconfig, dir, proxy string) error {
 		return err
 	}
 	g.config.QPS = g.Config().QPS
-	g.environment = surroundings(dir, proxy)
+	g.environment = sandbox.Environment(dir, proxy)
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,26 +27,9 @@ type testLab interface {
 	Close(ctx context.Context) error
 }
 
-// listener hands what the sandbox tells to the lab, once there is one.
-type listener struct{ lab atomic.Pointer[lab.Lab] }
-
-// listen has the sandbox tell of writes by others and of programs that die.
-func (l *listener) listen(o *sandbox.Options) {
-	o.OnAudit = func(line []byte) {
-		if lab := l.lab.Load(); lab != nil {
-			lab.Audit(line)
-		}
-	}
-	o.OnExit = func(e sandbox.Exit) {
-		if lab := l.lab.Load(); lab != nil {
-			lab.Exited(e)
-		}
-	}
-}
-
 // prepareTestLab has its say in how the sandbox is started. It is not asked when the sandbox is somebody else's.
 func prepareTestLab(t *testRun, o *sandbox.Options) {
-	t.listen(o)
+	t.listener.Listen(o)
 	installed, crds := t.firstVariants()
 	for name := range installed {
 		o.Operators = append(o.Operators, name)
@@ -123,7 +105,7 @@ func openTestLab(ctx context.Context, t *testRun, ground *ground) (testLab, erro
 	if err != nil {
 		return nil, sandboxError(err)
 	}
-	t.lab.Store(l)
+	t.listener.Set(l)
 	reader, err := client.New(rest.AddUserAgent(ground.Config(), "oracle"), client.Options{})
 	if err != nil {
 		return nil, err

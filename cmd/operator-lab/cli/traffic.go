@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"time"
 
@@ -87,9 +85,9 @@ func (f *trafficFlags) run(ctx context.Context, io streams, target string) error
 	if err != nil {
 		return err
 	}
-	transport, err := throughProxy(proxy)
+	transport, err := traffic.ThroughProxy(proxy)
 	if err != nil {
-		return err
+		return usageError("such as http://user:password@127.0.0.1:3128", "%w", err)
 	}
 	prober := traffic.Prober{
 		URL: target, Transport: transport, Count: f.count, Timeout: f.wait,
@@ -136,13 +134,4 @@ func (f *trafficFlags) findProxy() (string, error) {
 		err = &sandbox.Problem{Err: fmt.Errorf("sandbox %s has no network", f.name), Hint: "start it again with this version of operator-lab"}
 	}
 	return "", err
-}
-
-// throughProxy is a transport that asks an HTTP proxy, whose URL has the credentials.
-func throughProxy(proxy string) (*http.Transport, error) {
-	u, err := url.Parse(proxy)
-	if err != nil || u.Host == "" {
-		return nil, usageError("such as http://user:password@127.0.0.1:3128", "%q is not the URL of a proxy", proxy)
-	}
-	return &http.Transport{Proxy: http.ProxyURL(u), DisableKeepAlives: true}, nil
 }
