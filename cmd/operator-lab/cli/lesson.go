@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/session"
 )
 
 type lessonFlags struct {
@@ -60,10 +61,10 @@ Without a terminal, or with --plain, it is text, prompts and typed commands.`,
 	f.look.bind(flags)
 	cmd.AddCommand(
 		lessonNextCommand(io), lessonListCommand(io),
-		lessonRemoteCommand(io, "hint", "Show the next hint for the task under way", remoteHint),
-		lessonRemoteCommand(io, "check", "Look whether the task under way is done, and say what is missing", remoteCheck),
-		lessonRemoteCommand(io, "solution", "Show the solution of the task under way", remoteSolution),
-		lessonRemoteCommand(io, "reset", "Bring the cluster back to the start of the task under way", remoteReset),
+		lessonRemoteCommand(io, "hint", "Show the next hint for the task under way", session.Hint),
+		lessonRemoteCommand(io, "check", "Look whether the task under way is done, and say what is missing", session.Check),
+		lessonRemoteCommand(io, "solution", "Show the solution of the task under way", session.Solution),
+		lessonRemoteCommand(io, "reset", "Bring the cluster back to the start of the task under way", session.Reset),
 		lessonAnswerCommand(io), lessonShellCommand(io), lessonVerifyCommand(io),
 	)
 	return cmd
@@ -81,26 +82,26 @@ func (f *lessonFlags) learn(ctx context.Context, io streams, name string) error 
 	if err != nil {
 		return err
 	}
-	s, err := newSession(io, f.look, c)
+	l, err := newLearner(io, f.look, c)
 	if err != nil {
 		return err
 	}
-	return f.hold(ctx, s, lesson)
+	return f.hold(ctx, l, lesson)
 }
 
 func (f *lessonFlags) onScreen(io streams) bool { return !f.plain && io.terminal() }
 
 // goOn opens the first lesson that is not done.
 func (f *lessonFlags) goOn(ctx context.Context, io streams) error {
-	s, err := f.session(io)
+	l, err := f.learner(io)
 	if err != nil {
 		return err
 	}
-	return f.hold(ctx, s, suggested(s.course, s.progress))
+	return f.hold(ctx, l, suggested(l.course, l.progress))
 }
 
-// session is one with the bundled lessons, or a track of them.
-func (f *lessonFlags) session(io streams) (*session, error) {
+// learner returns a learner of the bundled lessons, or of a track of them.
+func (f *lessonFlags) learner(io streams) (*learner, error) {
 	c, err := bundledCourse()
 	if err != nil {
 		return nil, err
@@ -108,34 +109,34 @@ func (f *lessonFlags) session(io streams) (*session, error) {
 	if err := c.follow(f.track); err != nil {
 		return nil, err
 	}
-	return newSession(io, f.look, c)
+	return newLearner(io, f.look, c)
 }
 
 // hold holds a lesson, and those that the learner goes on to.
-func (f *lessonFlags) hold(ctx context.Context, s *session, lesson *book.Lesson) (err error) {
-	defer func() { err = errors.Join(err, s.close(ctx)) }()
-	if f.onScreen(s.io) {
-		return s.onScreen(ctx, lesson)
+func (f *lessonFlags) hold(ctx context.Context, l *learner, lesson *book.Lesson) (err error) {
+	defer func() { err = errors.Join(err, l.Close(ctx)) }()
+	if f.onScreen(l.io) {
+		return l.onScreen(ctx, lesson)
 	}
-	return s.inPlain(ctx, lesson)
+	return l.inPlain(ctx, lesson)
 }
 
 // pickAndLearn shows the picker until the person leaves it.
 func (f *lessonFlags) pickAndLearn(ctx context.Context, io streams) error {
 	for {
-		s, err := f.session(io) // anew each time: the progress is another one
+		l, err := f.learner(io) // anew each time: the progress is another one
 		if err != nil {
 			return err
 		}
-		id, err := tui.Pick(ctx, s.pickOptions())
+		id, err := tui.Pick(ctx, l.pickOptions())
 		if err != nil || id == "" {
 			return err
 		}
-		lesson, err := s.course.Find(id)
+		lesson, err := l.course.Find(id)
 		if err != nil {
 			return err
 		}
-		if err := f.hold(ctx, s, lesson); err != nil {
+		if err := f.hold(ctx, l, lesson); err != nil {
 			return err
 		}
 	}
@@ -153,12 +154,12 @@ Otherwise the first lesson that is not done is opened here.`,
 			if err := f.look.check(); err != nil {
 				return err
 			}
-			at, err := lessonUnderWayAt()
+			at, err := underWay()
 			if err != nil {
 				return err
 			}
 			if at != nil {
-				return at.ask(cmd.Context(), io, remoteNext, "")
+				return ask(cmd.Context(), io, at, session.Next, "")
 			}
 			return f.goOn(cmd.Context(), io)
 		},

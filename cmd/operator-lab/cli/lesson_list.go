@@ -84,25 +84,25 @@ func tracksOf(l *book.Lesson) []string {
 }
 
 // pickOptions are the lessons to choose from.
-func (s *session) pickOptions() tui.PickOptions {
-	lang := s.language()
+func (l *learner) pickOptions() tui.PickOptions {
+	lang := l.language()
 	o := tui.PickOptions{
-		Language: s.look.language(), ASCII: s.look.ascii, NoColor: s.look.noColor, ForceColor: s.look.color,
-		In: s.io.in, Out: s.io.out, Suggested: suggested(s.course, s.progress).ID,
+		Language: l.look.language(), ASCII: l.look.ascii, NoColor: l.look.noColor, ForceColor: l.look.color,
+		In: l.io.in, Out: l.io.out, Suggested: suggested(l.course, l.progress).ID,
 	}
-	for _, l := range s.course.all() {
-		done, total := s.progress.Lesson(l)
+	for _, lesson := range l.course.all() {
+		done, total := l.progress.Lesson(lesson)
 		item := tui.PickItem{
-			ID: l.ID, Number: l.Number, Title: l.Title(lang), Module: moduleTitle(l.Module, lang),
-			Done: done, Total: total, Tags: tags(l), About: about(l, lang), Tracks: tracksOf(l), Note: firstParagraph(l.Intro(lang)),
+			ID: lesson.ID, Number: lesson.Number, Title: lesson.Title(lang), Module: moduleTitle(lesson.Module, lang),
+			Done: done, Total: total, Tags: tags(lesson), About: about(lesson, lang), Tracks: tracksOf(lesson), Note: firstParagraph(lesson.Intro(lang)),
 		}
-		if s.progress.Changed(l) {
-			item.Note = s.t("It has changed since you did it. ", "完了後に内容が変わりました。") + item.Note
+		if l.progress.Changed(lesson) {
+			item.Note = l.Text("It has changed since you did it. ", "完了後に内容が変わりました。") + item.Note
 		}
 		o.Items = append(o.Items, item)
 	}
 	for _, t := range book.Tracks {
-		switch s.course.along {
+		switch l.course.along {
 		case "":
 			o.Tracks = append(o.Tracks, tui.PickTrack{Name: t.Name, Title: t.Title[lang]})
 		case t.Name: // there are no others to choose

@@ -10,6 +10,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/session"
 	"github.com/operator-lab/operator-lab/lessons/tutor"
 	"github.com/operator-lab/operator-lab/sandbox"
 )
@@ -19,17 +20,17 @@ const plainWidth = 78
 
 // plain is a lesson as text: whole sentences, appended and never redrawn, and commands that are typed.
 type plain struct {
-	*session
+	*learner
 	commands *commands
 	told     tutor.View // what has been told of it
-	moved    int64      // the room it is of
+	moved    int64      // number of the lesson it is of
 }
 
 // inPlain holds a lesson as text until the learner quits or the input ends.
-func (s *session) inPlain(ctx context.Context, lesson *book.Lesson) error {
-	p := &plain{session: s, commands: commandsOf(s.io.in)}
-	fmt.Fprintf(s.io.err, s.t("starting the cluster of the lesson %q\n", "レッスン「%s」のクラスターを起動しています\n"), lesson.Title(s.language()))
-	if err := s.begin(ctx, lesson, opening{step: p.step, say: p.doing}); err != nil {
+func (l *learner) inPlain(ctx context.Context, lesson *book.Lesson) error {
+	p := &plain{learner: l, commands: commandsOf(l.io.in)}
+	fmt.Fprintf(l.io.err, l.Text("starting the cluster of the lesson %q\n", "レッスン「%s」のクラスターを起動しています\n"), lesson.Title(l.language()))
+	if err := l.begin(ctx, lesson, session.Opening{Step: p.step, Say: p.doing}); err != nil {
 		return err
 	}
 	p.page()
@@ -117,20 +118,20 @@ func (p *plain) loop(ctx context.Context) error {
 
 // events are closed when the view changes, when the lesson goes on elsewhere, and when the sandbox is over.
 func (p *plain) events() (changed, moved, over <-chan struct{}) {
-	room, _, moved := p.here()
-	if room == nil {
+	running, _, moved := p.Current()
+	if running == nil {
 		return nil, moved, nil
 	}
-	return room.tutor.Changed(), moved, room.sandbox.Done()
+	return running.Tutor.Changed(), moved, running.Sandbox.Done()
 }
 
 // ended says why the sandbox is over.
 func (p *plain) ended() error {
-	room, _, _ := p.here()
-	if room == nil {
+	running, _, _ := p.Current()
+	if running == nil {
 		return nil
 	}
-	return sandboxError(room.sandbox.Err())
+	return sandboxError(running.Sandbox.Err())
 }
 
 // prompt asks for a command. It is no line: the answer is typed behind it.
@@ -145,34 +146,34 @@ func (p *plain) say(format string, arguments ...any) {
 	fmt.Fprintf(p.io.out, format+"\n", arguments...)
 }
 
-// text prints markdown.
-func (p *plain) text(markdown string) {
-	if strings.TrimSpace(markdown) != "" {
-		p.say("%s\n", strings.TrimRight(tui.Plain(markdown, plainWidth), "\n"))
+// markdown prints a text in markdown.
+func (p *plain) markdown(text string) {
+	if strings.TrimSpace(text) != "" {
+		p.say("%s\n", strings.TrimRight(tui.Plain(text, plainWidth), "\n"))
 	}
 }
 
 func (p *plain) wrong(err error) {
-	p.say("%s: %s", p.t("Error", "エラー"), err)
+	p.say("%s: %s", p.Text("Error", "エラー"), err)
 	if hint := sandbox.HintOf(err); hint != "" {
-		p.say("%s: %s", p.t("Hint", "ヒント"), hint)
+		p.say("%s: %s", p.Text("Hint", "ヒント"), hint)
 	}
 }
 
 // page prints the task from its beginning.
 func (p *plain) page() {
-	room, moved, _ := p.here()
-	if room == nil {
+	running, moved, _ := p.Current()
+	if running == nil {
 		return
 	}
-	v := room.tutor.View()
+	v := running.Tutor.View()
 	p.told, p.moved = v, moved
-	p.say("\n%s %s", p.t("Lesson", "レッスン"), lessonNumber(v.Number, v.Title))
-	p.say("%s %s\n", p.t("Task", "タスク"), taskNumber(v.Index, v.Tasks, v.TaskTitle))
-	p.text(v.Text)
+	p.say("\n%s %s", p.Text("Lesson", "レッスン"), lessonNumber(v.Number, v.Title))
+	p.say("%s %s\n", p.Text("Task", "タスク"), session.TaskNumber(v.Index, v.Tasks, v.TaskTitle))
+	p.markdown(v.Text)
 	if v.Question != "" {
-		p.text("**" + p.t("Question", "質問") + "**: " + v.Question)
-		p.say(p.t("Type 'answer' and your prediction before you act.\n", "操作する前に answer に続けて予想を入力してください。\n"))
+		p.markdown("**" + p.Text("Question", "質問") + "**: " + v.Question)
+		p.say(p.Text("Type 'answer' and your prediction before you act.\n", "操作する前に answer に続けて予想を入力してください。\n"))
 	}
 	for _, c := range v.Checks {
 		p.box(c)
@@ -181,25 +182,25 @@ func (p *plain) page() {
 		p.done(v)
 		return
 	}
-	p.say(p.t("\nType kubectl commands here, or 'help' for all commands.", "\nここに kubectl コマンドを入力できます。help ですべてのコマンドを表示します。"))
+	p.say(p.Text("\nType kubectl commands here, or 'help' for all commands.", "\nここに kubectl コマンドを入力できます。help ですべてのコマンドを表示します。"))
 }
 
 func (p *plain) box(c tutor.Check) {
-	state := p.t("to do", "未達成")
+	state := p.Text("to do", "未達成")
 	if c.Done {
-		state = p.t("done", "達成")
+		state = p.Text("done", "達成")
 	}
 	p.say("%s: %s", state, c.Text)
 }
 
 // news tells what has changed since it was last told.
 func (p *plain) news() {
-	room, moved, _ := p.here()
-	if room == nil {
+	running, moved, _ := p.Current()
+	if running == nil {
 		p.stays(moved)
 		return
 	}
-	v, before := room.tutor.View(), p.told
+	v, before := running.Tutor.View(), p.told
 	if moved != p.moved || before.Task != v.Task || before.Lesson != v.Lesson {
 		p.page()
 		return
@@ -214,13 +215,13 @@ func (p *plain) news() {
 		}
 	}
 	if v.Notice != "" && v.Notice != before.Notice {
-		p.text(v.Notice)
+		p.markdown(v.Notice)
 	}
 	for _, hint := range v.Hints[min(len(before.Hints), len(v.Hints)):] {
-		p.text("**" + p.t("Hint", "ヒント") + "**: " + hint)
+		p.markdown("**" + p.Text("Hint", "ヒント") + "**: " + hint)
 	}
 	if v.Solution != "" && before.Solution == "" {
-		p.text("**" + p.t("Solution", "解答") + "**\n\n" + v.Solution)
+		p.markdown("**" + p.Text("Solution", "解答") + "**\n\n" + v.Solution)
 	}
 	if v.Done && !before.Done {
 		p.done(v)
@@ -229,18 +230,18 @@ func (p *plain) news() {
 
 // stays tells that the next lesson could not be opened.
 func (p *plain) stays(moved int64) {
-	if moved != p.moved && p.stuck() {
+	if moved != p.moved && p.Stuck() {
 		p.moved = moved
-		p.wrong(p.between())
+		p.wrong(p.Between())
 	}
 }
 
 func (p *plain) done(v tutor.View) {
-	p.say("\n%s\n", p.t("The task is done.", "タスクが完了しました。"))
-	p.text(v.DoneText)
-	p.text(v.Finally)
+	p.say("\n%s\n", p.Text("The task is done.", "タスクが完了しました。"))
+	p.markdown(v.DoneText)
+	p.markdown(v.Finally)
 	if v.Next != "" {
-		p.say(p.t("Type 'next' to go on: %s", "next で続きに進みます: %s"), v.Next)
+		p.say(p.Text("Type 'next' to go on: %s", "next で続きに進みます: %s"), v.Next)
 	}
 }
 
@@ -251,7 +252,7 @@ func (p *plain) do(ctx context.Context, line string) (over bool, err error) {
 	case "":
 		return false, nil
 	case "quit", "exit", "q":
-		p.say(p.t("What you have done is remembered. 'operator-lab lesson next' goes on.", "進み具合は保存しました。operator-lab lesson next で続けられます。"))
+		p.say(p.Text("What you have done is remembered. 'operator-lab lesson next' goes on.", "進み具合は保存しました。operator-lab lesson next で続けられます。"))
 		return true, nil
 	case "help", "?":
 		p.help()
@@ -259,9 +260,9 @@ func (p *plain) do(ctx context.Context, line string) (over bool, err error) {
 	case "next", "n":
 		return false, p.goOn(ctx)
 	}
-	t := p.tutor()
+	t := p.Tutor()
 	if t == nil {
-		return false, p.between()
+		return false, p.Between()
 	}
 	return false, p.doTask(ctx, t, line, verb, rest)
 }
@@ -278,7 +279,7 @@ func (p *plain) doTask(ctx context.Context, t *tutor.Tutor, line, verb, rest str
 	case "answer", "a":
 		return t.Answer(ctx, rest)
 	case "reset", "undo", "u":
-		return p.undo(ctx)
+		return p.Undo(ctx)
 	case "check":
 		return p.check(ctx, t)
 	case "wait":
@@ -307,18 +308,18 @@ func (p *plain) help() {
 		{"shell", "a shell in which kubectl finds the cluster", "kubectl が使えるシェルを開く"},
 		{"quit", "leave; what you have done is remembered", "終了する (進み具合は保存される)"},
 	} {
-		p.say("%-10s %s", line[0], p.t(line[1], line[2]))
+		p.say("%-10s %s", line[0], p.Text(line[1], line[2]))
 	}
-	p.say(p.t("Anything else is run by the shell, in the directory of the lesson: kubectl get pods", "それ以外はレッスンのディレクトリでシェルが実行します: kubectl get pods"))
+	p.say(p.Text("Anything else is run by the shell, in the directory of the lesson: kubectl get pods", "それ以外はレッスンのディレクトリでシェルが実行します: kubectl get pods"))
 }
 
 func (p *plain) goOn(ctx context.Context) error {
-	err := p.next(ctx, opening{step: p.step, say: p.doing})
-	if errors.Is(err, errBookOver) {
-		p.say("%s", p.bookOver())
+	err := p.Next(ctx, session.Opening{Step: p.step, Say: p.doing})
+	if errors.Is(err, session.ErrBookOver) {
+		p.say("%s", p.BookOver())
 		return nil
 	}
-	if room, moved, _ := p.here(); room == nil && err != nil {
+	if running, moved, _ := p.Current(); running == nil && err != nil {
 		p.moved = moved // told with the error
 	}
 	return err
@@ -348,14 +349,14 @@ func (p *plain) wait(ctx context.Context) error {
 	for {
 		changed, moved, over := p.events()
 		p.news()
-		if t := p.tutor(); t != nil && t.View().Done || p.stuck() {
+		if t := p.Tutor(); t != nil && t.View().Done || p.Stuck() {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-enough.Done():
-			p.say("\n%s", p.t("The task is not done yet.", "タスクはまだ終わっていません。"))
+			p.say("\n%s", p.Text("The task is not done yet.", "タスクはまだ終わっていません。"))
 			return nil
 		case <-over:
 			return p.ended()
@@ -367,7 +368,7 @@ func (p *plain) wait(ctx context.Context) error {
 
 // inShell runs a command, or a shell if it is empty.
 func (p *plain) inShell(ctx context.Context, command string) error {
-	cmd, err := p.shell()
+	cmd, err := p.Shell()
 	if err != nil {
 		return err
 	}
@@ -382,5 +383,5 @@ func (p *plain) inShell(ctx context.Context, command string) error {
 	if !is {
 		return err
 	}
-	return fmt.Errorf(p.t("the command ended with exit code %d", "コマンドは終了コード %d で終わりました"), exitCodeOf(exited))
+	return fmt.Errorf(p.Text("the command ended with exit code %d", "コマンドは終了コード %d で終わりました"), exitCodeOf(exited))
 }

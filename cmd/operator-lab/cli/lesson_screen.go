@@ -3,28 +3,28 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/session"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // onScreen holds a lesson on the terminal until the person quits.
-func (s *session) onScreen(ctx context.Context, lesson *book.Lesson) error {
-	g := &guide{session: s}
+func (l *learner) onScreen(ctx context.Context, lesson *book.Lesson) error {
+	g := &guide{learner: l}
 	journal := trace.New(trace.Options{Product: version()})
-	o := s.look.options(s.io, journal)
-	o.Title = lesson.Title(s.language())
+	o := l.look.options(l.io, journal)
+	o.Title = lesson.Title(l.language())
 	o.Guide = g
 	o.Boot = func(ctx context.Context, step func(tui.Step)) (tui.Controls, error) {
-		if err := s.begin(ctx, lesson, opening{step: bootSteps(step), say: sayStep(step), journal: journal}); err != nil {
+		if err := l.begin(ctx, lesson, session.Opening{Step: bootSteps(step), Say: sayStep(step), Journal: journal}); err != nil {
 			return tui.Controls{}, err
 		}
 		g.opened()
-		return s.controls()
+		return l.controls()
 	}
 	err := tui.Run(ctx, o)
 	if errors.Is(err, context.Canceled) {
@@ -60,24 +60,24 @@ func sayStep(step func(tui.Step)) func(string) {
 	}
 }
 
-// guide is a session as the screen sees it.
+// guide is a learner as the screen sees one.
 type guide struct {
-	*session
+	*learner
 	mu    sync.Mutex
-	shown int64 // the room that the screen shows; see [session.moved]
+	shown int64 // number of the lesson that the screen shows; see [session.Session.Current]
 }
 
 var _ tui.Guide = (*guide)(nil)
 
-// opened notes that the screen shows the room there is now.
+// opened notes that the screen shows the lesson there is now.
 func (g *guide) opened() {
-	_, moved, _ := g.here()
+	_, moved, _ := g.Current()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shown = moved
 }
 
-// showing is the room that the screen shows.
+// showing returns the number of the lesson that the screen shows.
 func (g *guide) showing() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,13 +86,13 @@ func (g *guide) showing() int64 {
 
 // Page is the task as it stands.
 func (g *guide) Page() tui.Page {
-	room, moved, _ := g.here()
-	if room == nil {
+	running, moved, _ := g.Current()
+	if running == nil {
 		return g.pageBetween(moved << 32)
 	}
-	v := room.tutor.View()
+	v := running.Tutor.View()
 	p := tui.Page{
-		Lesson: lessonNumber(v.Number, v.Title), Task: taskNumber(v.Index, v.Tasks, v.TaskTitle), Text: v.Text,
+		Lesson: lessonNumber(v.Number, v.Title), Task: session.TaskNumber(v.Index, v.Tasks, v.TaskTitle), Text: v.Text,
 		Question: v.Question, Answer: v.Answer, Missing: v.Missing, Notice: v.Notice, Hints: v.Hints, More: v.More,
 		Solution: v.Solution, Done: v.Done, DoneText: v.DoneText, Last: v.Last, Next: v.Next, Serial: moved<<32 | v.Serial,
 		Moved: moved != g.showing(),
@@ -108,9 +108,9 @@ func (g *guide) Page() tui.Page {
 
 // pageBetween is shown while there is no task. It is of the lesson that is to come: next opens it if it could not be opened.
 func (g *guide) pageBetween(serial int64) tui.Page {
-	between := g.between()
+	between := g.Between()
 	p := tui.Page{Text: between.Error(), Serial: serial}
-	lesson, failed := g.pending()
+	lesson, failed := g.Pending()
 	if lesson != nil {
 		p.Lesson = lessonNumber(lesson.Number, lesson.Title(g.language()))
 	}
@@ -122,12 +122,12 @@ func (g *guide) pageBetween(serial int64) tui.Page {
 
 // Do does what a key asks for.
 func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(tui.Step)) (*tui.Room, error) {
-	t := g.tutor()
+	t := g.Tutor()
 	if t == nil && what == tui.ActNext {
 		return g.goOn(ctx, step)
 	}
 	if t == nil {
-		return nil, g.between()
+		return nil, g.Between()
 	}
 	switch what {
 	case tui.ActHint:
@@ -143,7 +143,7 @@ func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(
 		return g.moveAfter(nil)
 	case tui.ActUndo:
 		t.Tell(sayStep(step))
-		return g.moveAfter(g.undo(ctx))
+		return g.moveAfter(g.Undo(ctx))
 	case tui.ActNext:
 		t.Tell(sayStep(step))
 		return g.goOn(ctx, step)
@@ -152,23 +152,18 @@ func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(
 }
 
 func (g *guide) goOn(ctx context.Context, step func(tui.Step)) (*tui.Room, error) {
-	return g.moveAfter(g.next(ctx, opening{step: bootSteps(step), say: sayStep(step)}))
+	return g.moveAfter(g.Next(ctx, session.Opening{Step: bootSteps(step), Say: sayStep(step)}))
 }
 
-// moveAfter shows another room if there is one now.
+// moveAfter shows another lesson, or another journal, if there is one now.
 func (g *guide) moveAfter(err error) (*tui.Room, error) {
-	room, moved, _ := g.here()
+	running, moved, _ := g.Current()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if moved == g.shown || room == nil {
+	if moved == g.shown || running == nil {
 		return nil, err
 	}
 	g.shown = moved
 	controls, failed := g.controls()
-	return &tui.Room{Journal: room.lab.Journal(), Controls: controls, Title: room.lesson.Title(g.language())}, errors.Join(err, failed)
-}
-
-// taskNumber is a task in a line: "2/3  Count the writes".
-func taskNumber(index, of int, title string) string {
-	return fmt.Sprintf("%d/%d  %s", index, of, title)
+	return &tui.Room{Journal: running.Lab.Journal(), Controls: controls, Title: running.Lesson.Title(g.language())}, errors.Join(err, failed)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/lessons"
 	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/session"
 	"github.com/operator-lab/operator-lab/lessons/tutor"
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
@@ -269,14 +269,10 @@ func verifyLesson(ctx context.Context, io streams, lesson *book.Lesson) verified
 	return out
 }
 
-func goThroughLesson(ctx context.Context, io streams, lesson *book.Lesson) (verdict *tutor.Verdict, err error) {
-	room, err := openLessonRoom(ctx, io, lesson, lessonRoomOptions{})
+func goThroughLesson(ctx context.Context, io streams, lesson *book.Lesson) (*tutor.Verdict, error) {
+	o, err := sessionOptions(io)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, room.close(ctx)) }()
-	if err := room.teach(ctx, tutor.Options{}); err != nil {
-		return nil, err
-	}
-	return room.tutor.Verify(ctx)
+	return session.Verify(ctx, o, lesson)
 }

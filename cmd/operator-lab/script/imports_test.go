@@ -43,6 +43,11 @@ var rules = []rule{
 		never: under(module+"/cmd", module+"/lessons", module+"/scenarios"),
 	},
 	{
+		name:  "lessons and scenarios know nothing of the command line",
+		of:    under(module+"/lessons", module+"/scenarios"),
+		never: under(module + "/cmd"),
+	},
+	{
 		name: "only the binary links Kubernetes",
 		of: func(p string) bool {
 			return p != module+"/cmd/operator-lab" && p != module+"/sandbox/applets"
@@ -146,7 +151,7 @@ func TestRulesBite(t *testing.T) {
 		if p.ImportPath != module+"/cmd/operator-lab" {
 			continue
 		}
-		if !slices.ContainsFunc(p.Deps, rules[2].never) {
+		if !slices.ContainsFunc(p.Deps, rules[3].never) {
 			t.Errorf("%s does not depend on Kubernetes, so that rule proves nothing", p.ImportPath)
 		}
 		return

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/progress"
+	"github.com/operator-lab/operator-lab/lessons/session"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// learner is a person who takes lessons at this terminal.
+type learner struct {
+	*session.Session
+	io       streams
+	look     lookFlags
+	course   *course
+	progress *progress.File
+}
+
+// newLearner reads how far the learner is.
+func newLearner(io streams, look lookFlags, c *course) (*learner, error) {
+	o, err := sessionOptions(io)
+	if err != nil {
+		return nil, err
+	}
+	if o.Progress, err = openProgress(io, o.State); err != nil {
+		return nil, err
+	}
+	o.Language, o.After = lessonLanguage(look), c.After
+	return &learner{Session: session.New(o), io: io, look: look, course: c, progress: o.Progress}, nil
+}
+
+// sessionOptions are common to lessons that are taken and those that are verified.
+func sessionOptions(io streams) (o session.Options, err error) {
+	quietLibraries()
+	if o.State, err = sandbox.StateDir(); err != nil {
+		return o, err
+	}
+	if o.Kubectl, err = ownKubectl(); err != nil {
+		return o, err
+	}
+	o.Sandbox, err = sandboxOptions(io.err, true)
+	return o, err
+}
+
+// sessionError gives the error of a lesson that could not be opened its exit code.
+func sessionError(err error) error {
+	switch {
+	case errors.Is(err, session.ErrSandbox):
+		return sandboxError(err)
+	case errors.Is(err, session.ErrLesson):
+		return &exitError{exitUsage, err}
+	}
+	return err
+}
+
+// openProgress reads the state file. One that cannot be read is said, and kept: the learner goes on without it.
+func openProgress(io streams, state string) (*progress.File, error) {
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := progress.Open(filepath.Join(state, progress.FileName))
+	if damaged, is := errors.AsType[*progress.Damaged](err); is {
+		fmt.Fprintf(io.err, "warning: %s\nhint: %s\n", damaged, damaged.Hint())
+		return file, nil
+	}
+	return file, err
+}
+
+func (l *learner) language() book.Language { return lessonLanguage(l.look) }
+
+// lessonLanguage is that of the texts of lessons.
+func lessonLanguage(look lookFlags) book.Language {
+	if look.language() == trace.Japanese {
+		return book.Japanese
+	}
+	return book.English
+}
+
+// begin opens the first lesson.
+func (l *learner) begin(ctx context.Context, lesson *book.Lesson, o session.Opening) error {
+	return sessionError(l.Begin(ctx, lesson, o))
+}
+
+// controls are what the screen acts on.
+func (l *learner) controls() (tui.Controls, error) {
+	running, _, _ := l.Current()
+	if running == nil {
+		return tui.Controls{}, l.Between()
+	}
+	scheme, err := personScheme(bundledOperators(running.Lesson)...)
+	if err != nil {
+		return tui.Controls{}, err
+	}
+	you, err := personIn(running.Sandbox, running.Lab.Journal(), scheme)
+	if err != nil {
+		return tui.Controls{}, err
+	}
+	c := tui.Controls{
+		Cluster: hands{you}, Shell: l.greetedShell,
+		Facts: "k8s " + dependency("k8s.io/kubernetes"),
+	}
+	operator := ""
+	if len(running.Lesson.Operators) > 0 {
+		operator = running.Lesson.Operators[0].Name
+		if loop := running.Lab.Taps(operator); loop != nil {
+			c.Loop = loop
+		}
+	}
+	c.Faults = breaks(you, operator, l.look.language(), running.Lesson.Nodes > 0)
+	return c, nil
+}
+
+// greetedShell is the learner's shell, which first prints the task: the screen with it is away meanwhile.
+func (l *learner) greetedShell() (*exec.Cmd, error) {
+	cmd, err := l.Shell()
+	if err != nil {
+		return nil, err
+	}
+	t := l.Tutor()
+	if t == nil {
+		return nil, l.Between()
+	}
+	v := t.View()
+	text := "\n" + session.TaskNumber(v.Index, v.Tasks, v.TaskTitle) + "\n\n" + tui.Plain(v.Text, plainWidth) + "\n" +
+		l.Text("(exit goes back to the screen)", "(exit で画面に戻ります)") + "\n"
+	greeted := exec.Command("/bin/sh", "-c", `printf '%s\n' "$1"; exec "$2"`, "sh", text, cmd.Path)
+	greeted.Dir, greeted.Env = cmd.Dir, cmd.Env
+	return greeted, nil
+}

@@ -1,0 +1,206 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/tutor"
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/members"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/sandbox/traffic"
+)
+
+// SandboxName is the name of the sandbox of the lesson under way.
+const SandboxName = "lesson"
+
+// Errors of a lesson that cannot be opened, for [errors.Is].
+var (
+	// ErrLesson says that the files of the lesson are wrong.
+	ErrLesson = errors.New("the lesson is wrong")
+	// ErrSandbox says that its sandbox could not start.
+	ErrSandbox = errors.New("the sandbox could not start")
+)
+
+// openError is an error of one of the kinds above. Its text is that of the error alone.
+type openError struct {
+	error
+	kind error
+}
+
+func (e openError) Is(target error) bool { return target == e.kind }
+
+func (e openError) Unwrap() error { return e.error }
+
+// Running is a lesson under way.
+type Running struct {
+	// Lesson that is under way.
+	Lesson *book.Lesson
+	// Sandbox of this lesson alone.
+	Sandbox *sandbox.Sandbox
+	// Lab in the sandbox.
+	Lab *lab.Lab
+	// Tutor of the lesson.
+	Tutor *tutor.Tutor
+
+	// recordings end what records the lesson's URL and its etcd cluster.
+	recordings []func()
+	listener   lab.Listener
+	poke       atomic.Pointer[tutor.Tutor]
+}
+
+// start boots the sandbox of a lesson by a name; without one it has one of its own. Its operators do not run yet: the tutor
+// begins with them.
+func (o *Options) start(ctx context.Context, lesson *book.Lesson, name string, opening Opening) (_ *Running, err error) {
+	r := &Running{Lesson: lesson}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close(ctx))
+		}
+	}()
+	box := o.Sandbox
+	box.Name, box.Fresh, box.Ephemeral, box.Nodes, box.Progress = name, true, true, lesson.Nodes, opening.Step
+	installed, err := addOperators(&box, lesson)
+	if err != nil {
+		return nil, err
+	}
+	r.listen(&box)
+	if r.Sandbox, err = sandbox.Start(ctx, box); err != nil {
+		return nil, openError{taken(err), ErrSandbox}
+	}
+	if r.Lab, err = lab.Open(ctx, lab.Options{
+		Cluster: r.Sandbox, Kill: r.Sandbox.Kill, Machines: r.Sandbox, Installed: installed, Version: box.Version, Seed: 1,
+		Journal: opening.Journal,
+	}); err != nil {
+		return nil, openError{err, ErrSandbox}
+	}
+	r.listener.Set(r.Lab)
+	return r, nil
+}
+
+// addOperators adds the operators of a lesson to the options of its sandbox, and returns their variants.
+func addOperators(o *sandbox.Options, lesson *book.Lesson) (map[string]string, error) {
+	installed := map[string]string{}
+	for _, wanted := range lesson.Operators {
+		op, found := operators.Find(wanted.Name)
+		if !found {
+			return nil, openError{unknownOperator(wanted.Name), ErrLesson}
+		}
+		instance, err := lab.InstanceOf(op, v1alpha1.OperatorSpec{Variant: wanted.Variant, Parameters: wanted.Parameters})
+		if err != nil {
+			return nil, openError{&sandbox.Problem{Err: err, Hint: "mend the lesson.yaml"}, ErrLesson}
+		}
+		crds, err := instance.CRDs()
+		if err != nil {
+			return nil, err
+		}
+		o.CRDs = append(o.CRDs, crds...)
+		o.Operators = append(o.Operators, op.Name)
+		installed[op.Name] = instance.Variant()
+	}
+	return installed, nil
+}
+
+func unknownOperator(name string) error {
+	var names []string
+	for _, op := range operators.All() {
+		names = append(names, op.Name)
+	}
+	return &sandbox.Problem{
+		Err:  fmt.Errorf("there is no bundled operator %q", name),
+		Hint: "operators: " + strings.Join(names, ", "),
+	}
+}
+
+// taken says what it means that the name of the sandbox is taken.
+func taken(err error) error {
+	if !errors.Is(err, sandbox.ErrNameTaken) {
+		return err
+	}
+	return &sandbox.Problem{
+		Err:  errors.New("a lesson is under way already, in another terminal"),
+		Hint: "go on there, or end it with q there; 'operator-lab lesson shell' opens a shell in it",
+	}
+}
+
+// listen has the sandbox report writes and ended programs to the lab, and writes to the tutor.
+func (r *Running) listen(o *sandbox.Options) {
+	r.listener.Listen(o)
+	audit := o.OnAudit
+	o.OnAudit = func(line []byte) {
+		audit(line)
+		if t := r.poke.Load(); t != nil {
+			t.Poke()
+		}
+	}
+}
+
+// teach makes the tutor.
+func (r *Running) teach(ctx context.Context, kubectl string, o tutor.Options) {
+	o.Lesson = r.Lesson
+	o.Room = tutor.Room{
+		Sandbox: r.Sandbox, Lab: r.Lab, Kubectl: kubectl, Environment: sandbox.Environment(r.Sandbox.Dir(), r.Sandbox.Proxy()),
+	}
+	// An undo begins another journal, in which the recordings go on.
+	o.Moved = func(journal *trace.Journal) { r.record(ctx, journal) }
+	r.Tutor = tutor.New(o)
+	r.poke.Store(r.Tutor)
+	r.record(ctx, r.Lab.Journal())
+}
+
+// record records the lesson's URL and its etcd cluster, if it has them, in a journal instead of in an earlier one. Without
+// either there is less to see, but nothing to learn is lost.
+func (r *Running) record(ctx context.Context, journal *trace.Journal) {
+	r.stopRecording()
+	if url := r.Lesson.Ask; url != "" {
+		if stop, err := traffic.RecordThrough(ctx, r.Sandbox.Proxy(), journal, url); err == nil {
+			r.recordings = append(r.recordings, stop)
+		}
+	}
+	if namespace, name, found := strings.Cut(r.Lesson.Store, "/"); found {
+		o := members.Options{Config: r.Sandbox.Config(), Dial: r.Sandbox.DialContext}
+		if stop, err := members.RecordAll(ctx, o, journal, types.NamespacedName{Namespace: namespace, Name: name}); err == nil {
+			r.recordings = append(r.recordings, stop)
+		}
+	}
+}
+
+func (r *Running) stopRecording() {
+	for _, stop := range r.recordings {
+		stop()
+	}
+	r.recordings = nil
+}
+
+// close ends everything that goes on in the sandbox, and the sandbox.
+func (r *Running) close(ctx context.Context) error {
+	var errs []error
+	r.stopRecording()
+	if r.Lab != nil {
+		errs = append(errs, r.Lab.Close(context.WithoutCancel(ctx)))
+	}
+	if r.Sandbox != nil {
+		errs = append(errs, r.Sandbox.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// Verify goes through a lesson in a sandbox of its own, as a learner who makes every mistake; see [tutor.Tutor.Verify].
+func Verify(ctx context.Context, o Options, lesson *book.Lesson) (verdict *tutor.Verdict, err error) {
+	r, err := o.start(ctx, lesson, "", Opening{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close(ctx)) }()
+	r.teach(ctx, o.Kubectl, tutor.Options{})
+	return r.Tutor.Verify(ctx)
+}
