@@ -16,7 +16,7 @@ import (
 const journalsKept = 20
 
 // saveJournal keeps the record of the run and says where it is. A run in which nothing happened leaves none.
-func (p *play) saveJournal() error {
+func (p *demoRun) saveJournal() error {
 	if p.journal.Stats().Events == 0 {
 		return nil
 	}

@@ -105,7 +105,7 @@ func (l *learner) controls() (tui.Controls, error) {
 		return tui.Controls{}, err
 	}
 	c := tui.Controls{
-		Cluster: hands{you}, Shell: l.greetedShell,
+		Cluster: screenObjects{you}, Shell: l.greetedShell,
 		Facts: "k8s " + dependency("k8s.io/kubernetes"),
 	}
 	operator := ""
@@ -115,7 +115,7 @@ func (l *learner) controls() (tui.Controls, error) {
 			c.Loop = loop
 		}
 	}
-	c.Faults = breaks(you, operator, l.look.language(), running.Lesson.Nodes > 0)
+	c.Faults = faultMenu(you, operator, l.look.language(), running.Lesson.Nodes > 0)
 	return c, nil
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -188,9 +187,7 @@ func (f *lessonListFlags) run(io streams) error {
 		})
 	}
 	if f.output == "json" {
-		encoder := json.NewEncoder(io.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(all)
+		return printJSON(io.out, all)
 	}
 	return printLessons(io, all)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -89,7 +88,7 @@ func (f *lessonVerifyFlags) run(ctx context.Context, io streams, args []string) 
 	}
 	if f.static {
 		fmt.Fprintf(io.err, "%s, nothing wrong in their files\n", count(len(chosen), "lesson"))
-		return f.printJSON(io, notPlayed(chosen))
+		return f.tellPrograms(io, onlyRead(chosen))
 	}
 	return f.goThrough(ctx, io, chosen)
 }
@@ -196,24 +195,22 @@ func (f *lessonVerifyFlags) goThrough(ctx context.Context, io streams, chosen []
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := f.printJSON(io, results); err != nil {
+	if err := f.tellPrograms(io, results); err != nil {
 		return err
 	}
 	return f.conclude(io, results)
 }
 
-// printJSON prints what came of the lessons if JSON is wanted.
-func (f *lessonVerifyFlags) printJSON(io streams, results []verified) error {
+// tellPrograms prints what came of the lessons if JSON is wanted.
+func (f *lessonVerifyFlags) tellPrograms(io streams, results []verified) error {
 	if f.output != "json" {
 		return nil
 	}
-	encoder := json.NewEncoder(io.out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(results)
+	return printJSON(io.out, results)
 }
 
-// notPlayed are lessons of which only the files were read: what is counted while they are gone through is zero.
-func notPlayed(chosen []*book.Lesson) []verified {
+// onlyRead are lessons of which only the files were read: what is counted while they are gone through is zero.
+func onlyRead(chosen []*book.Lesson) []verified {
 	out := make([]verified, len(chosen))
 	for i, lesson := range chosen {
 		out[i] = verified{Lesson: lesson.ID, Number: lesson.Number, Problems: []string{}}

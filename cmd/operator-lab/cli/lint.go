@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -55,9 +54,7 @@ func (f lintFlags) run(io streams, args []string) error {
 		return badFiles(io.err, err)
 	}
 	if f.output == "json" {
-		e := json.NewEncoder(io.out)
-		e.SetIndent("", "  ")
-		err = e.Encode(result)
+		err = printJSON(io.out, result)
 	} else {
 		result.print(io)
 	}
@@ -105,7 +102,7 @@ func (f lintFlags) lint(paths []string) (*lintResult, error) {
 	}
 	result := &lintResult{Tests: len(tests), Problems: []lintProblem{}} // not null in JSON
 	problems = append(problems, format.Lint(d)...)
-	problems = append(problems, castProblems(tests)...)
+	problems = append(problems, operatorProblems(tests)...)
 	for _, p := range problems {
 		p = shortened(p)
 		severity := "error"
@@ -120,15 +117,15 @@ func (f lintFlags) lint(paths []string) (*lintResult, error) {
 	return result, nil
 }
 
-// castProblems are what is wrong with what tests ask of operators.
-func castProblems(tests []*format.Loaded) format.Problems {
-	var t testRun
+// operatorProblems are what is wrong with what tests ask of operators.
+func operatorProblems(tests []*format.Loaded) format.Problems {
+	var t suite
 	for _, test := range tests {
 		if test.Err == nil {
 			t.tests = append(t.tests, test)
 		}
 	}
-	return t.castProblems()
+	return t.operatorProblems()
 }
 
 // print lists the problems, and counts them for people.

@@ -71,7 +71,7 @@ const (
 )
 
 // sayWhatIsSimulated tells what of all that is shown is not as it is elsewhere.
-func (s *show) sayWhatIsSimulated() {
+func (s *runningDemo) sayWhatIsSimulated() {
 	if s.flags.nodes.nodes == 0 {
 		return
 	}

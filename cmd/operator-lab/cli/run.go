@@ -65,7 +65,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 		Short: op.Summary,
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := &play{
+			p := &demoRun{
 				io: io, op: op, instance: instance, spec: specOf(op, cmd.Flags()), flags: f,
 				journal: trace.New(trace.Options{Product: version()}),
 			}
@@ -87,7 +87,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 	return cmd
 }
 
-// nodesOf is how many nodes a demo plays with.
+// nodesOf is how many nodes a demo has.
 func nodesOf(demo operators.Demo) int {
 	if d, ok := demo.(operators.Nodes); ok {
 		return d.Nodes()
@@ -112,8 +112,8 @@ func specOf(op operators.Operator, flags *pflag.FlagSet) v1alpha1.OperatorSpec {
 	return spec
 }
 
-// run plays on the screen where there is one, else prints.
-func (p *play) run(ctx context.Context) error {
+// run shows the demo on the screen where there is one, else prints.
+func (p *demoRun) run(ctx context.Context) error {
 	if err := p.flags.look.check(); err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func isTerminal(stream any) bool {
 
 var errTimeout = errors.New("timeout")
 
-// inPrint plays the demo to its end, printing a paragraph for each reconcile.
-func (p *play) inPrint(ctx context.Context) (err error) {
+// inPrint runs the demo to its end, printing a paragraph for each reconcile.
+func (p *demoRun) inPrint(ctx context.Context) (err error) {
 	if p.flags.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, p.flags.timeout, errTimeout)
@@ -162,21 +162,21 @@ func (p *play) inPrint(ctx context.Context) (err error) {
 	if !p.flags.quiet {
 		fmt.Fprintln(p.io.err, "booting a control plane")
 	}
-	show, err := p.begin(ctx, func(s sandbox.Step) { p.say("%s", progressLine(s)) })
+	demo, err := p.begin(ctx, func(s sandbox.Step) { p.say("%s", progressLine(s)) })
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, show.end(ctx)) }()
-	if err := show.awaitEnd(ctx); err != nil {
+	defer func() { err = errors.Join(err, demo.end(ctx)) }()
+	if err := demo.awaitEnd(ctx); err != nil {
 		return err
 	}
-	if err := show.lab.Stop(); err != nil {
+	if err := demo.lab.Stop(); err != nil {
 		return err
 	}
 	if err := errors.Join(printing.stop(), printing.Summary()); err != nil {
 		return err
 	}
-	return show.summary(ctx)
+	return demo.summary(ctx)
 }
 
 // printing is the printer at work; stop prints what is left.
@@ -185,7 +185,7 @@ type printing struct {
 	stop func() error
 }
 
-func (p *play) print(ctx context.Context) *printing {
+func (p *demoRun) print(ctx context.Context) *printing {
 	printer := trace.NewPrinter(p.io.out, p.journal, trace.PrintOptions{
 		Language: p.flags.look.language(), Logs: p.flags.logs, Caption: p.instance.Demo().Caption,
 	})
@@ -199,7 +199,7 @@ func (p *play) print(ctx context.Context) *printing {
 	return &printing{printer, func() error { cancel(); <-done; return err }}
 }
 
-func (p *play) say(format string, args ...any) {
+func (p *demoRun) say(format string, args ...any) {
 	if !p.flags.quiet {
 		fmt.Fprintf(p.io.err, format+"\n", args...)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -22,29 +21,29 @@ import (
 
 // scoring is one run of the command: a run of tests, of which not the tests are told but what they are evidence of.
 type scoring struct {
-	*testRun
+	*suite
 	asked scorecardFlags
 	// names of the operators.
 	names []string
 	// evidence is what the tests show, by operator and in the order of the tests.
-	evidence map[string][]*exhibit
-	// untidy is what went wrong after the last test, when all was known.
-	untidy error
+	evidence map[string][]*evidence
+	// afterwards is what went wrong after the last test, when all was known.
+	afterwards error
 }
 
-// exhibit is a scenario that is evidence of something.
-type exhibit struct {
+// evidence is a scenario that shows how an operator does in something.
+type evidence struct {
 	folder string
 	scorecard.Result
 }
 
 func newScoring(io streams, f scorecardFlags, names []string) *scoring {
 	defaults := &cobra.Command{}
-	t := &testRun{io: io, flags: defaults.Flags(), configuration: format.DefaultConfiguration()}
+	t := &suite{io: io, flags: defaults.Flags(), configuration: format.DefaultConfiguration()}
 	t.bind(defaults)
 	t.testFlags.variant = f.variant
 	t.testFlags.seed = cmp.Or(f.seed, 1+rand.Int64N(999_999))
-	return &scoring{testRun: t, asked: f, names: names, evidence: map[string][]*exhibit{}}
+	return &scoring{suite: t, asked: f, names: names, evidence: map[string][]*evidence{}}
 }
 
 // scope is what is looked at of an operator.
@@ -68,8 +67,8 @@ func (s *scoring) run(ctx context.Context) error {
 	}
 	if len(s.tests) > 0 { // what nothing shows needs no sandbox
 		fmt.Fprintf(s.io.err, "seed %d\n", s.seed)
-		if err := s.play(ctx); err != nil {
-			return errors.Join(err, s.untidy)
+		if err := s.runAll(ctx); err != nil {
+			return errors.Join(err, s.afterwards)
 		}
 	}
 	return s.conclude()
@@ -93,57 +92,51 @@ func (s *scoring) load() error {
 			}
 			if tag, is := scope.TagOf(loaded.Test); is {
 				s.tests = append(s.tests, loaded)
-				s.evidence[name] = append(s.evidence[name], &exhibit{loaded.Folder, scorecard.Result{Tag: tag}})
+				s.evidence[name] = append(s.evidence[name], &evidence{loaded.Folder, scorecard.Result{Tag: tag}})
 			}
 		}
 	}
 	return nil
 }
 
-// play runs the scenarios, and collects what came of them.
-func (s *scoring) play(ctx context.Context) error {
+// runAll runs the scenarios, and collects what came of them.
+func (s *scoring) runAll(ctx context.Context) error {
 	quietLibraries()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ground, err := s.openGround(ctx)
+	target, err := s.openTarget(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		s.untidy = errors.Join(s.untidy, sandboxError(ground.leave(context.WithoutCancel(ctx), false)))
+		s.afterwards = errors.Join(s.afterwards, sandboxError(target.leave(context.WithoutCancel(ctx), false)))
 	}()
-	go func() {
-		select {
-		case <-ground.done:
-			cancel(sandboxError(ground.err()))
-		case <-ctx.Done():
-		}
-	}()
-	err = s.playIn(ctx, ground)
+	go target.watch(ctx, cancel)
+	err = s.runIn(ctx, target)
 	if err == nil {
 		return nil
 	}
 	if cause, ok := errors.AsType[*exitError](context.Cause(ctx)); ok {
-		s.untidy = nil // the sandbox did not stay up: the rest follows from it
+		s.afterwards = nil // the sandbox did not stay up: the rest follows from it
 		return cause
 	}
 	return err
 }
 
-// playIn runs the scenarios in a sandbox. Of one with a matrix the first row that fails is the last: what it is evidence of
+// runIn runs the scenarios in a sandbox. Of one with a matrix the first row that fails is the last: what it is evidence of
 // is known then, and each further row might wait for what never comes.
-func (s *scoring) playIn(ctx context.Context, ground *ground) error {
-	lab, err := openTestLab(ctx, s.testRun, ground)
+func (s *scoring) runIn(ctx context.Context, target *target) error {
+	lab, err := openTestLab(ctx, s.suite, target)
 	if err != nil {
 		return err
 	}
-	defer func() { s.untidy = errors.Join(s.untidy, sandboxError(lab.Close(context.WithoutCancel(ctx)))) }()
+	defer func() { s.afterwards = errors.Join(s.afterwards, sandboxError(lab.Close(context.WithoutCancel(ctx)))) }()
 	single, matrices := s.byMatrix()
 	progress := scorecard.NewProgress(s.io.err, s.tests)
 	for _, tests := range append([][]*format.Loaded{single}, matrices...) {
 		run, err := runner.Run(ctx, runner.Options{
 			Configuration: oneByOne(s.configuration, len(tests) == 1), Tests: tests, Seed: s.seed, Sink: progress, Hooks: lab,
-			Config: ground.config, Kubeconfig: ground.kubeconfig, Kubectl: ground.kubectl, Environment: ground.environment,
+			Config: target.config, Kubeconfig: target.kubeconfig, Kubectl: target.kubectl, Environment: target.environment(),
 		})
 		if err != nil {
 			return err
@@ -177,14 +170,14 @@ func oneByOne(c *format.Configuration, wanted bool) *format.Configuration {
 
 // collect sorts the runs by what they are evidence of.
 func (s *scoring) collect(run *report.Run) {
-	exhibits := map[string]*exhibit{}
+	byFolder := map[string]*evidence{}
 	for _, all := range s.evidence {
 		for _, e := range all {
-			exhibits[e.folder] = e
+			byFolder[e.folder] = e
 		}
 	}
 	for _, test := range run.Tests {
-		e := exhibits[test.Folder]
+		e := byFolder[test.Folder]
 		e.Runs = append(e.Runs, test)
 	}
 }
@@ -197,7 +190,7 @@ func (s *scoring) printTags() error {
 		}
 	}
 	if s.asked.output == "json" {
-		return s.printAsJSON(tags)
+		return printJSON(s.io.out, tags)
 	}
 	return scorecard.WriteTags(s.io.out, tags)
 }
@@ -208,7 +201,7 @@ func (s *scoring) conclude() error {
 	if err == nil {
 		err = s.write(cards)
 	}
-	if err = errors.Join(err, s.untidy); err != nil {
+	if err = errors.Join(err, s.afterwards); err != nil {
 		return err
 	}
 	if s.asked.fail && slices.ContainsFunc(cards, s.lacks) {
@@ -239,13 +232,7 @@ func (s *scoring) lacks(c scorecard.Card) bool { return s.scope(c.Operator).Lack
 
 func (s *scoring) write(cards []scorecard.Card) error {
 	if s.asked.output == "json" {
-		return s.printAsJSON(cards)
+		return printJSON(s.io.out, cards)
 	}
 	return scorecard.Write(s.io.out, string(s.asked.look.language()), cards...)
-}
-
-func (s *scoring) printAsJSON(value any) error {
-	e := json.NewEncoder(s.io.out)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
-	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -63,35 +62,28 @@ func (f *lookFlags) options(io streams, journal *trace.Journal) tui.Options {
 	}
 }
 
-// onScreen plays the demo on the terminal until the person quits.
-func (p *play) onScreen(ctx context.Context) (err error) {
-	var show *show
+// onScreen shows the demo on the terminal until the person quits.
+func (p *demoRun) onScreen(ctx context.Context) (err error) {
+	var demo *runningDemo
 	o := p.flags.look.options(p.io, p.journal)
 	o.Title = p.op.Name + " / " + p.instance.Variant()
 	o.Boot = func(ctx context.Context, step func(tui.Step)) (tui.Controls, error) {
 		step(tui.Step{Name: "data"})
-		began, err := p.begin(ctx, func(s sandbox.Step) {
-			step(tui.Step{Name: s.Name, Done: true, Took: s.Took, Detail: s.Note})
-			if s.Name == "data" { // then all programs start at once
-				for _, program := range sandbox.Programs() {
-					step(tui.Step{Name: program})
-				}
-			}
-		})
+		began, err := p.begin(ctx, bootSteps(step))
 		if err != nil {
 			return tui.Controls{}, err
 		}
-		show = began
+		demo = began
 		return tui.Controls{
-			Loop: show.loop, Cluster: hands{show.you},
-			Faults: breaks(show.you, p.op.Name, p.flags.look.language(), p.flags.nodes.nodes > 0),
+			Loop: demo.loop, Cluster: screenObjects{demo.you},
+			Faults: faultMenu(demo.you, p.op.Name, p.flags.look.language(), p.flags.nodes.nodes > 0),
 			Facts:  "k8s " + dependency("k8s.io/kubernetes"),
 		}, nil
 	}
 	err = tui.Run(ctx, o)
-	if show != nil {
+	if demo != nil {
 		// The person has seen it all; only what came of it and where it is kept is left to say.
-		err = errors.Join(err, show.summary(context.WithoutCancel(ctx)), show.end(ctx))
+		err = errors.Join(err, demo.summary(context.WithoutCancel(ctx)), demo.end(ctx))
 	}
 	if errors.Is(err, context.Canceled) {
 		err = nil // quit while it booted
@@ -99,7 +91,7 @@ func (p *play) onScreen(ctx context.Context) (err error) {
 	return errors.Join(err, p.saveJournal())
 }
 
-// facts for a person who wants to come back.
-func (p *play) told(path string) {
+// told says where the journal is, to a person who wants to come back.
+func (p *demoRun) told(path string) {
 	fmt.Fprintf(p.io.err, "journal    %s\nreopen it  operator-lab replay %s\n", path, shellQuote(path))
 }

@@ -151,11 +151,16 @@ func printed(out io.Writer, output string, value any, table func(*tabwriter.Writ
 		return err
 	}
 	if output == "json" {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(value)
+		return printJSON(out, value)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	table(w)
 	return w.Flush()
+}
+
+// printJSON writes a value as JSON for programs, indented for people who look at it.
+func printJSON(out io.Writer, value any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
 }

@@ -40,7 +40,7 @@ away; a second Ctrl-C leaves it.`,
   operator-lab test --pause-on-failure my-test  look at what failed before it is gone
   operator-lab test --kubeconfig ~/.kube/config --report-format JUNIT-TEST tests/e2e`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t := &testRun{io: io, testFlags: f, flags: cmd.Flags(), paths: append(f.testDirs, args...)}
+			t := &suite{io: io, testFlags: f, flags: cmd.Flags(), paths: append(f.testDirs, args...)}
 			return t.run(cmd.Context())
 		},
 	}
@@ -48,8 +48,8 @@ away; a second Ctrl-C leaves it.`,
 	return cmd
 }
 
-// testRun is one run of the command.
-type testRun struct {
+// suite is one run of the command.
+type suite struct {
 	testFlags
 	io    streams
 	flags *pflag.FlagSet
@@ -69,7 +69,7 @@ type testRun struct {
 	last *rerun
 }
 
-func (t *testRun) run(ctx context.Context) error {
+func (t *suite) run(ctx context.Context) error {
 	if err := t.check(t.flags); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (t *testRun) run(ctx context.Context) error {
 	if t.list {
 		return t.printList()
 	}
-	if err := t.checkCast(); err != nil {
+	if err := t.checkOperators(); err != nil {
 		return badFiles(t.io.err, err)
 	}
 	if t.dryRun {
@@ -99,11 +99,11 @@ func (t *testRun) run(ctx context.Context) error {
 	if some, err := t.anySelected(); err != nil || !some {
 		return err
 	}
-	return t.play(ctx)
+	return t.runAll(ctx)
 }
 
 // anySelected says when there is nothing to run.
-func (t *testRun) anySelected() (bool, error) {
+func (t *suite) anySelected() (bool, error) {
 	all, err := t.plan(false)
 	if err != nil {
 		return false, badFiles(t.io.err, err)
@@ -122,7 +122,7 @@ func (t *testRun) anySelected() (bool, error) {
 }
 
 // load reads everything that the tests are made of, and finds all that is wrong with it.
-func (t *testRun) load() (err error) {
+func (t *suite) load() (err error) {
 	if t.configuration, err = t.testFlags.configuration(t.flags); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (t *testRun) load() (err error) {
 }
 
 // checkNone refuses to be content with no test where nothing leaves tests out.
-func (t *testRun) checkNone() error {
+func (t *suite) checkNone() error {
 	d := t.where
 	if len(t.tests) > 0 || t.list || t.dryRun || t.last != nil {
 		return nil
@@ -241,8 +241,8 @@ func shortPath(file string) string {
 	return file
 }
 
-// play runs the tests.
-func (t *testRun) play(ctx context.Context) (err error) {
+// runAll runs the tests in their cluster.
+func (t *suite) runAll(ctx context.Context) (err error) {
 	quietLibraries()
 	if t.seed == 0 {
 		t.seed = 1 + rand.Int64N(999_999) // few digits: it is typed again
@@ -253,20 +253,14 @@ func (t *testRun) play(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ground, err := t.openGround(ctx)
+	target, err := t.openTarget(ctx)
 	if err != nil {
 		return err
 	}
 	failed := true // unless it comes to its end
-	defer func() { err = errors.Join(err, sandboxError(ground.leave(context.WithoutCancel(ctx), failed))) }()
-	go func() {
-		select {
-		case <-ground.done:
-			cancel(sandboxError(ground.err()))
-		case <-ctx.Done():
-		}
-	}()
-	run, err := t.runIn(ctx, ground, out.sink)
+	defer func() { err = errors.Join(err, sandboxError(target.leave(context.WithoutCancel(ctx), failed))) }()
+	go target.watch(ctx, cancel)
+	run, err := t.runIn(ctx, target, out.sink)
 	failed = run == nil || run.Counts().Failed > 0
 	if run != nil {
 		err = errors.Join(err, out.save(run), t.remember(run))
@@ -281,8 +275,8 @@ func (t *testRun) play(ctx context.Context) (err error) {
 }
 
 // runIn runs the tests against a cluster.
-func (t *testRun) runIn(ctx context.Context, ground *ground, sink report.Sink) (_ *report.Run, err error) {
-	lab, err := openTestLab(ctx, t, ground)
+func (t *suite) runIn(ctx context.Context, target *target, sink report.Sink) (_ *report.Run, err error) {
+	lab, err := openTestLab(ctx, t, target)
 	if err != nil {
 		return nil, err
 	}
@@ -290,10 +284,10 @@ func (t *testRun) runIn(ctx context.Context, ground *ground, sink report.Sink) (
 	o := runner.Options{
 		Configuration: t.configuration,
 		Tests:         t.tests,
-		Config:        ground.config,
-		Kubeconfig:    ground.kubeconfig,
-		Kubectl:       ground.kubectl,
-		Environment:   ground.environment,
+		Config:        target.config,
+		Kubeconfig:    target.kubeconfig,
+		Kubectl:       target.kubectl,
+		Environment:   target.environment(),
 		Values:        t.values,
 		Seed:          t.seed,
 		Name:          t.reportOptions(&format.ConfigurationSpec{Report: t.configuration.Spec.Report}).Name,
@@ -301,7 +295,7 @@ func (t *testRun) runIn(ctx context.Context, ground *ground, sink report.Sink) (
 		Hooks:         lab,
 	}
 	if t.pause {
-		o.PauseOnFailure = newPause(t.io, ground).wait
+		o.PauseOnFailure = newPause(t.io, target).wait
 	}
 	if t.last != nil {
 		o.Selected = t.last.selected
@@ -310,7 +304,7 @@ func (t *testRun) runIn(ctx context.Context, ground *ground, sink report.Sink) (
 }
 
 // sayf tells what goes on beside the tests.
-func (t *testRun) sayf(format string, args ...any) {
+func (t *suite) sayf(format string, args ...any) {
 	if !t.quiet {
 		fmt.Fprintf(t.io.err, format+"\n", args...)
 	}

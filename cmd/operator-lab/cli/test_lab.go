@@ -28,7 +28,7 @@ type testLab interface {
 }
 
 // prepareTestLab has its say in how the sandbox is started. It is not asked when the sandbox is somebody else's.
-func prepareTestLab(t *testRun, o *sandbox.Options) {
+func prepareTestLab(t *suite, o *sandbox.Options) {
 	t.listener.Listen(o)
 	installed, crds := t.firstVariants()
 	for name := range installed {
@@ -40,11 +40,11 @@ func prepareTestLab(t *testRun, o *sandbox.Options) {
 
 // firstVariants are the variants in which the operators of the tests are met first, and their CRDs: with them in the
 // sandbox from the beginning, nobody waits for them.
-func (t *testRun) firstVariants() (map[string]string, []*apiextensionsv1.CustomResourceDefinition) {
+func (t *suite) firstVariants() (map[string]string, []*apiextensionsv1.CustomResourceDefinition) {
 	installed := map[string]string{}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, loaded := range t.tests {
-		role, err := t.cast().Role(loaded.Test)
+		role, err := t.operatorFlags().Role(loaded.Test)
 		if err != nil {
 			continue // it fails by itself
 		}
@@ -65,12 +65,12 @@ func (t *testRun) firstVariants() (map[string]string, []*apiextensionsv1.CustomR
 }
 
 // moreNodes are as many as the demos of the operators have, unless the person has said how many.
-func (t *testRun) moreNodes() {
+func (t *suite) moreNodes() {
 	if t.flags.Changed("nodes") {
 		return
 	}
 	for _, loaded := range t.tests {
-		role, err := t.cast().Role(loaded.Test)
+		role, err := t.operatorFlags().Role(loaded.Test)
 		if err != nil {
 			continue // it fails by itself
 		}
@@ -84,8 +84,8 @@ func (t *testRun) moreNodes() {
 	}
 }
 
-// cast is who plays, as the flags say.
-func (t *testRun) cast() scenarios.Cast {
+// operatorFlags are the operators that flags ask for.
+func (t *suite) operatorFlags() scenarios.Cast {
 	parameters := map[string]string{}
 	for _, p := range t.parameters {
 		name, value, _ := strings.Cut(p, "=")
@@ -95,28 +95,28 @@ func (t *testRun) cast() scenarios.Cast {
 }
 
 // openTestLab opens the lab in a sandbox, or what stands in for it in another cluster or without one.
-func openTestLab(ctx context.Context, t *testRun, ground *ground) (testLab, error) {
-	if ground.Cluster == nil {
+func openTestLab(ctx context.Context, t *suite, target *target) (testLab, error) {
+	if target.Cluster == nil {
 		return foreignLab{scenarios.Foreign{None: t.noCluster}}, nil
 	}
 	l, err := lab.Open(ctx, lab.Options{
-		Cluster: ground.Cluster, Kill: ground.kill, Machines: ground.machines, Installed: t.installed, Seed: t.seed, Version: version(),
+		Cluster: target.Cluster, Kill: target.kill, Machines: target.machines, Installed: t.installed, Seed: t.seed, Version: version(),
 	})
 	if err != nil {
 		return nil, sandboxError(err)
 	}
 	t.listener.Set(l)
-	reader, err := client.New(rest.AddUserAgent(ground.Config(), "oracle"), client.Options{})
+	reader, err := client.New(rest.AddUserAgent(target.Config(), "oracle"), client.Options{})
 	if err != nil {
 		return nil, err
 	}
-	stage := scenarios.NewStage(l, reader, t.cast())
-	stage.SaveJournal = t.saveJournal
-	return openedLab{stage}, nil
+	hooks := scenarios.NewStage(l, reader, t.operatorFlags())
+	hooks.SaveJournal = t.saveJournal
+	return openedLab{hooks}, nil
 }
 
 // saveJournal keeps the journal of a test that failed.
-func (t *testRun) saveJournal(name string, journal *trace.Journal) (string, error) {
+func (t *suite) saveJournal(name string, journal *trace.Journal) (string, error) {
 	dir := t.journals
 	if dir == "" {
 		var err error
@@ -130,7 +130,7 @@ func (t *testRun) saveJournal(name string, journal *trace.Journal) (string, erro
 	return path, writeJournal(path, journal)
 }
 
-// openedLab is a stage in a sandbox.
+// openedLab is the lab in a sandbox.
 type openedLab struct{ *scenarios.Stage }
 
 // Close ends the operators and the lab's API.

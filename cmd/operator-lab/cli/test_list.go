@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -47,7 +46,7 @@ type plannedOperation struct {
 }
 
 // plan is every test, once for each scenario of its matrix.
-func (t *testRun) plan(steps bool) ([]planned, error) {
+func (t *suite) plan(steps bool) ([]planned, error) {
 	all := []planned{} // not null in JSON
 	for _, loaded := range t.tests {
 		one, err := t.planOf(loaded)
@@ -71,7 +70,7 @@ func (t *testRun) plan(steps bool) ([]planned, error) {
 	return all, nil
 }
 
-func (t *testRun) planOf(loaded *format.Loaded) (planned, error) {
+func (t *suite) planOf(loaded *format.Loaded) (planned, error) {
 	test := loaded.Test
 	lab, err := loaded.Lab()
 	if err != nil {
@@ -92,7 +91,7 @@ func (t *testRun) planOf(loaded *format.Loaded) (planned, error) {
 }
 
 // chosen marks a test that --failed leaves out.
-func (t *testRun) chosen(p planned) planned {
+func (t *suite) chosen(p planned) planned {
 	if t.last != nil {
 		p.Selected = t.last.has(p.ID) && p.Selected
 	}
@@ -203,13 +202,13 @@ func subjectOf[T any](file format.Expression, resource T) string {
 }
 
 // printList lists the tests.
-func (t *testRun) printList() error {
+func (t *suite) printList() error {
 	all, err := t.plan(false)
 	if err != nil {
 		return badFiles(t.io.err, err)
 	}
 	if t.output == "json" {
-		return t.printJSON(all)
+		return printJSON(t.io.out, all)
 	}
 	if len(all) == 0 {
 		fmt.Fprintln(t.io.err, "no test is selected")
@@ -218,7 +217,7 @@ func (t *testRun) printList() error {
 	w := tabwriter.NewWriter(t.io.out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAME\tRUN\tOPERATOR\tWHERE\tDESCRIPTION")
 	for _, p := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.whether(), cmp.Or(p.cast(), "-"), p.place(), cmp.Or(clipped(p.Description), "-"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.whether(), cmp.Or(p.operators(), "-"), p.place(), cmp.Or(clipped(p.Description), "-"))
 	}
 	return w.Flush()
 }
@@ -236,13 +235,13 @@ func (p planned) whether() string {
 	return "yes"
 }
 
-// cast is which operators play, and how.
-func (p planned) cast() string {
-	cast := strings.Join(p.Operators, ",")
-	if cast != "" && p.Variant != "" {
-		cast += "/" + p.Variant
+// operators says which operators run, and in which variant.
+func (p planned) operators() string {
+	names := strings.Join(p.Operators, ",")
+	if names != "" && p.Variant != "" {
+		names += "/" + p.Variant
 	}
-	return cast
+	return names
 }
 
 // clipped is the beginning of a text that may be long.
@@ -258,7 +257,7 @@ func clipped(s string) string {
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // printPlan prints what each test would do. It looks for what a run would only find out on its way.
-func (t *testRun) printPlan() error {
+func (t *suite) printPlan() error {
 	if wrong := t.foundOnTheWay(); len(wrong) > 0 {
 		return badFiles(t.io.err, wrong)
 	}
@@ -267,7 +266,7 @@ func (t *testRun) printPlan() error {
 		return badFiles(t.io.err, err)
 	}
 	if t.output == "json" {
-		return t.printJSON(all)
+		return printJSON(t.io.out, all)
 	}
 	n := 0
 	for _, p := range all {
@@ -281,7 +280,7 @@ func (t *testRun) printPlan() error {
 }
 
 // foundOnTheWay is what a run of these tests would find wrong in files, such as one that is missing.
-func (t *testRun) foundOnTheWay() format.Problems {
+func (t *suite) foundOnTheWay() format.Problems {
 	ours := map[string]bool{} // folders of tests, and step templates
 	for _, loaded := range t.tests {
 		ours[loaded.Folder] = true
@@ -299,8 +298,8 @@ func (p planned) print(w io.Writer) {
 	if p.Description != "" {
 		fmt.Fprintf(w, "  %s\n", oneLine(p.Description))
 	}
-	if cast := p.cast(); cast != "" {
-		fmt.Fprintf(w, "  operator %s\n", cast)
+	if names := p.operators(); names != "" {
+		fmt.Fprintf(w, "  operator %s\n", names)
 	}
 	switch {
 	case p.Skip != "":
@@ -328,10 +327,4 @@ func (p planned) print(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w)
-}
-
-func (t *testRun) printJSON(all []planned) error {
-	e := json.NewEncoder(t.io.out)
-	e.SetIndent("", "  ")
-	return e.Encode(all)
 }

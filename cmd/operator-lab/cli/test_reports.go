@@ -21,7 +21,7 @@ type reports struct {
 }
 
 // openReports opens what a run is told to. What cannot be written is found out now, not after an hour of tests.
-func (t *testRun) openReports() (*reports, error) {
+func (t *suite) openReports() (*reports, error) {
 	r := &reports{}
 	commands := t.io.out
 	if t.output == "jsonl" {

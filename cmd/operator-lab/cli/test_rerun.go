@@ -75,7 +75,7 @@ func (r *rerun) before() []string {
 }
 
 // remember keeps what failed, for --failed.
-func (t *testRun) remember(r *report.Run) error {
+func (t *suite) remember(r *report.Run) error {
 	folder, here, err := lastRuns()
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -18,7 +17,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// demo is the scenario of a play under way.
+// demo is the scenario of a demo under way.
 type demo struct {
 	cancel context.CancelFunc
 	// done is closed when it is over; err then says what failed.
@@ -27,7 +26,7 @@ type demo struct {
 }
 
 // beginDemo begins the scenario named demo of the operator.
-func (s *show) beginDemo(ctx context.Context) (*demo, error) {
+func (s *runningDemo) beginDemo(ctx context.Context) (*demo, error) {
 	found, err := format.Discover(format.Discovery{FS: scenarios.Bundled(), Paths: []string{s.op.Name + "/demo"}})
 	if err != nil {
 		return nil, err
@@ -40,7 +39,7 @@ func (s *show) beginDemo(ctx context.Context) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := s.stage.Config()
+	config := s.target.Config()
 	config.UserAgent = lab.Person
 	d := &demo{done: make(chan struct{})}
 	// The person may take as long as they like to look at it: it ends when they quit.
@@ -48,8 +47,8 @@ func (s *show) beginDemo(ctx context.Context) (*demo, error) {
 	options := runner.Options{
 		Configuration: demoConfiguration(), Tests: found, Values: s.values, Name: s.op.Name, Seed: 1,
 		Config:     taps.New(s.journal, taps.Options{Operator: lab.Person}).RESTConfig(config),
-		Kubeconfig: s.stage.kubeconfig, Kubectl: kubectl, Environment: sandbox.Environment(s.stage.dir, s.stage.proxy),
-		Sink: &narrator{journal: s.journal, japanese: says.Japanese, lang: s.flags.look.language()},
+		Kubeconfig: s.target.kubeconfig, Kubectl: kubectl, Environment: s.target.environment(),
+		Sink: &stepRecorder{journal: s.journal, japanese: says.Japanese, lang: s.flags.look.language()},
 	}
 	go func() {
 		defer close(d.done)
@@ -94,8 +93,8 @@ func failures(run *report.Run) error {
 	return errors.Join(errs...)
 }
 
-// narrator writes into the journal what each step of a scenario shows, where every reader of the run sees it.
-type narrator struct {
+// stepRecorder writes into the journal what each step of a scenario shows, where every reader of the run sees it.
+type stepRecorder struct {
 	report.Nothing
 	journal  *trace.Journal
 	japanese map[string]string // by step
@@ -106,7 +105,7 @@ type narrator struct {
 const scenario = "scenario"
 
 // BeginStep tells what the step shows.
-func (n *narrator) BeginStep(_ *report.Test, step *report.Step) {
+func (n *stepRecorder) BeginStep(_ *report.Test, step *report.Step) {
 	text := step.Description
 	if ja := n.japanese[step.Name]; n.lang == trace.Japanese && ja != "" {
 		text = ja

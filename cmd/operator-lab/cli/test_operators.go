@@ -12,23 +12,23 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// checkCast finds out before a sandbox is booted whether there are the operators that tests ask for, with the variant
+// checkOperators finds out before a sandbox is booted whether there are the operators that tests ask for, with the variant
 // and the parameters that they or flags want. In a cluster that is not the lab's they are somebody else's business.
-func (t *testRun) checkCast() error {
+func (t *suite) checkOperators() error {
 	if t.foreign() || t.noCluster {
 		return nil
 	}
 	if err := t.checkFlagsOf(t.operators, format.Lab{}); err != nil {
 		return err
 	}
-	if wrong := t.castProblems(); len(wrong) > 0 {
+	if wrong := t.operatorProblems(); len(wrong) > 0 {
 		return wrong
 	}
 	return nil
 }
 
-// castProblems are what is wrong with what tests ask for.
-func (t *testRun) castProblems() format.Problems {
+// operatorProblems are what is wrong with what tests ask for.
+func (t *suite) operatorProblems() format.Problems {
 	var wrong format.Problems
 	for _, loaded := range t.tests {
 		lab, err := loaded.Lab()
@@ -49,7 +49,7 @@ func (t *testRun) castProblems() format.Problems {
 }
 
 // checkFlagsOf tries out what operators are given: a test's parameters, and those of flags over them.
-func (t *testRun) checkFlagsOf(names []string, lab format.Lab) error {
+func (t *suite) checkFlagsOf(names []string, lab format.Lab) error {
 	given := map[string]string{}
 	for _, p := range lab.Parameters {
 		given[p.Name] = p.Value

@@ -21,20 +21,20 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 )
 
-// ground is where tests are run.
-type ground struct {
+// target is the cluster that tests or a demo run against.
+type target struct {
 	// Cluster is the sandbox; nil when it is another cluster, or none.
 	host.Cluster
 	// name of the sandbox, empty without one.
 	name string
+	// dir is the directory of the sandbox, proxy the URL of the proxy that knows its names.
+	dir, proxy string
 	// config is for the tests; nil without a cluster.
 	config *rest.Config
 	// kubeconfig is for programs; empty without a cluster.
 	kubeconfig string
 	// kubectl is the lab's own.
 	kubectl string
-	// environment of programs, in addition to our own.
-	environment []string
 	// kill ends a program of the control plane; nil where that cannot be done.
 	kill func(program string) error
 	// machines are its nodes; nil where nobody can reach them.
@@ -44,6 +44,48 @@ type ground struct {
 	err  func() error
 	// leave is called at the end.
 	leave func(ctx context.Context, failed bool) error
+}
+
+// bootTarget starts a sandbox that is gone afterwards.
+func bootTarget(ctx context.Context, o sandbox.Options) (*target, error) {
+	o.Ephemeral = true
+	box, err := sandbox.Start(ctx, o)
+	if err != nil {
+		return nil, sandboxError(err)
+	}
+	return &target{
+		Cluster: box, name: box.Name(), dir: box.Dir(), proxy: box.Proxy(), kubeconfig: box.Kubeconfig(),
+		kill: box.Kill, machines: box, done: box.Done(), err: box.Err,
+		leave: func(context.Context, bool) error { return box.Stop() },
+	}, nil
+}
+
+// recordTarget uses a sandbox that is running.
+func recordTarget(record *sandbox.Record) (*target, error) {
+	box, err := record.Open()
+	if err != nil {
+		return nil, sandboxError(err)
+	}
+	return &target{
+		Cluster: box, name: box.Name(), dir: record.Dir, proxy: record.Proxy, kubeconfig: box.Kubeconfig(), leave: stays,
+	}, nil
+}
+
+// environment returns the variables of programs, in addition to those of this process.
+func (t *target) environment() []string {
+	if t.Cluster == nil {
+		return nil
+	}
+	return sandbox.Environment(t.dir, t.proxy)
+}
+
+// watch ends ctx when the sandbox is over before it.
+func (t *target) watch(ctx context.Context, cancel context.CancelCauseFunc) {
+	select {
+	case <-t.done:
+		cancel(sandboxError(t.err()))
+	case <-ctx.Done():
+	}
 }
 
 // stays is how to leave a cluster that stays as it is.
@@ -58,8 +100,8 @@ const (
 // answerTime is how long another cluster may take to say that it is there.
 const answerTime = 15 * time.Second
 
-// openGround finds the cluster that the tests are meant for, or boots a sandbox.
-func (t *testRun) openGround(ctx context.Context) (g *ground, err error) {
+// openTarget finds the cluster that the tests are meant for, or boots a sandbox.
+func (t *suite) openTarget(ctx context.Context) (c *target, err error) {
 	kubectl, err := ownKubectl()
 	if err != nil {
 		return nil, sandboxError(err)
@@ -67,21 +109,21 @@ func (t *testRun) openGround(ctx context.Context) (g *ground, err error) {
 	t.moreNodes()
 	switch {
 	case t.noCluster:
-		g = &ground{leave: stays}
+		c = &target{leave: stays}
 	case t.foreign():
-		g, err = t.openForeign(ctx)
+		c, err = t.openForeign(ctx)
 	case t.name != "":
-		g, err = t.openNamed()
+		c, err = t.openNamed()
 	case t.keep:
-		g, err = t.bootKept(ctx)
+		c, err = t.bootKept(ctx)
 	default:
-		g, err = t.boot(ctx)
+		c, err = t.boot(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	g.kubectl = kubectl
-	return g, nil
+	c.kubectl = kubectl
+	return c, nil
 }
 
 // ownKubectl is a link to this binary by the name of kubectl, so that scripts find that and no other.
@@ -99,34 +141,30 @@ func ownKubectl() (string, error) {
 }
 
 // boot starts a sandbox that is gone afterwards.
-func (t *testRun) boot(ctx context.Context) (*ground, error) {
+func (t *suite) boot(ctx context.Context) (*target, error) {
 	o, err := sandboxOptions(t.io.err, !t.verbose)
 	if err != nil {
 		return nil, err
 	}
-	o.Ephemeral = true
 	if err := t.nodes.use(&o); err != nil {
 		return nil, err
 	}
 	prepareTestLab(t, &o)
 	t.sayf("booting a control plane")
-	lab, err := sandbox.Start(ctx, o)
+	began := time.Now()
+	c, err := bootTarget(ctx, o)
 	if err != nil {
-		return nil, sandboxError(err)
+		return nil, err
 	}
-	t.sayf("it is ready after %.2fs", time.Since(lab.Began()).Seconds())
-	g := &ground{
-		Cluster: lab, name: lab.Name(), kill: lab.Kill, machines: lab, done: lab.Done(), err: lab.Err,
-		leave: func(context.Context, bool) error { return lab.Stop() },
+	t.sayf("it is ready after %.2fs", time.Since(began).Seconds())
+	if err := t.use(c); err != nil {
+		return nil, errors.Join(err, c.leave(ctx, true))
 	}
-	if err := t.use(g, lab.Kubeconfig(), lab.Dir(), lab.Proxy()); err != nil {
-		return nil, errors.Join(err, g.leave(ctx, true))
-	}
-	return g, nil
+	return c, nil
 }
 
 // bootKept starts a sandbox in the background, which stays when a test failed.
-func (t *testRun) bootKept(ctx context.Context) (*ground, error) {
+func (t *suite) bootKept(ctx context.Context) (*target, error) {
 	name := fmt.Sprintf("test-%d", os.Getpid())
 	t.sayf("booting a control plane")
 	record, err := startDetached(ctx, upFlags{name: name, fresh: true, nodes: t.nodes}, func(s sandbox.Step) {
@@ -137,12 +175,12 @@ func (t *testRun) bootKept(ctx context.Context) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := t.openRecord(record)
+	c, err := t.openRecord(record)
 	if err != nil {
 		return nil, errors.Join(err, down(ctx, streams{err: io.Discard}, record, true))
 	}
-	before := g.leave
-	g.leave = func(ctx context.Context, failed bool) error {
+	before := c.leave
+	c.leave = func(ctx context.Context, failed bool) error {
 		if err := before(ctx, failed); err != nil {
 			return err
 		}
@@ -152,11 +190,11 @@ func (t *testRun) bootKept(ctx context.Context) (*ground, error) {
 		fmt.Fprintf(t.io.err, "sandbox %s stays; use it with 'operator-lab kubectl --name %s …', delete it with 'operator-lab down --name %s --delete'\n", name, name, name)
 		return nil
 	}
-	return g, nil
+	return c, nil
 }
 
 // openNamed uses a sandbox that is running.
-func (t *testRun) openNamed() (*ground, error) {
+func (t *suite) openNamed() (*target, error) {
 	record, err := running(t.name)
 	if err != nil {
 		return nil, sandboxError(err)
@@ -164,41 +202,39 @@ func (t *testRun) openNamed() (*ground, error) {
 	return t.openRecord(record)
 }
 
-func (t *testRun) openRecord(record *sandbox.Record) (*ground, error) {
-	lab, err := record.Open()
+func (t *suite) openRecord(record *sandbox.Record) (*target, error) {
+	c, err := recordTarget(record)
 	if err != nil {
-		return nil, sandboxError(err)
+		return nil, err
 	}
-	g := &ground{Cluster: lab, name: lab.Name(), leave: stays}
-	return g, t.use(g, lab.Kubeconfig(), record.Dir, record.Proxy)
+	return c, t.use(c)
 }
 
 // use reads the kubeconfig of a sandbox as flags would have it.
-func (t *testRun) use(g *ground, kubeconfig, dir, proxy string) error {
-	if err := t.read(g, kubeconfig); err != nil {
+func (t *suite) use(c *target) error {
+	if err := t.read(c, c.kubeconfig); err != nil {
 		return err
 	}
-	g.config.QPS = g.Config().QPS
-	g.environment = sandbox.Environment(dir, proxy)
+	c.config.QPS = c.Config().QPS
 	return nil
 }
 
 // openForeign uses a cluster that is not the lab's.
-func (t *testRun) openForeign(ctx context.Context) (*ground, error) {
-	g := &ground{leave: stays}
-	if err := t.read(g, t.kubeconfig); err != nil {
+func (t *suite) openForeign(ctx context.Context) (*target, error) {
+	c := &target{leave: stays}
+	if err := t.read(c, t.kubeconfig); err != nil {
 		return nil, err
 	}
-	g.config.QPS, g.config.Burst = foreignQPS, foreignBurst
-	if err := answers(ctx, g.config); err != nil {
-		return nil, errors.Join(err, g.leave(ctx, false))
+	c.config.QPS, c.config.Burst = foreignQPS, foreignBurst
+	if err := answers(ctx, c.config); err != nil {
+		return nil, errors.Join(err, c.leave(ctx, false))
 	}
-	return g, nil
+	return c, nil
 }
 
 // read reads a kubeconfig, by default that of the environment, as flags would have it. Programs are given a copy when it
 // differs from the file.
-func (t *testRun) read(g *ground, file string) error {
+func (t *suite) read(c *target, file string) error {
 	wrong := func(err error) error {
 		return usageError("name the kubeconfig of a cluster with --kubeconfig, or leave it out to run in a sandbox", "no cluster to run against: %w", err)
 	}
@@ -209,11 +245,11 @@ func (t *testRun) read(g *ground, file string) error {
 		return wrong(err)
 	}
 	loader := clientcmd.NewNonInteractiveClientConfig(*raw, t.kubeOverrides.CurrentContext, &t.kubeOverrides, rules)
-	if g.config, err = loader.ClientConfig(); err != nil {
+	if c.config, err = loader.ClientConfig(); err != nil {
 		return wrong(err)
 	}
 	if file != "" && !t.overrides() {
-		g.kubeconfig, err = filepath.Abs(file)
+		c.kubeconfig, err = filepath.Abs(file)
 		return err
 	}
 	merged, err := mergedKubeconfig(loader)
@@ -224,16 +260,16 @@ func (t *testRun) read(g *ground, file string) error {
 	if err != nil {
 		return err
 	}
-	before := g.leave
-	g.leave = func(ctx context.Context, failed bool) error {
+	before := c.leave
+	c.leave = func(ctx context.Context, failed bool) error {
 		return errors.Join(before(ctx, failed), os.RemoveAll(dir))
 	}
-	g.kubeconfig = filepath.Join(dir, "kubeconfig")
-	return clientcmd.WriteToFile(*merged, g.kubeconfig)
+	c.kubeconfig = filepath.Join(dir, "kubeconfig")
+	return clientcmd.WriteToFile(*merged, c.kubeconfig)
 }
 
 // overrides reports whether a flag overrules a kubeconfig.
-func (t *testRun) overrides() (given bool) {
+func (t *suite) overrides() (given bool) {
 	t.flags.Visit(func(f *pflag.Flag) { given = given || strings.HasPrefix(f.Name, "kube-") })
 	return given
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// hands do what the person at the screen asks for.
-type hands struct{ client client.Client }
+// screenObjects reads and writes objects for the person at the screen.
+type screenObjects struct{ client client.Client }
 
-var _ tui.Cluster = hands{}
+var _ tui.Cluster = screenObjects{}
 
 // Get returns an object as YAML for an editor: without the managed fields nobody edits.
-func (h hands) Get(ctx context.Context, ref trace.Ref) ([]byte, error) {
+func (s screenObjects) Get(ctx context.Context, ref trace.Ref) ([]byte, error) {
 	o := objectOf(ref)
-	if err := h.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return nil, err
 	}
 	o.SetManagedFields(nil)
@@ -30,22 +30,22 @@ func (h hands) Get(ctx context.Context, ref trace.Ref) ([]byte, error) {
 
 // Update writes what the editor left; the resourceVersion in it makes the API server refuse it when somebody else was
 // faster.
-func (h hands) Update(ctx context.Context, edited []byte) error {
+func (s screenObjects) Update(ctx context.Context, edited []byte) error {
 	o := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(edited, &o.Object); err != nil {
 		return fmt.Errorf("the text is no YAML: %w", err)
 	}
-	return h.client.Update(ctx, o)
+	return s.client.Update(ctx, o)
 }
 
 // Patch merges a JSON merge patch into an object.
-func (h hands) Patch(ctx context.Context, ref trace.Ref, merge []byte) error {
-	return h.client.Patch(ctx, objectOf(ref), client.RawPatch(types.MergePatchType, merge))
+func (s screenObjects) Patch(ctx context.Context, ref trace.Ref, merge []byte) error {
+	return s.client.Patch(ctx, objectOf(ref), client.RawPatch(types.MergePatchType, merge))
 }
 
 // Delete deletes an object, and lets the garbage collector take its children.
-func (h hands) Delete(ctx context.Context, ref trace.Ref) error {
-	return h.client.Delete(ctx, objectOf(ref))
+func (s screenObjects) Delete(ctx context.Context, ref trace.Ref) error {
+	return s.client.Delete(ctx, objectOf(ref))
 }
 
 func objectOf(ref trace.Ref) *unstructured.Unstructured {

@@ -19,8 +19,8 @@ var held = &metav1.Duration{Duration: 5 * time.Second}
 // away is how long the break menu takes the power of a node away: long enough for Kubernetes to miss it and its pods.
 var away = &metav1.Duration{Duration: 20 * time.Second}
 
-// breaks are the faults of the break menu. Each is made as a Fault object, as 'kubectl apply' would make it.
-func breaks(c client.Client, operator string, lang trace.Language, nodes bool) []tui.Fault {
+// faultMenu returns the faults of the break menu. Each is made as a Fault object, as 'kubectl apply' would make it.
+func faultMenu(c client.Client, operator string, lang trace.Language, nodes bool) []tui.Fault {
 	spec := func(change func(*v1alpha1.FaultSpec)) v1alpha1.FaultSpec {
 		s := v1alpha1.FaultSpec{Operator: operator}
 		change(&s)

@@ -24,8 +24,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/traffic"
 )
 
-// play is one run of an operator's demo.
-type play struct {
+// demoRun is one run of an operator's demo.
+type demoRun struct {
 	io       streams
 	op       operators.Operator
 	instance operators.Instance
@@ -38,36 +38,17 @@ type play struct {
 	listener lab.Listener
 }
 
-// show is a play under way.
-type show struct {
-	*play
-	stage *stage
-	lab   *lab.Lab
-	loop  *taps.Taps
-	demo  *demo
+// runningDemo is a demo under way.
+type runningDemo struct {
+	*demoRun
+	target *target
+	lab    *lab.Lab
+	loop   *taps.Taps
+	demo   *demo
 	// recordings end what records the demo's URL and its etcd cluster beside the demo.
 	recordings []func()
 	// you is the person at the keyboard, whose writes are in the journal too.
 	you client.Client
-}
-
-// stage is the sandbox the demo is played in.
-type stage struct {
-	host.Cluster
-	// dir is the directory of its sandbox.
-	dir        string
-	kubeconfig string
-	// proxy is the URL of the proxy that knows the cluster's names.
-	proxy string
-	// kill ends a program of the control plane; nil where that cannot be done.
-	kill func(program string) error
-	// machines are its nodes; nil where nobody can reach them.
-	machines lab.Machines
-	// done is closed when the sandbox is over; err then says why.
-	done <-chan struct{}
-	err  func() error
-	// leave is called at the end.
-	leave func() error
 }
 
 // quietLibraries keeps what Kubernetes' libraries log of their own accord off the screen: leader election, reflectors,
@@ -78,26 +59,26 @@ func quietLibraries() {
 }
 
 // begin boots a sandbox, starts the operator in it and begins the demo's scenario.
-func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show, err error) {
+func (p *demoRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *runningDemo, err error) {
 	quietLibraries()
-	s := &show{play: p}
+	s := &runningDemo{demoRun: p}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.end(ctx))
 		}
 	}()
-	if s.stage, err = p.boot(ctx, progress); err != nil {
+	if s.target, err = p.boot(ctx, progress); err != nil {
 		return nil, err
 	}
 	scheme, err := personScheme(p.op)
 	if err != nil {
 		return nil, err
 	}
-	if s.you, err = personIn(s.stage, p.journal, scheme); err != nil {
+	if s.you, err = personIn(s.target, p.journal, scheme); err != nil {
 		return nil, err
 	}
 	s.lab, err = lab.Open(ctx, lab.Options{
-		Cluster: s.stage, Kill: s.stage.kill, Machines: s.stage.machines, Journal: p.journal, Version: version(),
+		Cluster: s.target, Kill: s.target.kill, Machines: s.target.machines, Journal: p.journal, Version: version(),
 		Installed: map[string]string{p.op.Name: p.instance.Variant()},
 	})
 	if err != nil {
@@ -116,7 +97,7 @@ func (p *play) begin(ctx context.Context, progress func(sandbox.Step)) (_ *show,
 }
 
 // end stops the scenario and the operator, and leaves the sandbox.
-func (s *show) end(ctx context.Context) error {
+func (s *runningDemo) end(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	var errs []error
 	if s.demo != nil {
@@ -128,16 +109,16 @@ func (s *show) end(ctx context.Context) error {
 	if s.lab != nil {
 		errs = append(errs, s.lab.Close(ctx))
 	}
-	if s.stage != nil {
-		errs = append(errs, s.stage.leave())
+	if s.target != nil {
+		errs = append(errs, s.target.leave(ctx, false))
 	}
 	return errors.Join(errs...)
 }
 
 // record begins to record the answers of the demo's URL and the members of its etcd cluster, if it has them.
-func (s *show) record(ctx context.Context) error {
-	if demo, has := s.instance.Demo().(operators.Traffic); has && s.stage.proxy != "" {
-		stop, err := traffic.RecordThrough(ctx, s.stage.proxy, s.journal, demo.Traffic())
+func (s *runningDemo) record(ctx context.Context) error {
+	if demo, has := s.instance.Demo().(operators.Traffic); has && s.target.proxy != "" {
+		stop, err := traffic.RecordThrough(ctx, s.target.proxy, s.journal, demo.Traffic())
 		if err != nil {
 			return err
 		}
@@ -146,7 +127,7 @@ func (s *show) record(ctx context.Context) error {
 	if demo, has := s.instance.Demo().(operators.Store); has {
 		var cluster types.NamespacedName
 		cluster.Namespace, cluster.Name = demo.Store()
-		stop, err := members.RecordAll(ctx, members.Options{Config: s.stage.Config(), Dial: s.stage.DialContext}, s.journal, cluster)
+		stop, err := members.RecordAll(ctx, members.Options{Config: s.target.Config(), Dial: s.target.DialContext}, s.journal, cluster)
 		if err != nil {
 			return err
 		}
@@ -156,7 +137,7 @@ func (s *show) record(ctx context.Context) error {
 }
 
 // boot starts a sandbox that is gone afterwards, or with --keep one that stays.
-func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, error) {
+func (p *demoRun) boot(ctx context.Context, progress func(sandbox.Step)) (*target, error) {
 	crds, err := p.instance.CRDs()
 	if err != nil {
 		return nil, err
@@ -168,24 +149,17 @@ func (p *play) boot(ctx context.Context, progress func(sandbox.Step)) (*stage, e
 	if err != nil {
 		return nil, err
 	}
-	o.Name, o.Fresh, o.Ephemeral, o.CRDs, o.Operators = p.flags.name, true, true, crds, []string{p.op.Name}
+	o.Name, o.Fresh, o.CRDs, o.Operators = p.flags.name, true, crds, []string{p.op.Name}
 	o.Progress = progress
 	if err := p.flags.nodes.use(&o); err != nil {
 		return nil, err
 	}
 	p.listener.Listen(&o)
-	box, err := sandbox.Start(ctx, o)
-	if err != nil {
-		return nil, sandboxError(err)
-	}
-	return &stage{
-		Cluster: box, dir: box.Dir(), kubeconfig: box.Kubeconfig(), proxy: box.Proxy(), kill: box.Kill, machines: box,
-		done: box.Done(), err: box.Err, leave: box.Stop,
-	}, nil
+	return bootTarget(ctx, o)
 }
 
 // bootKept uses a sandbox in the background.
-func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stage, error) {
+func (p *demoRun) bootKept(ctx context.Context, progress func(sandbox.Step)) (*target, error) {
 	name := p.flags.name
 	if name == "" {
 		name = p.op.Name
@@ -194,17 +168,15 @@ func (p *play) bootKept(ctx context.Context, progress func(sandbox.Step)) (*stag
 	if err != nil {
 		return nil, err
 	}
-	box, err := record.Open()
+	t, err := recordTarget(record)
 	if err != nil {
-		return nil, sandboxError(err)
+		return nil, err
 	}
-	return &stage{
-		Cluster: box, dir: record.Dir, kubeconfig: box.Kubeconfig(), proxy: record.Proxy, err: func() error { return nil },
-		leave: func() error {
-			p.say("sandbox %s stays; use it with 'operator-lab kubectl --name %s …', stop it with 'operator-lab down --name %s'", name, name, name)
-			return nil
-		},
-	}, nil
+	t.leave = func(context.Context, bool) error {
+		p.say("sandbox %s stays; use it with 'operator-lab kubectl --name %s …', stop it with 'operator-lab down --name %s'", name, name, name)
+		return nil
+	}
+	return t, nil
 }
 
 // personScheme knows the kinds of operators and the lab's own.
@@ -229,13 +201,13 @@ func personIn(cluster host.Cluster, journal *trace.Journal, scheme *runtime.Sche
 }
 
 // awaitEnd returns when the scenario is over and the operator has nothing left to do.
-func (s *show) awaitEnd(ctx context.Context) error {
+func (s *runningDemo) awaitEnd(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.stage.done:
-			return sandboxError(s.stage.err())
+		case <-s.target.done:
+			return sandboxError(s.target.err())
 		case <-s.demo.done:
 			if s.demo.err != nil {
 				return s.demo.err
@@ -248,8 +220,8 @@ func (s *show) awaitEnd(ctx context.Context) error {
 }
 
 // summary prints what came of the demo.
-func (s *show) summary(ctx context.Context) error {
-	reader, err := client.New(s.stage.Config(), client.Options{Scheme: s.you.Scheme()})
+func (s *runningDemo) summary(ctx context.Context) error {
+	reader, err := client.New(s.target.Config(), client.Options{Scheme: s.you.Scheme()})
 	if err != nil {
 		return err
 	}
