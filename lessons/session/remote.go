@@ -24,7 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// Request is what another terminal can ask of the lesson under way.
+// Request is a request of another terminal to the lesson under way.
 type Request string
 
 // The requests.
@@ -97,7 +97,7 @@ func (l *server) listen() (Remote, error) {
 	return Remote{URL: "https://" + listener.Addr().String(), Token: l.token, CA: certPEM}, nil
 }
 
-// requestTime is how long a request may take to arrive.
+// requestTime limits the time in which a request has to arrive.
 const requestTime = 10 * time.Second
 
 // announce writes the file by which others find it.
@@ -114,7 +114,7 @@ func (l *server) announce(at Remote) error {
 	return os.Rename(tmp, file)
 }
 
-// addressFile is where the address is: not in the sandbox, for one lesson follows another in a sandbox of its own.
+// addressFile returns the path of the address. It is not in the sandbox: the next lesson has another sandbox.
 func addressFile(state string) string { return filepath.Join(state, lessonAddress) }
 
 // forgetAddress removes the file.
@@ -127,7 +127,7 @@ func (l *server) close() {
 	l.end()
 }
 
-// Answer is what a request gets.
+// Answer to a [Request].
 type Answer struct {
 	// Text in markdown.
 	Text string `json:"text,omitempty"`

@@ -44,7 +44,7 @@ type Session struct {
 	// acting is held while the lesson is taken back or goes on: another terminal may ask for that too.
 	acting sync.Mutex
 	closed bool               // then neither is done any more
-	cancel context.CancelFunc // of who watches the lesson
+	cancel context.CancelFunc // ends the watch of the tutor
 	watch  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -169,7 +169,7 @@ func (s *Session) Current() (running *Running, moved int64, move <-chan struct{}
 	return s.running, s.moved, s.move
 }
 
-// dir is where the learner has the manifests of a lesson.
+// dir returns the directory in which the learner has the manifests of a lesson.
 func (s *Session) dir(lesson *book.Lesson) string {
 	return filepath.Join(s.options.State, "lessons", lesson.ID)
 }
@@ -189,7 +189,8 @@ func (s *Session) leave(ctx context.Context) error {
 	return running.close(ctx)
 }
 
-// Close ends everything. What another terminal has asked for is given up first: no sandbox comes up that nobody stops.
+// Close ends the lesson under way and the server for other terminals. What another terminal has asked for is given up first, so
+// that no sandbox comes up afterwards.
 func (s *Session) Close(ctx context.Context) error {
 	if s.remote != nil {
 		s.remote.close()

@@ -16,7 +16,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
 )
 
-// message is what the background process tells the command that started it, one JSON object a line.
+// message is one line of JSON that the background process sends to the command that started it.
 type message struct {
 	Step  *sandbox.Step `json:"step,omitempty"`
 	Ready bool          `json:"ready,omitempty"`
@@ -137,7 +137,7 @@ func upDaemon(ctx context.Context, f upFlags) error {
 	}
 	defer unmerge()
 	if err := tell.Encode(message{Ready: true}); err != nil {
-		return nil // whoever asked for it was killed meanwhile: nobody knows of this sandbox
+		return nil // the command that started this process was killed: stop the sandbox, which nobody knows of
 	}
 	_ = pipe.Close()
 	select {

@@ -12,8 +12,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// downPatience is how long a sandbox may take to stop before it is killed. It needs a fraction of a second.
-const downPatience = 15 * time.Second
+// downTimeout is the time a sandbox has to stop before it is killed. It usually needs a fraction of a second.
+const downTimeout = 15 * time.Second
 
 func downCommand(io streams) *cobra.Command {
 	var name string
@@ -88,7 +88,7 @@ func stopHolder(ctx context.Context, r *sandbox.Record) error {
 	if err := syscall.Kill(r.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop sandbox %s (process %d): %w", r.Name, r.PID, err)
 	}
-	patience, cancel := context.WithTimeout(ctx, downPatience)
+	patience, cancel := context.WithTimeout(ctx, downTimeout)
 	defer cancel()
 	if r.AwaitStopped(patience) == nil {
 		return nil

@@ -113,12 +113,12 @@ func hasEndpoints(args []string) bool {
 	})
 }
 
-// etcdPatience is how long is asked for Services before somebody is told that nobody answers.
-const etcdPatience = 10 * time.Second
+// etcdTimeout limits the search for Services of etcd clusters.
+const etcdTimeout = 10 * time.Second
 
 // chooseEndpoint takes the only client Service for the endpoint, or says which ones there are.
 func chooseEndpoint(ctx context.Context, r *sandbox.Record) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
+	ctx, cancel := context.WithTimeout(ctx, etcdTimeout)
 	defer cancel()
 	access, err := r.Open()
 	if err != nil {
@@ -153,7 +153,7 @@ func chooseEndpoint(ctx context.Context, r *sandbox.Record) error {
 		"there are %d etcd clusters in sandbox %s", len(found), r.Name)
 }
 
-// etcdClientPort is where members of etcd serve clients.
+// etcdClientPort is the port on which members of etcd serve clients.
 const etcdClientPort = 2379
 
 // clientEndpoint is the URL of a Service for clients of etcd; false: it is one for something else, such as for members.

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// interrupts gives Ctrl-C to whom it is meant for. A terminal sends it to all programs in the foreground: to the one that
-// a person has typed, and to the lab that waits for it.
+// interrupts decides whether Ctrl-C ends the lab. A terminal sends it to all programs in the foreground: to the command that
+// a person has typed in a lesson, and to the lab that waits for that command.
 type interrupts struct {
 	mu    sync.Mutex
-	take  func()    // what whoever claims them does with one; nil: they are the lab's
-	until time.Time // they are taken until then, although nobody claims them any more
+	take  func()    // called for each Ctrl-C that does not end the lab; nil: they do
+	until time.Time // until then they are ignored, although take is nil again
 }
 
-// interruptLate is how much later than the command it ends a Ctrl-C may reach the lab.
+// interruptLate is the time by which a Ctrl-C may reach the lab later than the command that it ends.
 const interruptLate = 300 * time.Millisecond
 
-// interruptsKey is where the context of the process has its interrupts.
+// interruptsKey is the key of the interrupts in the context of the process.
 type interruptsKey struct{}
 
 // claimInterrupts has Ctrl-C taken, so that it does not end the lab, until release is called. SIGTERM and a closed

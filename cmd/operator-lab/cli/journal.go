@@ -12,7 +12,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// journalsKept is how many journals stay in the state directory when no file is named.
+// journalsKept is the number of journals that stay in the state directory when no file is named.
 const journalsKept = 20
 
 // saveJournal keeps the record of the run and says where it is. A run in which nothing happened leaves none.

@@ -12,7 +12,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 )
 
-// course is what a learner goes through: the bundled lessons or one of a folder, all of them or those of a track.
+// course is a list of lessons for a learner: the bundled ones or those of a folder, all of them or those of a track.
 type course struct {
 	*book.Book
 	track []*book.Lesson // nil: all
@@ -66,7 +66,7 @@ func choose(arg, track string) (*course, *book.Lesson, error) {
 	return c, lesson, lessonError(err)
 }
 
-// lessonError gives the error of a lesson that nobody knows its hint.
+// lessonError adds the hint to the error of a lesson that does not exist.
 func lessonError(err error) error {
 	unknown, is := errors.AsType[*book.UnknownLesson](err)
 	if !is {

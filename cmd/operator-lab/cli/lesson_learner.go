@@ -90,7 +90,7 @@ func (l *learner) begin(ctx context.Context, lesson *book.Lesson, o session.Open
 	return sessionError(l.Begin(ctx, lesson, o))
 }
 
-// controls are what the screen acts on.
+// controls returns what the keys of the screen act on.
 func (l *learner) controls() (tui.Controls, error) {
 	running, _, _ := l.Current()
 	if running == nil {

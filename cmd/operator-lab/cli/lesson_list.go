@@ -32,7 +32,7 @@ func moduleTitle(name string, lang book.Language) string {
 	return name
 }
 
-// suggested is where to go on: in the lesson where the learner was last, else with the first after it that is not done,
+// suggested returns the lesson to go on with: the one where the learner was last, else with the first after it that is not done,
 // else with the first of all that is not.
 func suggested(c *course, done *progress.File) *book.Lesson {
 	all := c.all()
@@ -48,7 +48,7 @@ func suggested(c *course, done *progress.File) *book.Lesson {
 	return all[max(slices.IndexFunc(all, undone), 0)]
 }
 
-// tags are what a lesson is about: phase of maturity and habits.
+// tags returns the phase of maturity and the habits of a lesson, such as P1 and H3.
 func tags(l *book.Lesson) []string {
 	var out []string
 	if l.Phase > 0 {
@@ -60,7 +60,7 @@ func tags(l *book.Lesson) []string {
 	return out
 }
 
-// about says what the tags mean.
+// about explains the tags of a lesson.
 func about(l *book.Lesson, in book.Language) string {
 	var out []string
 	if l.Phase > 0 {

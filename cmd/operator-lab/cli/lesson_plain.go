@@ -15,10 +15,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// plainWidth is how wide the text of a lesson is: that of a small terminal, which a screen reader does not mind.
+// plainWidth is the width of the text of a lesson, in columns of a small terminal.
 const plainWidth = 78
 
-// plain is a lesson as text: whole sentences, appended and never redrawn, and commands that are typed.
+// plain shows a lesson as text, for screen readers and pipes: lines are appended and never redrawn, and commands are typed.
 type plain struct {
 	*learner
 	commands *commands

@@ -47,7 +47,7 @@ after it, each wrong turn gives its message, and undo brings back the start.`,
 	return cmd
 }
 
-// verified is what came of one lesson.
+// verified is the result of one lesson.
 type verified struct {
 	Lesson   string   `json:"lesson"`
 	Number   int      `json:"number"`
@@ -169,7 +169,7 @@ func bundledNames() []string {
 	return names
 }
 
-// goThrough goes through lessons, some at a time, and tells what came of each in their order.
+// goThrough goes through lessons, some at a time, and prints the result of each.
 func (f *lessonVerifyFlags) goThrough(ctx context.Context, io streams, chosen []*book.Lesson) error {
 	results := make([]verified, len(chosen))
 	slots := make(chan struct{}, f.parallel)
@@ -201,7 +201,7 @@ func (f *lessonVerifyFlags) goThrough(ctx context.Context, io streams, chosen []
 	return f.conclude(io, results)
 }
 
-// tellPrograms prints what came of the lessons if JSON is wanted.
+// tellPrograms prints the results as JSON if that is wanted.
 func (f *lessonVerifyFlags) tellPrograms(io streams, results []verified) error {
 	if f.output != "json" {
 		return nil

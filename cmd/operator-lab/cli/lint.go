@@ -64,7 +64,7 @@ func (f lintFlags) run(io streams, args []string) error {
 	return err
 }
 
-// lintResult is what was found.
+// lintResult is the output as JSON.
 type lintResult struct {
 	Tests    int           `json:"tests"`
 	Errors   int           `json:"errors"`
@@ -117,7 +117,7 @@ func (f lintFlags) lint(paths []string) (*lintResult, error) {
 	return result, nil
 }
 
-// operatorProblems are what is wrong with what tests ask of operators.
+// operatorProblems returns what is wrong with the operators that tests ask for.
 func operatorProblems(tests []*format.Loaded) format.Problems {
 	var t suite
 	for _, test := range tests {

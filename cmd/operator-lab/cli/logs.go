@@ -19,7 +19,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// followPoll is how often a followed log is looked at for more.
+// followPoll is the time between two reads of a log that is followed.
 const followPoll = 100 * time.Millisecond
 
 func logsCommand(io streams) *cobra.Command {

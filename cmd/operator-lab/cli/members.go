@@ -140,7 +140,7 @@ func (f *membersFlags) run(ctx context.Context, io streams) error {
 	return nil
 }
 
-// silence is how long nothing is said of there being no cluster.
+// silence is the time after which a person who sees no cluster is told that there is none.
 const silence = 3 * time.Second
 
 // membersTable prints clusters when they change.
@@ -155,7 +155,7 @@ type membersTable struct {
 	others map[string]bool
 }
 
-// sayNothing tells somebody who sees nothing why that is so.
+// sayNothing tells a person who sees no cluster why.
 func (t *membersTable) sayNothing(out io.Writer, sandbox string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

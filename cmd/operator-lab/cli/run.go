@@ -87,7 +87,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 	return cmd
 }
 
-// nodesOf is how many nodes a demo has.
+// nodesOf returns the number of nodes of a demo.
 func nodesOf(demo operators.Demo) int {
 	if d, ok := demo.(operators.Nodes); ok {
 		return d.Nodes()
@@ -95,7 +95,7 @@ func nodesOf(demo operators.Demo) int {
 	return 0
 }
 
-// specOf is how an operator runs, as the flags that were set say.
+// specOf returns the spec of an operator, with its variant and the parameters that were set by flags.
 func specOf(op operators.Operator, flags *pflag.FlagSet) v1alpha1.OperatorSpec {
 	spec := v1alpha1.OperatorSpec{Parameters: map[string]string{}}
 	own := pflag.NewFlagSet(op.Name, pflag.ContinueOnError)

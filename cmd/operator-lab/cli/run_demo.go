@@ -29,7 +29,7 @@ type demoRun struct {
 	io       streams
 	op       operators.Operator
 	instance operators.Instance
-	// spec is how the operator runs, as the flags say.
+	// spec of the operator, from the flags.
 	spec    v1alpha1.OperatorSpec
 	flags   runFlags
 	journal *trace.Journal

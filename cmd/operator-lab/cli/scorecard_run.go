@@ -19,15 +19,15 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/scorecard"
 )
 
-// scoring is one run of the command: a run of tests, of which not the tests are told but what they are evidence of.
+// scoring is one run of the scorecard command: a suite whose tests are evidence, which is reported instead of the tests.
 type scoring struct {
 	*suite
 	asked scorecardFlags
 	// names of the operators.
 	names []string
-	// evidence is what the tests show, by operator and in the order of the tests.
+	// evidence by operator, in the order of the tests.
 	evidence map[string][]*evidence
-	// afterwards is what went wrong after the last test, when all was known.
+	// afterwards are errors of the clean-up, which change no result.
 	afterwards error
 }
 
@@ -46,7 +46,7 @@ func newScoring(io streams, f scorecardFlags, names []string) *scoring {
 	return &scoring{suite: t, asked: f, names: names, evidence: map[string][]*evidence{}}
 }
 
-// scope is what is looked at of an operator.
+// scope returns the habits and phases that are judged of an operator.
 func (s *scoring) scope(name string) scorecard.Scope {
 	variant := s.asked.variant
 	if op, found := operators.Find(name); found {

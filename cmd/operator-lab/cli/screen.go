@@ -12,7 +12,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// lookFlags are how things are shown.
+// lookFlags are the flags for language, colours and the screen.
 type lookFlags struct {
 	lang     string
 	ascii    bool

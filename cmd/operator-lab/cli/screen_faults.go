@@ -13,10 +13,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// held is how long the break menu holds or delays something, so that nobody has to let it go.
+// held is the time for which the break menu holds a write.
 var held = &metav1.Duration{Duration: 5 * time.Second}
 
-// away is how long the break menu takes the power of a node away: long enough for Kubernetes to miss it and its pods.
+// away is the time for which the break menu switches a node off: long enough for Kubernetes to notice.
 var away = &metav1.Duration{Duration: 20 * time.Second}
 
 // faultMenu returns the faults of the break menu. Each is made as a Fault object, as 'kubectl apply' would make it.
@@ -68,7 +68,7 @@ func faultMenu(c client.Client, operator string, lang trace.Language, nodes bool
 	)
 }
 
-// aim is what of the chosen object a fault is aimed at.
+// aim says how a fault uses the object that is chosen on the screen.
 type aim int
 
 const (
@@ -79,7 +79,7 @@ const (
 	containers            // the containers of the pod that it is, else of all in its namespace
 )
 
-// arm makes a Fault. A crash without a match would happen at once.
+// arm creates a Fault. A crash without a match would happen at once.
 func arm(ctx context.Context, c client.Client, about aim, ref trace.Ref, spec v1alpha1.FaultSpec) error {
 	switch about {
 	case write:

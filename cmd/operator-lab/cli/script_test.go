@@ -91,7 +91,7 @@ func setVariable(name, value string, set bool) error {
 	return os.Unsetenv(name)
 }
 
-// result is what came of a command line.
+// result of a command line.
 type result struct {
 	code           int
 	stdout, stderr string

@@ -37,9 +37,9 @@ type target struct {
 	kubectl string
 	// kill ends a program of the control plane; nil where that cannot be done.
 	kill func(program string) error
-	// machines are its nodes; nil where nobody can reach them.
+	// machines are its nodes; nil where they cannot be reached.
 	machines lab.Machines
-	// done is closed when the sandbox is over; err then says why. It is nil when nobody tells.
+	// done is closed when the sandbox is over; err then says why. Both are nil for a sandbox in the background and for other clusters.
 	done <-chan struct{}
 	err  func() error
 	// leave is called at the end.
@@ -88,7 +88,7 @@ func (t *target) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// stays is how to leave a cluster that stays as it is.
+// stays leaves a cluster as it is.
 func stays(context.Context, bool) error { return nil }
 
 // The speed of clients in a cluster of somebody else: Chainsaw's.
@@ -97,7 +97,7 @@ const (
 	foreignBurst = 300
 )
 
-// answerTime is how long another cluster may take to say that it is there.
+// answerTime limits the first request to another cluster.
 const answerTime = 15 * time.Second
 
 // openTarget finds the cluster that the tests are meant for, or boots a sandbox.
@@ -126,7 +126,7 @@ func (t *suite) openTarget(ctx context.Context) (c *target, err error) {
 	return c, nil
 }
 
-// ownKubectl is a link to this binary by the name of kubectl, so that scripts find that and no other.
+// ownKubectl returns the path of a link to this binary that is named kubectl, for scripts; etcdctl is beside it.
 func ownKubectl() (string, error) {
 	state, err := sandbox.StateDir()
 	if err != nil {
@@ -274,7 +274,7 @@ func (t *suite) overrides() (given bool) {
 	return given
 }
 
-// answers reports a cluster that does not.
+// answers returns an error if a cluster does not answer.
 func answers(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.Timeout = answerTime

@@ -48,7 +48,7 @@ away; a second Ctrl-C leaves it.`,
 	return cmd
 }
 
-// suite is one run of the command.
+// suite is one run of the test command.
 type suite struct {
 	testFlags
 	io    streams

@@ -359,7 +359,7 @@ func (f *testFlags) discovery(c *format.Configuration, paths []string) format.Di
 	return d
 }
 
-// discoveryOf is what the configuration says of which tests there are.
+// discoveryOf returns where the configuration looks for tests.
 func discoveryOf(c *format.Configuration, paths []string) format.Discovery {
 	d := c.Spec.Discovery
 	all := format.Discovery{

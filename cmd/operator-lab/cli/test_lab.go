@@ -20,14 +20,14 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// testLab is what the lab does around tests: it runs operators, injects faults, asks the oracles and keeps journals.
+// testLab does around tests what only the lab can do: it runs operators, injects faults, asks the oracles and keeps journals.
 type testLab interface {
 	runner.Hooks
 	// Close ends all of it. The sandbox is still there.
 	Close(ctx context.Context) error
 }
 
-// prepareTestLab has its say in how the sandbox is started. It is not asked when the sandbox is somebody else's.
+// prepareTestLab sets the options of a sandbox that is booted for tests: its operators, their CRDs, and what it reports.
 func prepareTestLab(t *suite, o *sandbox.Options) {
 	t.listener.Listen(o)
 	installed, crds := t.firstVariants()

@@ -127,7 +127,7 @@ func plannedOf(phase report.Phase, o *format.Operation) plannedOperation {
 	}
 }
 
-// subject is what an operation is about.
+// subject returns the object, file or program of an operation, for a person.
 func subject(o *format.Operation) string {
 	switch {
 	case o.Apply != nil:
@@ -161,7 +161,7 @@ func subject(o *format.Operation) string {
 	return collected(o)
 }
 
-// collected is what an operation is about that kubectl carries out.
+// collected returns the object of an operation that collects something.
 func collected(o *format.Operation) string {
 	switch {
 	case o.Describe != nil:
@@ -222,7 +222,7 @@ func (t *suite) printList() error {
 	return w.Flush()
 }
 
-// place is where it is written; a test that is made of numbered manifests is nowhere in one file.
+// place returns the file and line of the test; one that is made of numbered manifests has a folder only.
 func (p planned) place() string { return format.Position{File: p.File, Line: p.Line}.String() }
 
 func (p planned) whether() string {
@@ -279,7 +279,7 @@ func (t *suite) printPlan() error {
 	return nil
 }
 
-// foundOnTheWay is what a run of these tests would find wrong in files, such as one that is missing.
+// foundOnTheWay returns what is wrong in files that a run of these tests would only read later, such as one that is missing.
 func (t *suite) foundOnTheWay() format.Problems {
 	ours := map[string]bool{} // folders of tests, and step templates
 	for _, loaded := range t.tests {

@@ -13,7 +13,7 @@ import (
 )
 
 // checkOperators finds out before a sandbox is booted whether there are the operators that tests ask for, with the variant
-// and the parameters that they or flags want. In a cluster that is not the lab's they are somebody else's business.
+// and the parameters that they or flags want. In another cluster the lab runs no operators.
 func (t *suite) checkOperators() error {
 	if t.foreign() || t.noCluster {
 		return nil
@@ -27,7 +27,7 @@ func (t *suite) checkOperators() error {
 	return nil
 }
 
-// operatorProblems are what is wrong with what tests ask for.
+// operatorProblems returns what is wrong with the operators that the tests ask for.
 func (t *suite) operatorProblems() format.Problems {
 	var wrong format.Problems
 	for _, loaded := range t.tests {

@@ -11,7 +11,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// rerun is what failed before and is run again.
+// rerun selects the tests that failed in the last run.
 type rerun struct {
 	// paths to look for it.
 	paths []string
