@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,18 +69,26 @@ func modified(file string) time.Time {
 }
 
 // writeJournal writes a complete file or none.
-func writeJournal(path string, journal *trace.Journal) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+func writeJournal(path string, journal *trace.Journal) error {
+	return replace(path, journal.Save)
+}
+
+// replaceFile writes a complete file or none, so that whoever reads the file meanwhile reads all of the old or the new one.
+func replaceFile(path string, text []byte) error {
+	return replace(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// replace is replaceFile with a function that writes the text. The file gets mode 0600.
+func replace(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := errors.Join(journal.Save(f), f.Close()); err != nil {
-		return err
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return os.Rename(f.Name(), path)
 }

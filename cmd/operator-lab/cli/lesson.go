@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/lessons/book"
@@ -55,10 +56,7 @@ Without a terminal, or with --plain, it is text, prompts and typed commands.`,
 			return f.learn(cmd.Context(), io, name)
 		},
 	}
-	flags := cmd.Flags()
-	flags.BoolVar(&f.plain, "plain", false, "text, prompts and typed commands also on a terminal")
-	flags.StringVar(&f.track, "track", "", "keep to a track: ten-minutes, author or sre")
-	f.look.bind(flags)
+	f.bind(cmd.Flags())
 	cmd.AddCommand(
 		lessonNextCommand(io), lessonListCommand(io),
 		lessonRemoteCommand(io, "hint", "Show the next hint for the task under way", session.Hint),
@@ -68,6 +66,12 @@ Without a terminal, or with --plain, it is text, prompts and typed commands.`,
 		lessonAnswerCommand(io), lessonShellCommand(io), lessonVerifyCommand(io),
 	)
 	return cmd
+}
+
+func (f *lessonFlags) bind(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.plain, "plain", false, "text, prompts and typed commands also on a terminal")
+	flags.StringVar(&f.track, "track", "", "keep to a track: ten-minutes, author or sre")
+	f.look.bind(flags)
 }
 
 // learn opens a lesson, the one that is picked if none is named.
@@ -164,9 +168,7 @@ Otherwise the first lesson that is not done is opened here.`,
 			return f.goOn(cmd.Context(), io)
 		},
 	}
-	cmd.Flags().BoolVar(&f.plain, "plain", false, "text, prompts and typed commands also on a terminal")
-	cmd.Flags().StringVar(&f.track, "track", "", "keep to a track: ten-minutes, author or sre")
-	f.look.bind(cmd.Flags())
+	f.bind(cmd.Flags())
 	return cmd
 }
 

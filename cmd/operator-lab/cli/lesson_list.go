@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -208,11 +209,7 @@ func printLessons(io streams, all []listedLesson) error {
 		for i, h := range l.Habits {
 			habits[i] = fmt.Sprint(h)
 		}
-		phase := "-"
-		if l.Phase > 0 {
-			phase = fmt.Sprint(l.Phase)
-		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", l.Number, l.ID, l.Module, phase, orDash(strings.Join(habits, ",")), l.Done, l.Tasks, l.Title)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d/%d\t%s\n", l.Number, l.ID, l.Module, number(uint64(l.Phase)), cmp.Or(strings.Join(habits, ","), "-"), l.Done, l.Tasks, l.Title)
 	}
 	return w.Flush()
 }

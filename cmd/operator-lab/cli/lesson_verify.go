@@ -88,7 +88,10 @@ func (f *lessonVerifyFlags) run(ctx context.Context, io streams, args []string) 
 	}
 	if f.static {
 		fmt.Fprintf(io.err, "%s, nothing wrong in their files\n", count(len(chosen), "lesson"))
-		return f.tellPrograms(io, onlyRead(chosen))
+		if f.output == "json" {
+			return printJSON(io.out, onlyRead(chosen))
+		}
+		return nil
 	}
 	return f.goThrough(ctx, io, chosen)
 }
@@ -195,18 +198,12 @@ func (f *lessonVerifyFlags) goThrough(ctx context.Context, io streams, chosen []
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := f.tellPrograms(io, results); err != nil {
-		return err
+	if f.output == "json" {
+		if err := printJSON(io.out, results); err != nil {
+			return err
+		}
 	}
 	return f.conclude(io, results)
-}
-
-// tellPrograms prints the results as JSON if that is wanted.
-func (f *lessonVerifyFlags) tellPrograms(io streams, results []verified) error {
-	if f.output != "json" {
-		return nil
-	}
-	return printJSON(io.out, results)
 }
 
 // onlyRead are lessons of which only the files were read: what is counted while they are gone through is zero.

@@ -138,17 +138,10 @@ func (r *lintResult) print(io streams) {
 		}
 	}
 	if r.Errors+r.Warnings == 0 {
-		fmt.Fprintf(io.err, "%s, nothing wrong\n", several(r.Tests, "test"))
+		fmt.Fprintf(io.err, "%s, nothing wrong\n", count(r.Tests, "test"))
 		return
 	}
-	fmt.Fprintf(io.err, "%s, %s, %s\n", several(r.Tests, "test"), several(r.Errors, "error"), several(r.Warnings, "warning"))
-}
-
-func several(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	fmt.Fprintf(io.err, "%s, %s, %s\n", count(r.Tests, "test"), count(r.Errors, "error"), count(r.Warnings, "warning"))
 }
 
 // readConfiguration reads the configuration file, if there is one.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,8 +201,8 @@ func (t *membersTable) show(cluster types.NamespacedName, seen trace.Membership)
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  MEMBER\tROLE\tSTATE\tREQUESTED\tRUNS\tTERM\tINDEX\tSIZE\tPROBLEM")
 	for _, m := range seen.Members {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, orDash(string(m.Role)), orDash(string(m.State)), orDash(m.Requested),
-			orDash(m.Runs), number(m.Term), number(m.Index), number(uint64(max(0, m.Size))), problemOf(m))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, cmp.Or(string(m.Role), "-"), cmp.Or(string(m.State), "-"), cmp.Or(m.Requested, "-"),
+			cmp.Or(m.Runs, "-"), number(m.Term), number(m.Index), number(uint64(max(0, m.Size))), problemOf(m))
 	}
 	_ = w.Flush() // as any other line that is said to a person
 }
@@ -222,11 +223,4 @@ func number(n uint64) string {
 		return "-"
 	}
 	return fmt.Sprint(n)
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
@@ -71,10 +70,8 @@ func checkScenarioName(name string) error {
 }
 
 func (f newScenarioFlags) run(io streams, name string) error {
-	if f.operator != "" {
-		if _, ok := operators.Find(f.operator); !ok {
-			return unknownOperator(f.operator)
-		}
+	if err := checkOperators(f.operator); err != nil {
+		return err
 	}
 	folder := filepath.Join(f.dir, name)
 	file := filepath.Join(folder, "chainsaw-test.yaml")

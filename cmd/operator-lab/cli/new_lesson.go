@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/operator-lab/operator-lab/lessons/book"
-	"github.com/operator-lab/operator-lab/operators"
 )
 
 type newLessonFlags struct {
@@ -56,10 +55,8 @@ there is never touched.`,
 const mostNumber = 99
 
 func (f newLessonFlags) run(io streams, id string) error {
-	if f.operator != "" {
-		if _, ok := operators.Find(f.operator); !ok {
-			return unknownOperator(f.operator)
-		}
+	if err := checkOperators(f.operator); err != nil {
+		return err
 	}
 	if f.number == 0 {
 		f.number = book.NextNumber(f.dir)

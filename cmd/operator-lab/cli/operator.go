@@ -159,3 +159,13 @@ func operatorList() string {
 func unknownOperator(name string) error {
 	return usageError("operators: "+operatorNames(), "there is no bundled operator %q", name)
 }
+
+// checkOperators refuses names that are not those of bundled operators. An empty one is none.
+func checkOperators(names ...string) error {
+	for _, name := range names {
+		if _, known := operators.Find(name); name != "" && !known {
+			return unknownOperator(name)
+		}
+	}
+	return nil
+}

@@ -157,11 +157,8 @@ func lookup(name string) (*sandbox.Record, error) {
 		return nil, err
 	}
 	r, err := sandbox.Lookup(state, name)
-	if err == nil {
-		return r, nil
-	}
-	if isProblem(err) {
-		return nil, err
+	if _, explained := errors.AsType[*sandbox.Problem](err); err == nil || explained {
+		return r, err
 	}
 	return nil, notRunning(name)
 }
@@ -187,9 +184,4 @@ func notRunning(name string) error {
 		Err:  fmt.Errorf("%w: %s", sandbox.ErrNotRunning, name),
 		Hint: hint + "'; 'operator-lab list' shows all",
 	}
-}
-
-func isProblem(err error) bool {
-	var problem *sandbox.Problem
-	return errors.As(err, &problem)
 }

@@ -108,10 +108,8 @@ func (f *scorecardFlags) names(args []string) ([]string, error) {
 	case len(args) == 0:
 		return nil, usageError("operators: "+operatorNames()+"; or --all", "which operator?")
 	}
-	for _, name := range args {
-		if _, ok := operators.Find(name); !ok {
-			return nil, unknownOperator(name)
-		}
+	if err := checkOperators(args...); err != nil {
+		return nil, err
 	}
 	return slices.Compact(slices.Sorted(slices.Values(args))), nil
 }

@@ -168,7 +168,8 @@ func (t *suite) checkNone() error {
 func badFiles(w io.Writer, err error) error {
 	problems := problemsOf(err)
 	if len(problems) == 0 {
-		if _, ok := errors.AsType[*exitError](err); ok || isProblem(err) {
+		_, coded := errors.AsType[*exitError](err)
+		if _, explained := errors.AsType[*sandbox.Problem](err); coded || explained {
 			return err
 		}
 		return &exitError{exitUsage, err}

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
@@ -236,10 +235,8 @@ func (f *testFlags) checkValues(flags *pflag.FlagSet) error {
 	if f.shardCount < 0 || f.shardIndex < 0 || f.shardIndex >= max(f.shardCount, 1) {
 		return usageError("shards are counted from 0: of 3 there are 0, 1 and 2", "there is no shard %d of %d", f.shardIndex, f.shardCount)
 	}
-	for _, name := range f.operators {
-		if _, ok := operators.Find(name); !ok {
-			return unknownOperator(name)
-		}
+	if err := checkOperators(f.operators...); err != nil {
+		return err
 	}
 	for _, p := range f.parameters {
 		if name, _, ok := strings.Cut(p, "="); !ok || name == "" {

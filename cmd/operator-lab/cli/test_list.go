@@ -275,7 +275,7 @@ func (t *suite) printPlan() error {
 			n++
 		}
 	}
-	fmt.Fprintf(t.io.err, "%d of %s would run\n", n, several(len(all), "test"))
+	fmt.Fprintf(t.io.err, "%d of %s would run\n", n, count(len(all), "test"))
 	return nil
 }
 

@@ -123,7 +123,7 @@ func unpackBundled(all fs.FS) (string, error) {
 	return folder, nil
 }
 
-// unpack writes a file unless it is there as it should be. It is renamed into place: another process may read it.
+// unpack writes a file unless it is there as it should be. Another process may read it.
 func unpack(file string, text []byte) error {
 	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, text) {
 		return nil
@@ -131,13 +131,5 @@ func unpack(file string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".unpack-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), file)
+	return replaceFile(file, text)
 }
