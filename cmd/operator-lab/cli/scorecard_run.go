@@ -126,16 +126,16 @@ func (s *scoring) runAll(ctx context.Context) error {
 // runIn runs the scenarios in a sandbox. Of one with a matrix the first row that fails is the last: what it is evidence of
 // is known then, and each further row might wait for what never comes.
 func (s *scoring) runIn(ctx context.Context, target *target) error {
-	lab, err := openTestLab(ctx, s.suite, target)
+	hooks, closeLab, err := openTestLab(ctx, s.suite, target)
 	if err != nil {
 		return err
 	}
-	defer func() { s.afterwards = errors.Join(s.afterwards, sandboxError(lab.Close(context.WithoutCancel(ctx)))) }()
+	defer func() { s.afterwards = errors.Join(s.afterwards, sandboxError(closeLab(context.WithoutCancel(ctx)))) }()
 	single, matrices := s.byMatrix()
 	progress := scorecard.NewProgress(s.io.err, s.tests)
 	for _, tests := range append([][]*format.Loaded{single}, matrices...) {
 		run, err := runner.Run(ctx, runner.Options{
-			Configuration: oneByOne(s.configuration, len(tests) == 1), Tests: tests, Seed: s.seed, Sink: progress, Hooks: lab,
+			Configuration: oneByOne(s.configuration, len(tests) == 1), Tests: tests, Seed: s.seed, Sink: progress, Hooks: hooks,
 			Config: target.config, Kubeconfig: target.kubeconfig, Kubectl: target.kubectl, Environment: target.environment(),
 		})
 		if err != nil {

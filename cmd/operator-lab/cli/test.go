@@ -277,11 +277,11 @@ func (t *suite) runAll(ctx context.Context) (err error) {
 
 // runIn runs the tests against a cluster.
 func (t *suite) runIn(ctx context.Context, target *target, sink report.Sink) (_ *report.Run, err error) {
-	lab, err := openTestLab(ctx, t, target)
+	hooks, closeLab, err := openTestLab(ctx, t, target)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, lab.Close(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, closeLab(context.WithoutCancel(ctx))) }()
 	o := runner.Options{
 		Configuration: t.configuration,
 		Tests:         t.tests,
@@ -293,7 +293,7 @@ func (t *suite) runIn(ctx context.Context, target *target, sink report.Sink) (_ 
 		Seed:          t.seed,
 		Name:          t.reportOptions(&format.ConfigurationSpec{Report: t.configuration.Spec.Report}).Name,
 		Sink:          sink,
-		Hooks:         lab,
+		Hooks:         hooks,
 	}
 	if t.pause {
 		o.PauseOnFailure = newPause(t.io, target).wait

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,18 +15,12 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
-
-// testLab does around tests what only the lab can do: it runs operators, injects faults, asks the oracles and keeps journals.
-type testLab interface {
-	runner.Hooks
-	// Close ends all of it. The sandbox is still there.
-	Close(ctx context.Context) error
-}
 
 // prepareTestLab sets the options of a sandbox that is booted for tests: its operators, their CRDs, and what it reports.
 func prepareTestLab(t *suite, o *sandbox.Options) {
@@ -43,21 +38,14 @@ func prepareTestLab(t *suite, o *sandbox.Options) {
 func (t *suite) firstVariants() (map[string]string, []*apiextensionsv1.CustomResourceDefinition) {
 	installed := map[string]string{}
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, loaded := range t.tests {
-		role, err := t.operatorFlags().Role(loaded.Test)
-		if err != nil {
-			continue // it fails by itself
+	for op, spec := range t.operatorsOfTests() {
+		if _, has := installed[op.Name]; has {
+			continue
 		}
-		for _, name := range role.Operators {
-			op, found := operators.Find(name)
-			if _, has := installed[name]; has || !found {
-				continue
-			}
-			if instance, err := lab.InstanceOf(op, role.Spec); err == nil {
-				if more, err := instance.CRDs(); err == nil {
-					installed[name] = instance.Variant()
-					crds = append(crds, more...)
-				}
+		if instance, err := lab.InstanceOf(op, spec); err == nil {
+			if more, err := instance.CRDs(); err == nil {
+				installed[op.Name] = instance.Variant()
+				crds = append(crds, more...)
 			}
 		}
 	}
@@ -69,15 +57,24 @@ func (t *suite) moreNodes() {
 	if t.flags.Changed("nodes") {
 		return
 	}
-	for _, loaded := range t.tests {
-		role, err := t.operatorFlags().Role(loaded.Test)
-		if err != nil {
-			continue // it fails by itself
+	for op := range t.operatorsOfTests() {
+		if demo, has := op.New().Demo().(operators.Nodes); has {
+			t.nodes.nodes = max(t.nodes.nodes, demo.Nodes())
 		}
-		for _, name := range role.Operators {
-			if op, found := operators.Find(name); found {
-				if demo, has := op.New().Demo().(operators.Nodes); has {
-					t.nodes.nodes = max(t.nodes.nodes, demo.Nodes())
+	}
+}
+
+// operatorsOfTests are the operators of all tests, with their specs. A test whose operators cannot be read fails by itself.
+func (t *suite) operatorsOfTests() iter.Seq2[operators.Operator, v1alpha1.OperatorSpec] {
+	return func(yield func(operators.Operator, v1alpha1.OperatorSpec) bool) {
+		for _, loaded := range t.tests {
+			role, err := t.operatorFlags().Role(loaded.Test)
+			if err != nil {
+				continue
+			}
+			for _, name := range role.Operators {
+				if op, found := operators.Find(name); found && !yield(op, role.Spec) {
+					return
 				}
 			}
 		}
@@ -94,25 +91,26 @@ func (t *suite) operatorFlags() scenarios.Cast {
 	return scenarios.Cast{Operators: t.operators, Variant: t.variant, Parameters: parameters}
 }
 
-// openTestLab opens the lab in a sandbox, or what stands in for it in another cluster or without one.
-func openTestLab(ctx context.Context, t *suite, target *target) (testLab, error) {
+// openTestLab opens the lab in a sandbox, or what stands in for it in another cluster or without one. It runs operators, injects
+// faults, asks the oracles and keeps journals. The sandbox stays when it is closed.
+func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Hooks, closeLab func(context.Context) error, err error) {
 	if target.Cluster == nil {
-		return foreignLab{scenarios.Foreign{None: t.noCluster}}, nil
+		return scenarios.Foreign{None: t.noCluster}, func(context.Context) error { return nil }, nil
 	}
 	l, err := lab.Open(ctx, lab.Options{
 		Cluster: target.Cluster, Kill: target.kill, Machines: target.machines, Installed: t.installed, Seed: t.seed, Version: version(),
 	})
 	if err != nil {
-		return nil, sandboxError(err)
+		return nil, nil, sandboxError(err)
 	}
 	t.listener.Set(l)
 	reader, err := client.New(rest.AddUserAgent(target.Config(), "oracle"), client.Options{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	hooks := scenarios.NewStage(l, reader, t.operatorFlags())
-	hooks.SaveJournal = t.saveJournal
-	return openedLab{hooks}, nil
+	inLab := scenarios.NewStage(l, reader, t.operatorFlags())
+	inLab.SaveJournal = t.saveJournal
+	return inLab, l.Close, nil
 }
 
 // saveJournal keeps the journal of a test that failed.
@@ -129,15 +127,3 @@ func (t *suite) saveJournal(name string, journal *trace.Journal) (string, error)
 	path := filepath.Join(dir, name+"-"+time.Now().Format("20060102-150405.000")+".jsonl")
 	return path, writeJournal(path, journal)
 }
-
-// openedLab is the lab in a sandbox.
-type openedLab struct{ *scenarios.Stage }
-
-// Close ends the operators and the lab's API.
-func (o openedLab) Close(ctx context.Context) error { return o.Lab.Close(ctx) }
-
-// foreignLab is none: a cluster that is not the lab's.
-type foreignLab struct{ scenarios.Foreign }
-
-// Close does nothing.
-func (foreignLab) Close(context.Context) error { return nil }
