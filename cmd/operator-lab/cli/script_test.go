@@ -104,20 +104,6 @@ func runLine(args []string, programs Programs) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// restoreSurroundings returns what gives this process its working directory and environment back.
-func restoreSurroundings(ts *testscript.TestScript, environ []string) func() {
-	dir, err := os.Getwd()
-	ts.Check(err)
-	return func() {
-		ts.Check(os.Chdir(dir))
-		os.Clearenv()
-		for _, variable := range environ {
-			name, value, _ := strings.Cut(variable, "=")
-			ts.Check(os.Setenv(name, value))
-		}
-	}
-}
-
 // exits code operator-lab args... runs a command line, which has to end with that exit code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || args[1] != "operator-lab" {
