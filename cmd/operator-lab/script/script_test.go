@@ -200,9 +200,8 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: eventually pattern program args...")
 	}
 	pattern := regexp.MustCompile("(?m)" + args[0])
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
+	pause := 50 * time.Millisecond // and then longer: each run of the binary costs as much
+	for deadline := time.Now().Add(patience); ; pause = min(2*pause, 400*time.Millisecond) {
 		err := ts.Exec(args[1], args[2:]...)
 		if err == nil && pattern.MatchString(ts.ReadFile("stdout")) {
 			return
@@ -210,6 +209,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("standard output never matched %q", args[0])
 		}
+		<-time.After(pause)
 	}
 }
 
