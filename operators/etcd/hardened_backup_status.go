@@ -7,11 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
-	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
 // Reasons of the condition Ready of an EtcdBackup, besides those of package report.
@@ -132,11 +133,14 @@ func (r *hardenedBackups) writeStatus(ctx context.Context, p *backupPass) error 
 	if equality.Semantic.DeepEqual(p.status, p.known) {
 		return nil
 	}
-	written, err := applyStatus(ctx, r.client, p.backup, v1beta2.EtcdBackupKind, &p.status)
+	written, err := kit.ApplyStatus(ctx, r.client, fieldOwner, p.backup, &p.status)
+	if apierrors.IsConflict(err) {
+		return nil // deleted meanwhile, and created anew
+	}
 	if err != nil || written == nil {
 		return err
 	}
-	r.written.remember(written)
+	r.written.Remember(written)
 	was, is := meta.FindStatusCondition(p.known.Conditions, ConditionReady), meta.FindStatusCondition(p.status.Conditions, ConditionReady)
 	switch {
 	case is == nil || is.Reason == ReasonWorking:

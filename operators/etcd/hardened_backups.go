@@ -24,6 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 	"github.com/operator-lab/operator-lab/operators/etcd/store"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
 // +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdbackups,verbs=get;list;watch
@@ -44,7 +45,7 @@ type hardenedBackups struct {
 	live    client.Reader // for Secrets, of which no cache should have copies
 	events  events.EventRecorder
 	pods    agentPods
-	written lastWritten[*v1beta2.EtcdBackup]
+	written kit.LastWritten[*v1beta2.EtcdBackup]
 	now     func() time.Time
 }
 
@@ -79,7 +80,7 @@ func (r *hardenedBackups) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	backup := &v1beta2.EtcdBackup{}
 	if err := r.client.Get(ctx, req.NamespacedName, backup); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.written.forget(req.NamespacedName)
+			r.written.Forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("get the EtcdBackup: %w", err)
@@ -91,7 +92,7 @@ func (r *hardenedBackups) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := &backupPass{backup: backup, known: r.written.latest(backup).Status, all: all}
+	p := &backupPass{backup: backup, known: r.written.Latest(backup).Status, all: all}
 	p.begin()
 	p.harvest()
 	err = r.act(ctx, p)

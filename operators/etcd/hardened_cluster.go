@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
 // +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdclusters,verbs=get;list;watch
@@ -60,10 +61,11 @@ const (
 type hardenedClusters struct {
 	client  client.Client
 	live    client.Reader // past the cache, before what cannot be undone
+	writer  kit.Writer
 	events  events.EventRecorder
 	options Options
 	etcds   *etcds
-	written writtenClusters
+	written kit.LastWritten[*v1beta2.EtcdCluster]
 }
 
 // setupHardenedClusters watches all kinds it makes, and restores. Changes of an EtcdCluster other than to its spec and
@@ -72,6 +74,7 @@ func setupHardenedClusters(mgr ctrl.Manager, o Options) error {
 	r := &hardenedClusters{
 		client:  mgr.GetClient(),
 		live:    mgr.GetAPIReader(),
+		writer:  kit.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Owner: fieldOwner},
 		events:  mgr.GetEventRecorder(string(fieldOwner)),
 		options: o,
 		etcds:   newEtcds(o.Dial),
@@ -131,7 +134,7 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	cluster := &v1beta2.EtcdCluster{}
 	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.written.forget(req.NamespacedName)
+			r.written.Forget(req.NamespacedName)
 			r.etcds.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
@@ -142,7 +145,11 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, nil // the garbage collector takes everything away
 	}
 
-	p := &clusterPass{cluster: cluster, known: r.written.latest(cluster), wait: steady}
+	latest := r.written.Latest(cluster)
+	if latest.Generation == cluster.Generation {
+		cluster.ResourceVersion = latest.ResourceVersion // it goes with the status that is written next
+	}
+	p := &clusterPass{cluster: cluster, known: latest.Status, wait: steady}
 	if err := r.look(ctx, p); err != nil {
 		return ctrl.Result{}, err // without knowing what there is there is no status to write
 	}

@@ -7,12 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
-	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
 // Reasons of the conditions of an EtcdRestore, besides those of package report and of EtcdBackup.
@@ -149,11 +150,14 @@ func (r *hardenedRestores) writeStatus(ctx context.Context, p *restorePass) erro
 	if equality.Semantic.DeepEqual(p.status, p.known) {
 		return nil
 	}
-	written, err := applyStatus(ctx, r.client, p.restore, v1beta2.EtcdRestoreKind, &p.status)
+	written, err := kit.ApplyStatus(ctx, r.client, fieldOwner, p.restore, &p.status)
+	if apierrors.IsConflict(err) {
+		return nil // deleted meanwhile, and created anew
+	}
 	if err != nil || written == nil {
 		return err
 	}
-	r.written.remember(written)
+	r.written.Remember(written)
 	for _, is := range []*metav1.Condition{p.checked, p.ready} {
 		if is == nil || is.Reason == ReasonChecking || is.Reason == ReasonRestoring {
 			continue

@@ -22,6 +22,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
 // +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdrestores,verbs=get;list;watch;patch
@@ -68,7 +69,7 @@ type hardenedRestores struct {
 	live    client.Reader
 	events  events.EventRecorder
 	pods    agentPods
-	written lastWritten[*v1beta2.EtcdRestore]
+	written kit.LastWritten[*v1beta2.EtcdRestore]
 	now     func() time.Time
 }
 
@@ -116,7 +117,7 @@ func (r *hardenedRestores) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	restore := &v1beta2.EtcdRestore{}
 	if err := r.client.Get(ctx, req.NamespacedName, restore); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.written.forget(req.NamespacedName)
+			r.written.Forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("get the EtcdRestore: %w", err)
@@ -124,7 +125,7 @@ func (r *hardenedRestores) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if !restore.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	restore = r.written.latest(restore)
+	restore = r.written.Latest(restore)
 	p := &restorePass{restore: restore, known: restore.Status}
 	p.status = *p.known.DeepCopy()
 	p.status.ObservedGeneration = restore.Generation

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -14,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
@@ -272,7 +269,7 @@ func (r *hardenedClusters) writeStatus(ctx context.Context, p *clusterPass) erro
 		return fmt.Errorf("patch the status: %w", err)
 	}
 	r.tell(p, status)
-	r.written.remember(next)
+	r.written.Remember(next)
 	return nil
 }
 
@@ -301,49 +298,4 @@ func (r *hardenedClusters) tell(p *clusterPass, now v1beta2.EtcdClusterStatus) {
 		}
 		r.note(p, nil, event[c.Status], reason, "Look", "%s", cmp.Or(message, reason))
 	}
-}
-
-// writtenClusters remember the last status written to each EtcdCluster until the cache has it. The event of a Pod can bring
-// the next pass before that, which would take what was just said for news, and say it again. The zero value is ready.
-type writtenClusters struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]*v1beta2.EtcdCluster
-}
-
-// latest returns the status as it is, as far as we know: the cached one, or the one we wrote since. The cluster gets the
-// version that goes with it.
-func (w *writtenClusters) latest(cached *v1beta2.EtcdCluster) v1beta2.EtcdClusterStatus {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	key := client.ObjectKeyFromObject(cached)
-	written, ok := w.byKey[key]
-	if !ok {
-		return cached.Status
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
-	if written.UID != cached.UID || err != nil || order >= 0 {
-		delete(w.byKey, key)
-		return cached.Status
-	}
-	if written.Generation == cached.Generation {
-		cached.ResourceVersion = written.ResourceVersion
-	}
-	return written.Status
-}
-
-// remember keeps an EtcdCluster as the API server returned it.
-func (w *writtenClusters) remember(written *v1beta2.EtcdCluster) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byKey == nil {
-		w.byKey = map[types.NamespacedName]*v1beta2.EtcdCluster{}
-	}
-	w.byKey[client.ObjectKeyFromObject(written)] = written
-}
-
-// forget drops what is known about an EtcdCluster that is gone.
-func (w *writtenClusters) forget(key types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.byKey, key)
 }

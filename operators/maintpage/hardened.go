@@ -10,14 +10,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
 )
 
@@ -39,10 +38,6 @@ const (
 	// fieldOwner owns the fields the operator writes.
 	fieldOwner = client.FieldOwner("maintpage-operator")
 
-	// controllerUID indexes Deployments and Services in the cache by the UID of their controller, to find
-	// those of an earlier name of the application.
-	controllerUID = "controllerUID"
-
 	// retryAfter is how long to wait before trying again what somebody else has to make possible, such as
 	// by deleting an object whose name is needed. Nothing wakes us when they do; a few seconds cost
 	// nothing while a person reads the event.
@@ -60,23 +55,21 @@ const (
 // the garbage collector cleans up.
 type hardened struct {
 	client  client.Client
-	live    client.Reader // past the cache, to see what has a name that should have been free
+	writer  kit.Writer
 	events  events.EventRecorder
-	written writtenStatuses
+	written kit.LastWritten[*v1alpha1.MaintPage]
 }
 
 // setupHardened watches all kinds it makes. Changes of a MaintPage other than to its spec are left out,
 // most of them being the operator's own to the status.
 func setupHardened(mgr ctrl.Manager, o Options) error {
-	for _, kind := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
-		// The index is only registered here, with a cache that has a context of its own.
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerUID, indexController); err != nil {
-			return fmt.Errorf("index %T by controller: %w", kind, err)
-		}
+	// To find those of an earlier name of the application.
+	if err := kit.IndexByController(mgr, &appsv1.Deployment{}, &corev1.Service{}); err != nil {
+		return err
 	}
 	r := &hardened{
 		client: mgr.GetClient(),
-		live:   mgr.GetAPIReader(),
+		writer: kit.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Owner: fieldOwner},
 		events: mgr.GetEventRecorder(string(fieldOwner)),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -89,13 +82,6 @@ func setupHardened(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-func indexController(obj client.Object) []string {
-	if owner := metav1.GetControllerOf(obj); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
 // step is one part of a pass. A failing one does not keep the next from its turn.
 type step func(context.Context, *pass) error
 
@@ -104,7 +90,7 @@ func (r *hardened) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	page := &v1alpha1.MaintPage{}
 	if err := r.client.Get(ctx, req.NamespacedName, page); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.written.forget(req.NamespacedName)
+			r.written.Forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("get the MaintPage: %w", err)
@@ -113,7 +99,7 @@ func (r *hardened) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil // the garbage collector takes everything away
 	}
 
-	p := &pass{page: page, known: r.written.latest(page)}
+	p := &pass{page: page, known: r.written.Latest(page).Status}
 	if err := r.look(ctx, p); err != nil {
 		return ctrl.Result{}, err // without knowing what there is there is no status to write
 	}
@@ -177,7 +163,7 @@ func (r *hardened) replacePod(ctx context.Context, p *pass, because string) erro
 	if !p.pod.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := r.delete(ctx, &p.pod); err != nil {
+	if err := r.writer.Delete(ctx, &p.pod); err != nil {
 		return err
 	}
 	r.note(p, &p.pod, corev1.EventTypeNormal, "Replaced", "Replace", "Replaced Pod %s: %s", p.pod.Name, because)
@@ -220,8 +206,7 @@ func (r *hardened) prune(ctx context.Context, p *pass) error {
 	var services corev1.ServiceList
 	var deployments appsv1.DeploymentList
 	for _, list := range []client.ObjectList{&services, &deployments} {
-		err := r.client.List(ctx, list,
-			client.InNamespace(p.page.Namespace), client.MatchingFields{controllerUID: string(p.page.UID)})
+		err := r.client.List(ctx, list, client.InNamespace(p.page.Namespace), kit.ControlledBy(p.page.UID))
 		if err != nil {
 			return fmt.Errorf("list what there is: %w", err)
 		}
@@ -237,22 +222,11 @@ func (r *hardened) prune(ctx context.Context, p *pass) error {
 		if obj.GetName() == p.page.Spec.AppConfig.AppName || obj.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if err := r.delete(ctx, obj); err != nil {
+		if err := r.writer.Delete(ctx, obj); err != nil {
 			return err
 		}
 		r.note(p, obj, corev1.EventTypeNormal, "Pruned", "Prune",
-			"Deleted %s %s, of an earlier name of the application", kindOf(obj), obj.GetName())
-	}
-	return nil
-}
-
-// delete deletes the very object that was looked at, and no later one of the same name.
-func (r *hardened) delete(ctx context.Context, obj client.Object) error {
-	log.FromContext(ctx).Info("Deleting", "object", kindOf(obj)+" "+obj.GetName())
-	uid := obj.GetUID()
-	err := r.client.Delete(ctx, obj, client.Preconditions{UID: &uid})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %s %s: %w", kindOf(obj), obj.GetName(), err)
+			"Deleted %s %s, of an earlier name of the application", kit.Kind(obj), obj.GetName())
 	}
 	return nil
 }

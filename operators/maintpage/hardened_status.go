@@ -4,19 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
 )
 
@@ -93,71 +87,13 @@ func (r *hardened) writeStatus(ctx context.Context, p *pass) error {
 	if equality.Semantic.DeepEqual(status, p.known) {
 		return nil
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
-	if err != nil {
-		return fmt.Errorf("convert the status: %w", err)
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.MaintPageKind))
-	u.SetNamespace(p.page.Namespace)
-	u.SetName(p.page.Name)
-	u.SetUID(p.page.UID)
-	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership)
-	if apierrors.IsNotFound(err) {
-		return nil // deleted meanwhile
-	}
-	if err != nil {
-		return fmt.Errorf("apply the status: %w", err)
+	written, err := kit.ApplyStatus(ctx, r.client, fieldOwner, p.page, &status)
+	if err != nil || written == nil {
+		return err
 	}
 	if reason, message := p.verdict(); reason != p.lastReason() {
 		r.note(p, nil, verdicts[reason].event, reason, "Look", "%s", message)
 	}
-	written := &v1alpha1.MaintPage{}
-	if err := readBack(u, written); err != nil { // the answer of the API server is the whole object
-		return err
-	}
-	r.written.remember(written)
+	r.written.Remember(written)
 	return nil
-}
-
-// writtenStatuses remember the last status written to each MaintPage until the cache has it. The event of
-// a Pod can bring the next pass before that, which would take what was just said for news, and say it
-// again. The zero value is ready.
-type writtenStatuses struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]*v1alpha1.MaintPage
-}
-
-// latest returns the status as it is, as far as we know: the cached one, or the one we wrote since.
-func (w *writtenStatuses) latest(cached *v1alpha1.MaintPage) v1alpha1.MaintPageStatus {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	key := client.ObjectKeyFromObject(cached)
-	written, ok := w.byKey[key]
-	if !ok {
-		return cached.Status
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
-	if written.UID != cached.UID || err != nil || order >= 0 {
-		delete(w.byKey, key)
-		return cached.Status
-	}
-	return written.Status
-}
-
-// remember keeps the status of a MaintPage as the API server returned it.
-func (w *writtenStatuses) remember(written *v1alpha1.MaintPage) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byKey == nil {
-		w.byKey = map[types.NamespacedName]*v1alpha1.MaintPage{}
-	}
-	w.byKey[client.ObjectKeyFromObject(written)] = written
-}
-
-// forget drops what is known about a MaintPage that is gone.
-func (w *writtenStatuses) forget(key types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.byKey, key)
 }

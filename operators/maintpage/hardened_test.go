@@ -10,36 +10,6 @@ import (
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
 )
 
-func TestHolds(t *testing.T) {
-	there := map[string]any{
-		"replicas": int64(1),
-		"selector": map[string]any{"app": "httpd"},
-		"labels":   map[string]any{"app": "httpd", "team": "blue"},
-		"ports":    []any{map[string]any{"port": int64(1)}, map[string]any{"name": "web", "port": int64(8080)}},
-	}
-	for name, test := range map[string]struct {
-		want any
-		held bool
-	}{
-		"nothing":            {map[string]any{}, true},
-		"a value":            {map[string]any{"replicas": int64(1)}, true},
-		"another value":      {map[string]any{"replicas": int64(2)}, false},
-		"a missing key":      {map[string]any{"paused": true}, false},
-		"one of the labels":  {map[string]any{"labels": map[string]any{"app": "httpd"}}, true},
-		"another label":      {map[string]any{"labels": map[string]any{"app": "web"}}, false},
-		"one of the ports":   {map[string]any{"ports": []any{map[string]any{"port": int64(8080)}}}, true},
-		"another port":       {map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}, false},
-		"the selector":       {map[string]any{"selector": map[string]any{"app": "httpd"}}, true},
-		"a shorter selector": {map[string]any{"selector": map[string]any{}}, false},
-		"a list for a map":   {map[string]any{"labels": []any{"app"}}, false},
-		"a map for a value":  {map[string]any{"replicas": map[string]any{"min": int64(1)}}, false},
-	} {
-		if got := holds(there, test.want); got != test.held {
-			t.Errorf("%s: held is %v, want %v", name, got, test.held)
-		}
-	}
-}
-
 // TestNextSelector goes through what the Service may be turned to.
 func TestNextSelector(t *testing.T) {
 	page := &v1alpha1.MaintPage{ObjectMeta: metav1.ObjectMeta{Name: "example", UID: "uid"}}
@@ -112,31 +82,5 @@ func TestPodReady(t *testing.T) {
 		if got := podReady(pod); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
-	}
-}
-
-func TestWrittenStatuses(t *testing.T) {
-	at := func(version string, status v1alpha1.PublishStatus) *v1alpha1.MaintPage {
-		page := &v1alpha1.MaintPage{ObjectMeta: metav1.ObjectMeta{Name: "example", UID: "uid", ResourceVersion: version}}
-		page.Status.MaintPublishStatus = status
-		return page
-	}
-	var w writtenStatuses
-	latest := func(page *v1alpha1.MaintPage) v1alpha1.PublishStatus { return w.latest(page).MaintPublishStatus }
-	if got := latest(at("9", "")); got != "" {
-		t.Errorf("nothing written: got %q, want what the cache has", got)
-	}
-	w.remember(at("10", v1alpha1.Published))
-	if got := latest(at("9", "")); got != v1alpha1.Published {
-		t.Errorf("an old cache: got %q, want what was written", got)
-	}
-	if got := latest(at("10", v1alpha1.Published)); got != v1alpha1.Published || len(w.byKey) != 0 {
-		t.Errorf("the cache caught up: got %q and %d statuses remembered", got, len(w.byKey))
-	}
-	w.remember(at("11", v1alpha1.Published))
-	other := at("9", v1alpha1.NotPublished)
-	other.UID = "other"
-	if got := latest(other); got != v1alpha1.NotPublished {
-		t.Errorf("another MaintPage of that name: got %q, want its own", got)
 	}
 }

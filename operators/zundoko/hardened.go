@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 )
 
@@ -38,10 +39,6 @@ const (
 	// fieldOwner owns the fields the operator writes.
 	fieldOwner = client.FieldOwner("zundoko-operator")
 
-	// controllerUID indexes Zundokos in the cache by the UID of their controller: a pass reads the
-	// words of its own song only, and no later Hikawa of the same name inherits them.
-	controllerUID = "controllerUID"
-
 	// nameTakenRetry is how long to wait before trying a taken name again. What has the name is not
 	// ours, so nothing wakes us when it goes; a few seconds cost nothing while a person reads the event.
 	nameTakenRetry = 5 * time.Second
@@ -61,16 +58,14 @@ type hardened struct {
 	events  events.EventRecorder
 	score   score
 	now     func() time.Time
-	written writtenStatuses
+	written kit.LastWritten[*v1beta1.Hikawa]
 }
 
 // setupHardened watches all three kinds. Changes of a Hikawa other than to its spec are left out,
 // most of them being the operator's own to the status.
 func setupHardened(mgr ctrl.Manager, o Options) error {
-	// The index is only registered here, with a cache that has a context of its own.
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1beta1.Zundoko{}, controllerUID, indexController)
-	if err != nil {
-		return fmt.Errorf("index Zundokos by controller: %w", err)
+	if err := kit.IndexByController(mgr, &v1beta1.Zundoko{}); err != nil {
+		return err
 	}
 	r := &hardened{
 		client: mgr.GetClient(),
@@ -88,13 +83,6 @@ func setupHardened(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-func indexController(obj client.Object) []string {
-	if owner := metav1.GetControllerOf(obj); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
 // step is one part of a pass. A nil result goes on to the next step; any other ends the pass.
 type step func(context.Context, *pass) (*ctrl.Result, error)
 
@@ -109,7 +97,7 @@ func (r *hardened) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl
 	hikawa := &v1beta1.Hikawa{}
 	if err := r.client.Get(ctx, req.NamespacedName, hikawa); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.written.forget(req.NamespacedName)
+			r.written.Forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("get the Hikawa: %w", err)
@@ -118,7 +106,7 @@ func (r *hardened) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl
 		return ctrl.Result{}, nil // the garbage collector takes the words away
 	}
 
-	p := &pass{hikawa: hikawa, known: r.written.latest(hikawa)}
+	p := &pass{hikawa: hikawa, known: r.written.Latest(hikawa).Status}
 	if err := r.listen(ctx, p); err != nil {
 		return ctrl.Result{}, err // without knowing what was said there is no status to write
 	}
@@ -142,8 +130,7 @@ func (r *hardened) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl
 // listen finds out what has been said. It writes nothing.
 func (r *hardened) listen(ctx context.Context, p *pass) error {
 	var list v1beta1.ZundokoList
-	err := r.client.List(ctx, &list,
-		client.InNamespace(p.hikawa.Namespace), client.MatchingFields{controllerUID: string(p.hikawa.UID)})
+	err := r.client.List(ctx, &list, client.InNamespace(p.hikawa.Namespace), kit.ControlledBy(p.hikawa.UID))
 	if err != nil {
 		return fmt.Errorf("list the words: %w", err)
 	}

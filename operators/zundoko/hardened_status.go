@@ -2,20 +2,13 @@ package zundoko
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 )
 
@@ -125,69 +118,10 @@ func (r *hardened) writeStatus(ctx context.Context, p *pass) error {
 	if equality.Semantic.DeepEqual(status, p.known) {
 		return nil
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
-	if err != nil {
-		return fmt.Errorf("convert the status: %w", err)
+	written, err := kit.ApplyStatus(ctx, r.client, fieldOwner, p.hikawa, &status)
+	if err != nil || written == nil {
+		return err
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
-	u.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.HikawaKind))
-	u.SetNamespace(p.hikawa.Namespace)
-	u.SetName(p.hikawa.Name)
-	u.SetUID(p.hikawa.UID)
-	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership)
-	if apierrors.IsNotFound(err) {
-		return nil // deleted while we sang
-	}
-	if err != nil {
-		return fmt.Errorf("apply the status: %w", err)
-	}
-	// The answer of the API server is the whole object.
-	written := &v1beta1.Hikawa{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, written); err != nil {
-		return fmt.Errorf("read the status back: %w", err)
-	}
-	r.written.remember(written)
+	r.written.Remember(written)
 	return nil
-}
-
-// writtenStatuses remember the last status written to each Hikawa until the cache has it. With short
-// pauses the next pass can come before it has, and would write the same again: harmless, but then
-// the number of writes would depend on the speed of the machine. The zero value is ready.
-type writtenStatuses struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]*v1beta1.Hikawa
-}
-
-// latest returns the status as it is, as far as we know: the cached one, or the one we wrote since.
-func (w *writtenStatuses) latest(cached *v1beta1.Hikawa) v1beta1.HikawaStatus {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	key := client.ObjectKeyFromObject(cached)
-	written, ok := w.byKey[key]
-	if !ok {
-		return cached.Status
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion)
-	if written.UID != cached.UID || err != nil || order >= 0 {
-		delete(w.byKey, key)
-		return cached.Status
-	}
-	return written.Status
-}
-
-// remember keeps the status of a Hikawa as the API server returned it.
-func (w *writtenStatuses) remember(written *v1beta1.Hikawa) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byKey == nil {
-		w.byKey = map[types.NamespacedName]*v1beta1.Hikawa{}
-	}
-	w.byKey[client.ObjectKeyFromObject(written)] = written
-}
-
-// forget drops what is known about a Hikawa that is gone.
-func (w *writtenStatuses) forget(key types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.byKey, key)
 }

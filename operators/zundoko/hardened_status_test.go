@@ -57,29 +57,3 @@ func TestPause(t *testing.T) {
 		}
 	}
 }
-
-func TestWrittenStatuses(t *testing.T) {
-	at := func(version string, words int) *v1beta1.Hikawa {
-		h := hikawa("h", "uid")
-		h.ResourceVersion, h.Status.NumZundokosSaid = version, words
-		return h
-	}
-	var w writtenStatuses
-	latest := func(h *v1beta1.Hikawa) int { return w.latest(h).NumZundokosSaid }
-	if got := latest(at("9", 1)); got != 1 {
-		t.Errorf("nothing written: got %d words, want those of the cache", got)
-	}
-	w.remember(at("10", 2))
-	if got := latest(at("9", 1)); got != 2 {
-		t.Errorf("an old cache: got %d words, want those written", got)
-	}
-	if got := latest(at("10", 2)); got != 2 || len(w.byKey) != 0 {
-		t.Errorf("the cache caught up: got %d words and %d statuses remembered", got, len(w.byKey))
-	}
-	w.remember(at("11", 3))
-	other := at("9", 0)
-	other.UID = "other"
-	if got := latest(other); got != 0 {
-		t.Errorf("another Hikawa of that name: got %d words, want none", got)
-	}
-}

@@ -1,14 +1,13 @@
 package zundoko
 
 import (
+	"cmp"
 	"embed"
-	"fmt"
 	"io/fs"
-	"path"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 )
 
@@ -23,51 +22,14 @@ var config embed.FS
 //	manager/         namespace, StatefulSet and Service of the operator
 //	samples/         a Hikawa
 //	kustomization.yaml  the hardened operator without the sample, for kubectl apply -k
-func Manifests() fs.FS {
-	sub, err := fs.Sub(config, "config")
-	if err != nil {
-		panic(err) // the path is a constant, and a valid one
-	}
-	return sub
-}
+func Manifests() fs.FS { return kit.Sub(config, "config") }
 
 // CRDs returns the custom resource definitions of a variant; of Hardened if it is empty.
 func CRDs(v Variant) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	if v == "" {
-		v = Hardened
-	}
-	dir := path.Join("crds", string(v))
-	files, err := fs.ReadDir(Manifests(), dir)
-	if err != nil {
-		return nil, fmt.Errorf("find the CRDs of variant %q: %w", v, err)
-	}
-	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, file := range files {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := decode(path.Join(dir, file.Name()), crd); err != nil {
-			return nil, err
-		}
-		crds = append(crds, crd)
-	}
-	return crds, nil
+	return kit.CRDs(Manifests(), string(cmp.Or(v, Hardened)))
 }
 
 // Sample returns the Hikawa of samples/: named hikawa-sample, of no namespace, with a pause of 500 ms.
 func Sample() (*v1beta1.Hikawa, error) {
-	hikawa := &v1beta1.Hikawa{}
-	if err := decode("samples/hikawa.yaml", hikawa); err != nil {
-		return nil, err
-	}
-	return hikawa, nil
-}
-
-func decode(name string, into any) error {
-	data, err := fs.ReadFile(Manifests(), name)
-	if err != nil {
-		return fmt.Errorf("read manifest: %w", err)
-	}
-	if err := yaml.UnmarshalStrict(data, into); err != nil {
-		return fmt.Errorf("decode manifest %s: %w", name, err)
-	}
-	return nil
+	return kit.Decode[v1beta1.Hikawa](Manifests(), "samples/hikawa.yaml")
 }
