@@ -157,14 +157,14 @@ func (r *classicBackups) stop(uid types.UID) {
 // the loop. From then on it runs as fast as it can, for as long as the operator lives, and still tries at every tick (B-02).
 func (r *classicBackups) run(alive, wanted context.Context, key types.NamespacedName, interval time.Duration) {
 	defer r.recover()
-	ticker := time.NewTicker(interval)
+	ticker := r.options.Clock.NewTicker(interval)
 	defer ticker.Stop()
 	for alive.Err() == nil { // the published one ended with its process only
 		classicBackupTurns.Inc()
 		select {
 		case <-wanted.Done():
 			break //nolint:staticcheck // it is the flaw
-		case <-ticker.C:
+		case <-ticker.C():
 			r.again(wanted, key)
 		}
 	}

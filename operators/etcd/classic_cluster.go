@@ -128,17 +128,18 @@ func (c *classicCluster) take(ctx context.Context, cluster *v1beta2.EtcdCluster)
 
 // turn makes a pass if it is time for one.
 func (c *classicCluster) turn(ctx context.Context) ctrl.Result {
+	now := c.options.Clock.Now()
 	switch {
 	case c.done && !c.reporting:
 		return ctrl.Result{}
-	case time.Now().Before(c.next):
-		return ctrl.Result{RequeueAfter: time.Until(c.next)}
+	case now.Before(c.next):
+		return ctrl.Result{RequeueAfter: c.next.Sub(now)}
 	case c.reporting:
 		c.report(ctx)
 	default:
 		c.pass(ctx)
 	}
-	c.next = time.Now().Add(c.period)
+	c.next = c.options.Clock.Now().Add(c.period)
 	return ctrl.Result{RequeueAfter: c.period}
 }
 
@@ -151,7 +152,10 @@ func (c *classicCluster) pass(ctx context.Context) {
 		logger.Info("paused: nothing is done")
 		return
 	}
-	defer c.measure(time.Now())
+	began := c.options.Clock.Now()
+	defer func() {
+		classicDuration.WithLabelValues(c.cluster.Name).Observe(c.options.Clock.Since(began).Seconds())
+	}()
 	running, pending, err := c.pods(ctx)
 	switch {
 	case err != nil:

@@ -78,7 +78,7 @@ func (r *classicClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 		return ctrl.Result{}, nil
 	}
 	if news {
-		c.next = time.Now().Add(r.period)
+		c.next = r.options.Clock.Now().Add(r.period)
 	}
 	return c.turn(ctx), nil
 }

@@ -28,7 +28,7 @@ const (
 
 // event tells people of a change. Each is one of its own, and none is counted.
 func (c *classicCluster) event(ctx context.Context, reason, message string) {
-	now := metav1.Now()
+	now := metav1.NewTime(c.options.Clock.Now())
 	err := c.client.Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.cluster.Namespace, GenerateName: c.cluster.Name + "-"},
 		InvolvedObject: corev1.ObjectReference{

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	corev1 "k8s.io/api/core/v1"
@@ -261,8 +260,4 @@ func (c *classicCluster) removeMember(ctx context.Context, name string) error {
 		return c.deleteClaim(ctx, name)
 	}
 	return nil
-}
-
-func (c *classicCluster) measure(since time.Time) {
-	classicDuration.WithLabelValues(c.cluster.Name).Observe(time.Since(since).Seconds())
 }

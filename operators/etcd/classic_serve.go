@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -40,17 +41,17 @@ func classicServe(mgr ctrl.Manager, o Options, name, kind string, controller fun
 		if err := controller(); err != nil || !creates {
 			return err
 		}
-		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return classicCreateCRD(ctx, mgr, kind) }))
+		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return classicCreateCRD(ctx, mgr, o.Clock, kind) }))
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if creates {
-			if err := classicCreateCRD(ctx, mgr, kind); err != nil {
+			if err := classicCreateCRD(ctx, mgr, o.Clock, kind); err != nil {
 				return err
 			}
 		} else {
 			mgr.GetLogger().Info("waiting for the definition of the custom resource", "kind", kind)
 		}
-		known, err := classicAwaitKnown(ctx, mgr, kind)
+		known, err := classicAwaitKnown(ctx, mgr, o.Clock, kind)
 		if err != nil || !known {
 			return err
 		}
@@ -67,15 +68,15 @@ func classicKnown(mgr ctrl.Manager, kind string) (bool, error) {
 }
 
 // classicAwaitKnown returns true when a kind is known, or false when there is nobody left to wait.
-func classicAwaitKnown(ctx context.Context, mgr ctrl.Manager, kind string) (bool, error) {
-	ticker := time.NewTicker(classicLook)
+func classicAwaitKnown(ctx context.Context, mgr ctrl.Manager, clock clock.WithTicker, kind string) (bool, error) {
+	ticker := clock.NewTicker(classicLook)
 	defer ticker.Stop()
 	for {
 		if known, err := classicKnown(mgr, kind); known || err != nil {
 			return known, err
 		}
 		select {
-		case <-ticker.C:
+		case <-ticker.C():
 		case <-ctx.Done():
 			return false, nil
 		}
@@ -84,7 +85,7 @@ func classicAwaitKnown(ctx context.Context, mgr ctrl.Manager, kind string) (bool
 
 // classicCreateCRD creates the definition of a kind, if there is none, and waits until the API server serves it. For
 // that an operator of one namespace has to have rights to all of the cluster (E-19).
-func classicCreateCRD(ctx context.Context, mgr ctrl.Manager, kind string) error {
+func classicCreateCRD(ctx context.Context, mgr ctrl.Manager, clock clock.WithTicker, kind string) error {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		return err
@@ -100,7 +101,7 @@ func classicCreateCRD(ctx context.Context, mgr ctrl.Manager, kind string) error 
 	if err := c.Create(ctx, crd, classicFieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the definition of %s: %w", kind, err)
 	}
-	ticker := time.NewTicker(classicLook)
+	ticker := clock.NewTicker(classicLook)
 	defer ticker.Stop()
 	for {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
@@ -110,7 +111,7 @@ func classicCreateCRD(ctx context.Context, mgr ctrl.Manager, kind string) error 
 			return nil
 		}
 		select {
-		case <-ticker.C:
+		case <-ticker.C():
 		case <-ctx.Done():
 			return nil
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,7 @@ import (
 
 // save stores a snapshot of the member that is furthest.
 func (r *classicBackups) save(ctx context.Context, backup *v1beta2.EtcdBackup, bucket *s3Store, periodic bool) (status v1beta2.EtcdBackupStatus, err error) {
-	began := time.Now().UTC()
+	began := r.options.Clock.Now().UTC()
 	var secure *tls.Config
 	if backup.Spec.ClientTLSSecret != "" {
 		if secure, err = classicTLS(ctx, r.reader, backup.Namespace, backup.Spec.ClientTLSSecret); err != nil {

@@ -110,7 +110,7 @@ func (c *classicCluster) setAvailable() {
 
 // set sets a condition, which is True as all of them are: what is not the case has none.
 func (c *classicCluster) set(kind, reason, message string) {
-	now := time.Now().Format(time.RFC3339)
+	now := c.options.Clock.Now().Format(time.RFC3339)
 	condition := v1beta2.ClusterCondition{
 		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now,
 	}

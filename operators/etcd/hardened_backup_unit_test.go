@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
@@ -139,7 +140,7 @@ func TestProblemsOfASpec(t *testing.T) {
 			change(spec)
 			p := &backupPass{backup: &v1beta2.EtcdBackup{Spec: *spec}}
 			p.begin()
-			if err := (&hardenedBackups{now: time.Now}).act(context.WithoutCancel(t.Context()), p); err != nil {
+			if err := (&hardenedBackups{clock: clock.RealClock{}}).act(context.WithoutCancel(t.Context()), p); err != nil {
 				t.Fatal(err)
 			}
 			if p.verdict == nil || p.verdict.Reason != ReasonSpecInvalid || p.status.Reason == "" || p.status.Succeeded {

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,7 +47,7 @@ type hardenedBackups struct {
 	events  events.EventRecorder
 	pods    agentPods
 	written kit.LastWritten[*v1beta2.EtcdBackup]
-	now     func() time.Time
+	clock   clock.PassiveClock
 }
 
 func setupHardenedBackups(mgr ctrl.Manager, o Options) error {
@@ -55,7 +56,7 @@ func setupHardenedBackups(mgr ctrl.Manager, o Options) error {
 		live:   mgr.GetAPIReader(),
 		events: mgr.GetEventRecorder(string(fieldOwner)),
 		pods:   agentPods{mgr.GetClient(), agentImage(o)},
-		now:    time.Now,
+		clock:  o.Clock,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(BackupController).
@@ -115,7 +116,7 @@ func (r *hardenedBackups) act(ctx context.Context, p *backupPass) error {
 		p.working(a)
 		return nil
 	}
-	due, wait := p.due(r.now())
+	due, wait := p.due(r.clock.Now())
 	if !due {
 		return nil
 	}
@@ -125,14 +126,14 @@ func (r *hardenedBackups) act(ctx context.Context, p *backupPass) error {
 	}
 	if problem, err := r.missingSecret(ctx, p.backup); problem != "" || err != nil {
 		p.fail(ReasonSecretMissing, problem)
-		p.wait = lookAgain
+		p.wait = recheckInterval
 		return err
 	}
 	return r.start(ctx, p)
 }
 
 func (r *hardenedBackups) start(ctx context.Context, p *backupPass) error {
-	number, _ := p.all.next(p.run(), r.now())
+	number, _ := p.all.next(p.run(), r.clock.Now())
 	job, timeout := backupJob(p.backup)
 	pod, err := r.pods.start(ctx, p.backup, job, p.run(), number, timeout)
 	switch {
@@ -140,7 +141,7 @@ func (r *hardenedBackups) start(ctx context.Context, p *backupPass) error {
 		// The names in the spec make no valid pod, or a quota is used up: a person has to see that.
 		log.FromContext(ctx).Error(err, "The pod is refused")
 		p.fail(ReasonRejected, err.Error())
-		p.wait = lookAgain
+		p.wait = recheckInterval
 		return nil
 	case err != nil:
 		return err
@@ -149,8 +150,8 @@ func (r *hardenedBackups) start(ctx context.Context, p *backupPass) error {
 	return nil
 }
 
-// lookAgain is how long to wait for what somebody else has to do, when no event tells of it.
-const lookAgain = 5 * time.Second
+// recheckInterval is how long to wait for what somebody else has to do, when no event tells of it.
+const recheckInterval = 5 * time.Second
 
 // missingSecret names a Secret that is needed and is not there: without it the pod would wait, and not say for what.
 func (r *hardenedBackups) missingSecret(ctx context.Context, backup *v1beta2.EtcdBackup) (string, error) {

@@ -121,7 +121,7 @@ func (p *clusterPass) handingOver() bool {
 		if p.ours(pod) && pod.Labels[VotingLabel] != "" {
 			return false
 		}
-		earlier = earlier || !p.ours(pod) && !overdue(pod)
+		earlier = earlier || !p.ours(pod) && !overdue(pod, p.now)
 	}
 	return earlier
 }
@@ -194,7 +194,7 @@ func (r *hardenedClusters) knowsBirth(ctx context.Context, p *clusterPass) (late
 		return false, fmt.Errorf("get the Service of the members: %w", err)
 	}
 	if birthOf(fresh) != p.birth {
-		p.lookAgain(soon)
+		p.lookAgain(learnerInterval)
 		return false, nil
 	}
 	return true, nil
@@ -309,7 +309,7 @@ func (r *hardenedClusters) formed(ctx context.Context, p *clusterPass) error {
 	if err := r.keep(ctx, p, &p.peers, wantedPeers(p)); err != nil {
 		return err
 	}
-	p.lookAgain(soon)
+	p.lookAgain(learnerInterval)
 	p.moved = true
 	return nil
 }

@@ -43,10 +43,10 @@ const fieldOwner = client.FieldOwner("etcd-operator")
 
 // How soon to look again at what nobody tells of: etcd has no watch for its leader, its learners or its health.
 const (
-	soon   = time.Second      // while a learner catches up
-	before = 2 * time.Second  // while something else is on its way
-	steady = 5 * time.Second  // when nothing is
-	stuck  = 10 * time.Second // when a person has to act
+	learnerInterval = time.Second      // while a learner catches up
+	changeInterval  = 2 * time.Second  // while something else is on its way
+	steadyInterval  = 5 * time.Second  // when nothing is
+	stuckInterval   = 10 * time.Second // when a person has to act
 )
 
 // hardenedClusters keeps clusters of etcd. A pass looks at what there is in the API and what etcd itself says, compares
@@ -106,6 +106,7 @@ func setupHardenedClusters(mgr ctrl.Manager, o Options) error {
 type clusterPass struct {
 	cluster *v1beta2.EtcdCluster
 	known   v1beta2.EtcdClusterStatus // what the status says already
+	now     time.Time                 // when the pass began
 
 	// What there is. Objects of somebody else are left out.
 	peers, clients corev1.Service
@@ -149,7 +150,7 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if latest.Generation == cluster.Generation {
 		cluster.ResourceVersion = latest.ResourceVersion // it goes with the status that is written next
 	}
-	p := &clusterPass{cluster: cluster, known: latest.Status, wait: steady}
+	p := &clusterPass{cluster: cluster, known: latest.Status, wait: steadyInterval, now: r.options.Clock.Now()}
 	if err := r.look(ctx, p); err != nil {
 		return ctrl.Result{}, err // without knowing what there is there is no status to write
 	}
@@ -184,11 +185,11 @@ func (p *clusterPass) heed(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsConflict(err):
-		p.lookAgain(soon) // somebody was faster: look again
+		p.lookAgain(learnerInterval) // somebody was faster: look again
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		p.trouble(ReasonRejected, "the API server refuses what is needed: %v", err)
-		p.lookAgain(stuck)
+		p.lookAgain(stuckInterval)
 		return nil
 	}
 	return err
@@ -196,7 +197,7 @@ func (p *clusterPass) heed(err error) error {
 
 // lookAgain asks for the next pass, unless it comes sooner anyway.
 func (p *clusterPass) lookAgain(in time.Duration) {
-	if p.wait == steady || in < p.wait {
+	if p.wait == steadyInterval || in < p.wait {
 		p.wait = in
 	}
 }

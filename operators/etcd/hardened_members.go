@@ -33,7 +33,7 @@ func (r *hardenedClusters) tendMembers(ctx context.Context, p *clusterPass) erro
 	for _, move := range moves {
 		busy, err := move(ctx, p)
 		if busy {
-			p.lookAgain(before)
+			p.lookAgain(changeInterval)
 		}
 		if busy || err != nil {
 			return err
@@ -52,7 +52,7 @@ func (r *hardenedClusters) clearEarlierLives(ctx context.Context, p *clusterPass
 			continue
 		}
 		earlier = append(earlier, pod)
-		if !overdue(pod) {
+		if !overdue(pod, p.now) {
 			p.progress("Clearing", "the members of before are being deleted")
 		}
 	}
@@ -77,8 +77,8 @@ func (r *hardenedClusters) clearEarlierLives(ctx context.Context, p *clusterPass
 }
 
 // overdue tells whether a pod should have been gone for a while: its node, or the kubelet there, is lost.
-func overdue(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil && time.Since(pod.DeletionTimestamp.Time) > overdueAfter
+func overdue(pod *corev1.Pod, now time.Time) bool {
+	return pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > overdueAfter
 }
 
 const overdueAfter = 5 * time.Second
@@ -220,7 +220,7 @@ func (p *clusterPass) joining() beginning {
 // its data with it. A member that is only slow is none of these.
 func (r *hardenedClusters) removeGone(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.members {
-		if !m.inEtcd || !m.gone() {
+		if !m.inEtcd || !m.gone(p.now) {
 			continue
 		}
 		if !m.started && m.pod == nil && len(p.voters()) < p.target() {
@@ -247,14 +247,14 @@ func (r *hardenedClusters) removeGone(ctx context.Context, p *clusterPass) (busy
 }
 
 // gone: neither its process nor its data come back.
-func (m *member) gone() bool {
+func (m *member) gone(now time.Time) bool {
 	switch {
 	case m.status != nil:
 		return false
 	case m.pod == nil:
 		return m.claim == nil || m.claim.DeletionTimestamp != nil
 	case m.pod.DeletionTimestamp != nil:
-		return overdue(m.pod)
+		return overdue(m.pod, now)
 	default:
 		return ended(m.pod) && m.claim == nil
 	}
@@ -332,7 +332,7 @@ func (r *hardenedClusters) tellOfLoss(_ context.Context, p *clusterPass) (busy b
 		switch {
 		case m.pod != nil && p.ours(m.pod) && m.status != nil && !m.learner:
 			answer = append(answer, m.name)
-		case m.gone():
+		case m.gone(p.now):
 			lost = append(lost, m.name)
 		default:
 			back = append(back, m.name)
@@ -363,7 +363,7 @@ func (r *hardenedClusters) tellOfLoss(_ context.Context, p *clusterPass) (busy b
 		}
 		p.trouble(ReasonQuorumLost, "%s", text)
 	}
-	p.lookAgain(before)
+	p.lookAgain(changeInterval)
 	return false, nil
 }
 
@@ -371,10 +371,10 @@ func (r *hardenedClusters) tellOfLoss(_ context.Context, p *clusterPass) (busy b
 const startPatience = time.Minute
 
 // runsInVain tells whether a pod's etcd has run for so long that it should answer.
-func runsInVain(pod *corev1.Pod) bool {
+func runsInVain(pod *corev1.Pod, now time.Time) bool {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == containerName && c.State.Running != nil && !c.Ready {
-			return time.Since(c.State.Running.StartedAt.Time) > startPatience
+			return now.Sub(c.State.Running.StartedAt.Time) > startPatience
 		}
 	}
 	return false
@@ -383,7 +383,7 @@ func runsInVain(pod *corev1.Pod) bool {
 // starting tells whether all members that there are may still be on their way.
 func (p *clusterPass) starting() bool {
 	for _, m := range p.members {
-		if m.pod == nil && m.claim == nil || m.pod != nil && (cannotStart(m.pod) != "" || runsInVain(m.pod)) || m.gone() {
+		if m.pod == nil && m.claim == nil || m.pod != nil && (cannotStart(m.pod) != "" || runsInVain(m.pod, p.now)) || m.gone(p.now) {
 			return false
 		}
 	}

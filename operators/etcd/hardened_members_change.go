@@ -45,7 +45,7 @@ func (p *clusterPass) refused(what string, err error) error {
 		return nil
 	}
 	p.progress("Waiting", fmt.Sprintf("%s: %s", what, plain(err)))
-	p.lookAgain(soon)
+	p.lookAgain(learnerInterval)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (r *hardenedClusters) remove(ctx context.Context, p *clusterPass, m *member
 			return err
 		}
 	}
-	p.lookAgain(soon)
+	p.lookAgain(learnerInterval)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (r *hardenedClusters) promote(ctx context.Context, p *clusterPass, m *membe
 		return p.refused(m.name+" learns and does not vote yet", err)
 	}
 	p.progress("Adding", m.name+" votes now")
-	p.lookAgain(soon)
+	p.lookAgain(learnerInterval)
 	r.note(p, m.about(), corev1.EventTypeNormal, "MemberPromoted", "Promote", "%s has caught up, and votes", m.name)
 	return nil
 }
@@ -268,7 +268,7 @@ func (r *hardenedClusters) moveLeader(ctx context.Context, p *clusterPass, from 
 			return p.refused("cannot move the leader away from "+from.name, err)
 		}
 		r.note(p, m.about(), corev1.EventTypeNormal, "LeaderMoved", "Move", "%s leads in place of %s", m.name, from.name)
-		p.lookAgain(soon)
+		p.lookAgain(learnerInterval)
 		return nil
 	}
 	return p.refused("cannot move the leader away from "+from.name, errors.New("no other member is healthy"))

@@ -416,7 +416,7 @@ func (r *hardenedClusters) readTLS(ctx context.Context, p *clusterPass) error {
 	}
 	if p.tls.problem != "" {
 		p.trouble(ReasonTLSSecretInvalid, "%s; members are not touched until then", p.tls.problem)
-		p.lookAgain(before) // Secrets are not watched
+		p.lookAgain(changeInterval) // Secrets are not watched
 	}
 	return nil
 }

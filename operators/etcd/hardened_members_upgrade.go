@@ -109,7 +109,7 @@ func (r *hardenedClusters) upgrade(ctx context.Context, p *clusterPass) (busy bo
 	for _, m := range p.members {
 		if m != next && !m.settled() {
 			p.progress("Upgrading", fmt.Sprintf("waiting for %s: %s", m.name, m.problemOr("it is not Ready")))
-			p.lookAgain(soon)
+			p.lookAgain(learnerInterval)
 			return true, nil
 		}
 	}

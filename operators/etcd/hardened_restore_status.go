@@ -62,7 +62,7 @@ func (p *restorePass) checking(a attempt) {
 
 // follow says how far the cluster controller has come with a backup that is good.
 func (r *hardenedRestores) follow(ctx context.Context, p *restorePass) error {
-	p.wait = lookAgain // of the init container of somebody else's pod no event tells
+	p.wait = recheckInterval // of the init container of somebody else's pod no event tells
 	var pods corev1.PodList
 	if err := r.client.List(ctx, &pods, client.InNamespace(p.restore.Namespace)); err != nil {
 		return fmt.Errorf("list pods: %w", err)

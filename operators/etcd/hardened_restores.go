@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,7 +71,7 @@ type hardenedRestores struct {
 	events  events.EventRecorder
 	pods    agentPods
 	written kit.LastWritten[*v1beta2.EtcdRestore]
-	now     func() time.Time
+	clock   clock.PassiveClock
 }
 
 // setupHardenedRestores also watches clusters, of which an EtcdRestore has the name.
@@ -80,7 +81,7 @@ func setupHardenedRestores(mgr ctrl.Manager, o Options) error {
 		live:   mgr.GetAPIReader(),
 		events: mgr.GetEventRecorder(string(fieldOwner)),
 		pods:   agentPods{mgr.GetClient(), agentImage(o)},
-		now:    time.Now,
+		clock:  o.Clock,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(RestoreController).
@@ -214,7 +215,7 @@ func (r *hardenedRestores) check(ctx context.Context, p *restorePass) error {
 		p.checking(a)
 		return nil
 	}
-	number, wait := p.all.next(checkRun, r.now())
+	number, wait := p.all.next(checkRun, r.clock.Now())
 	if wait > 0 {
 		p.wait = wait
 		return nil
@@ -223,7 +224,7 @@ func (r *hardenedRestores) check(ctx context.Context, p *restorePass) error {
 	if spec.BackupStorageType == v1beta2.StorageS3 {
 		if problem, err := missingSecret(ctx, r.live, p.restore.Namespace, spec.S3.AWSSecret); problem != "" || err != nil {
 			p.wants(ReasonSecretMissing, problem)
-			p.wait = lookAgain
+			p.wait = recheckInterval
 			return err
 		}
 	}
@@ -236,7 +237,7 @@ func (r *hardenedRestores) check(ctx context.Context, p *restorePass) error {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		log.FromContext(ctx).Error(err, "The pod is refused")
 		p.wants(ReasonRejected, err.Error())
-		p.wait = lookAgain
+		p.wait = recheckInterval
 		return nil
 	case err != nil:
 		return err

@@ -129,7 +129,7 @@ func (p *clusterPass) conditions() []v1beta2.ClusterCondition {
 	var all []v1beta2.ClusterCondition
 	for _, c := range []v1beta2.ClusterCondition{p.available(), p.progressing(), p.degraded()} {
 		c.ObservedGeneration = p.cluster.Generation
-		c.LastTransitionTime = time.Now().UTC().Format(time.RFC3339)
+		c.LastTransitionTime = p.now.UTC().Format(time.RFC3339)
 		if old := conditionOf(p.known, c.Type); old != nil && old.Status == c.Status && old.LastTransitionTime != "" {
 			c.LastTransitionTime = old.LastTransitionTime
 		}
@@ -262,7 +262,7 @@ func (r *hardenedClusters) writeStatus(ctx context.Context, p *clusterPass) erro
 		return nil // deleted meanwhile
 	}
 	if apierrors.IsConflict(err) {
-		p.lookAgain(soon)
+		p.lookAgain(learnerInterval)
 		return nil // somebody changed the EtcdCluster: its event is on the way
 	}
 	if err != nil {

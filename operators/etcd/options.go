@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -77,6 +78,9 @@ type Options struct {
 	// is what a pod does: a name of the cluster's DNS, or a proxy that the environment names.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 
+	// Clock tells the time. The default is the real one.
+	Clock clock.WithTicker
+
 	// Controller is given to the controllers as it is. The default is controller-runtime's.
 	Controller controller.Options
 }
@@ -91,6 +95,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	if o.AgentImage == "" {
 		o.AgentImage = DefaultAgentImage
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	type setup func(ctrl.Manager, Options) error
 	var steps map[string]setup

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,21 +22,22 @@ import (
 type classic struct {
 	client  client.Client
 	streams *streams
+	clock   clock.Clock
 }
 
 // setupClassic watches Hikawas and the Zundokos they control, but no Kiyoshis: one that is deleted is
-// not missed (Z-08). clock is the seed if none was given.
-func setupClassic(mgr ctrl.Manager, o Options, clock int64) error {
+// not missed (Z-08).
+func setupClassic(mgr ctrl.Manager, o Options) error {
 	seed := o.Seed
 	if seed == 0 {
-		seed = clock
+		seed = o.Clock.Now().UnixNano()
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&v1beta1.Hikawa{}).
 		Owns(&v1beta1.Zundoko{}).
 		WithOptions(o.Controller).
-		Complete(&classic{client: mgr.GetClient(), streams: newStreams(seed, o.Song)})
+		Complete(&classic{client: mgr.GetClient(), streams: newStreams(seed, o.Song), clock: o.Clock})
 }
 
 // Reconcile takes the first of seven branches that applies and leaves everything else to the event
@@ -111,7 +113,7 @@ func (r *classic) words(ctx context.Context, hikawa *v1beta1.Hikawa) ([]v1beta1.
 // sayWord creates the next Zundoko, numbered by how many there are: with one missing in the middle,
 // that number is taken, and every later attempt fails (Z-03).
 func (r *classic) sayWord(ctx context.Context, hikawa *v1beta1.Hikawa, n int) error {
-	pause(hikawa)
+	r.pause(hikawa)
 	return r.say(ctx, hikawa, &v1beta1.Zundoko{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hikawa.Namespace, Name: wordName(hikawa.Name, n)},
 		Spec:       v1beta1.ZundokoSpec{Say: r.streams.next(hikawa)},
@@ -119,7 +121,7 @@ func (r *classic) sayWord(ctx context.Context, hikawa *v1beta1.Hikawa, n int) er
 }
 
 func (r *classic) sayKiyoshi(ctx context.Context, hikawa *v1beta1.Hikawa) error {
-	pause(hikawa)
+	r.pause(hikawa)
 	return r.say(ctx, hikawa, &v1beta1.Kiyoshi{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hikawa.Namespace, Name: kiyoshiName(hikawa.Name)},
 		Spec:       v1beta1.KiyoshiSpec{Say: v1beta1.KiyoshiCry},
@@ -140,8 +142,8 @@ func (r *classic) say(ctx context.Context, hikawa *v1beta1.Hikawa, obj client.Ob
 
 // pause holds up the only worker, and with it every other Hikawa (Z-01). A negative interval is no
 // pause at all, and nothing limits a long one (Z-12).
-func pause(hikawa *v1beta1.Hikawa) {
-	time.Sleep(time.Duration(hikawa.Spec.IntervalMillis) * time.Millisecond)
+func (r *classic) pause(hikawa *v1beta1.Hikawa) {
+	r.clock.Sleep(time.Duration(hikawa.Spec.IntervalMillis) * time.Millisecond)
 }
 
 // lastWordsMatch looks at the last words only, so a match further up, skipped because the user asked

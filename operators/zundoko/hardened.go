@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,7 +58,7 @@ type hardened struct {
 	live    client.Reader // past the cache, to see what has a name that should have been free
 	events  events.EventRecorder
 	score   score
-	now     func() time.Time
+	clock   clock.PassiveClock
 	written kit.LastWritten[*v1beta1.Hikawa]
 }
 
@@ -72,7 +73,7 @@ func setupHardened(mgr ctrl.Manager, o Options) error {
 		live:   mgr.GetAPIReader(),
 		events: mgr.GetEventRecorder(string(fieldOwner)),
 		score:  score{seed: o.Seed, song: o.Song},
-		now:    time.Now,
+		clock:  o.Clock,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
@@ -162,7 +163,7 @@ func (r *hardened) sing(ctx context.Context, p *pass) (*ctrl.Result, error) {
 	if len(p.words) >= p.hikawa.Spec.NumZundokos && endOfSong(p.words) > 0 {
 		return nil, nil
 	}
-	if wait := p.pause(r.now()); wait > 0 {
+	if wait := p.pause(r.clock.Now()); wait > 0 {
 		return after(wait), nil
 	}
 	return r.sayWord(ctx, p)
@@ -177,7 +178,7 @@ func (r *hardened) sayKiyoshi(ctx context.Context, p *pass) (*ctrl.Result, error
 	if p.kiyoshi != nil {
 		return r.nameTaken(p, p.kiyoshi), nil
 	}
-	if wait := p.pause(r.now()); wait > 0 {
+	if wait := p.pause(r.clock.Now()); wait > 0 {
 		return after(wait), nil
 	}
 	kiyoshi := newKiyoshi(p.hikawa)
@@ -208,7 +209,7 @@ func (r *hardened) bow(_ context.Context, p *pass) (*ctrl.Result, error) {
 // and the garbage collector takes it. Asking the API server first would make that rarer, not impossible.
 func (r *hardened) sayWord(ctx context.Context, p *pass) (*ctrl.Result, error) {
 	n := len(p.words) + 1
-	saidAt := metav1.NewMicroTime(r.now())
+	saidAt := metav1.NewMicroTime(r.clock.Now())
 	word := &v1beta1.Zundoko{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.hikawa.Namespace, Name: wordName(p.hikawa.Name, n)},
 		Spec:       v1beta1.ZundokoSpec{Say: r.score.word(p.hikawa, n), SaidAt: &saidAt},

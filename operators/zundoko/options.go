@@ -2,9 +2,9 @@ package zundoko
 
 import (
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -45,6 +45,9 @@ type Options struct {
 	// empty: random words.
 	Song []v1beta1.Word
 
+	// Clock tells the time, and is what classic sleeps by. The default is the real one.
+	Clock clock.Clock
+
 	// Controller is given to the controller as it is. The default is controller-runtime's.
 	Controller controller.Options
 }
@@ -61,12 +64,15 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("word %d of the song is %q, want %s or %s", i+1, word, v1beta1.Zun, v1beta1.Doko)
 		}
 	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	var err error
 	switch o.Variant {
 	case Hardened, "":
 		err = setupHardened(mgr, o)
 	case Classic:
-		err = setupClassic(mgr, o, time.Now().UnixNano())
+		err = setupClassic(mgr, o)
 	default:
 		return fmt.Errorf("unknown variant %q, want one of %v", o.Variant, Variants())
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 )
@@ -15,10 +16,11 @@ import (
 type check struct {
 	from    place
 	scratch string
+	clock   clock.PassiveClock
 }
 
 func checkCommand() *cobra.Command {
-	c := &check{}
+	c := &check{clock: clock.RealClock{}}
 	cmd := verb("check", "Read a backup, and try whether a data directory can be made of it", c.do)
 	c.from.flags(cmd.Flags())
 	cmd.Flags().StringVar(&c.scratch, "scratch", "", "folder with room for it twice (default: the system's for temporary files)")
@@ -43,7 +45,7 @@ func (c *check) do(ctx context.Context, log *slog.Logger) (result report.Result,
 		return result, err
 	}
 	trial := identity{name: "trial", peerURL: "http://trial.invalid:2380", token: "trial"}
-	if err := unpack(checked, file, filepath.Join(dir, "data"), trial); err != nil {
+	if err := unpack(checked, file, filepath.Join(dir, "data"), trial, c.clock.Now()); err != nil {
 		return result, because(report.ReasonBackupUnreadable, err)
 	}
 	checked.Location = location

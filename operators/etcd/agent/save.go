@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 	"github.com/operator-lab/operator-lab/operators/etcd/store"
@@ -23,11 +23,11 @@ type save struct {
 	scratch  string
 	periodic bool
 	keep     int
-	now      func() time.Time
+	clock    clock.PassiveClock
 }
 
 func saveCommand() *cobra.Command {
-	s := &save{now: time.Now}
+	s := &save{clock: clock.RealClock{}}
 	cmd := verb("save", "Take a backup of the member that has the most, and store it", s.do)
 	flags := cmd.Flags()
 	s.members.flags(flags)
@@ -60,7 +60,7 @@ func (s *save) do(ctx context.Context, log *slog.Logger) (result report.Result, 
 	result = taken.Result
 	path := name
 	if s.periodic {
-		name = nameOf(path, version{taken.Revision, s.now()})
+		name = nameOf(path, version{taken.Revision, s.clock.Now()})
 	}
 	if err := put(ctx, to, name, file, taken.SizeBytes); err != nil {
 		return result, because(report.ReasonStorageFailed, err)

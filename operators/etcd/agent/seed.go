@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
+	"k8s.io/utils/clock"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 )
@@ -27,10 +28,11 @@ type seed struct {
 	who     identity
 	sha256  string
 	dataDir string
+	clock   clock.PassiveClock
 }
 
 func seedCommand() *cobra.Command {
-	s := &seed{}
+	s := &seed{clock: clock.RealClock{}}
 	cmd := verb("seed", "Make the data directory of the first member of a cluster, of a backup or of another member", s.do)
 	flags := cmd.Flags()
 	s.from.flags(flags)
@@ -70,7 +72,7 @@ func (s *seed) do(ctx context.Context, log *slog.Logger) (result report.Result, 
 		return result, err
 	}
 	data := filepath.Join(beside, "data")
-	if err := unpack(found, file, data, s.who); err != nil {
+	if err := unpack(found, file, data, s.who, s.clock.Now()); err != nil {
 		return result, because(report.ReasonBackupUnreadable, err)
 	}
 	if err := os.Rename(data, s.dataDir); err != nil {
@@ -116,7 +118,7 @@ func filled(dir string) (bool, error) {
 }
 
 // unpack makes a data directory of a snapshot, in which the member is alone.
-func unpack(b backup, file, to string, who identity) error {
+func unpack(b backup, file, to string, who identity, now time.Time) error {
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath:        file,
 		Name:                who.name,
@@ -124,7 +126,7 @@ func unpack(b backup, file, to string, who identity) error {
 		PeerURLs:            []string{who.peerURL},
 		InitialCluster:      who.name + "=" + who.peerURL,
 		InitialClusterToken: who.token,
-		RevisionBump:        raise(b, time.Now()),
+		RevisionBump:        raise(b, now),
 		MarkCompacted:       true,
 	})
 	if err != nil {
