@@ -114,6 +114,12 @@ func (p *clusterPass) ours(obj client.Object) bool {
 	return p.birth.Life <= 1 || tokenOf(obj) == p.birth.Token
 }
 
+// birthRecorded tells whether the Service of the members has the record of this life. Without it there is no place to
+// note what is begun.
+func (p *clusterPass) birthRecorded() bool {
+	return p.birth.Token != "" && birthOf(&p.peers) == p.birth
+}
+
 // handingOver tells whether members of an earlier life are still there, while no client was let in to those of this one.
 func (p *clusterPass) handingOver() bool {
 	earlier := false

@@ -17,8 +17,8 @@ type move func(context.Context, *clusterPass) (busy bool, err error)
 // tendMembers does the one next thing about the members. Most of them need a quorum: what a quorum has not agreed on is
 // not known, and what is not known is not acted upon.
 func (r *hardenedClusters) tendMembers(ctx context.Context, p *clusterPass) error {
-	if p.birth.Token == "" || birthOf(&p.peers) != p.birth || p.tls != nil && p.tls.problem != "" {
-		return nil // there is no place to write to, or no key to come in by
+	if !p.birthRecorded() || !p.tls.usable() {
+		return nil
 	}
 	var moves []move
 	switch {
@@ -175,10 +175,14 @@ func (r *hardenedClusters) bringBack(ctx context.Context, p *clusterPass) (busy 
 		m := p.member(claim.Name)
 		switch {
 		case p.view.quorum && (m == nil || !m.inEtcd):
-			if m == nil || m.pod == nil {
-				if err := r.delete(ctx, claim); err != nil {
-					return true, err
-				}
+			if m != nil && m.pod != nil {
+				continue
+			}
+			if exists, err := r.podExists(ctx, p, claim.Name); exists || err != nil {
+				return true, err
+			}
+			if err := r.delete(ctx, claim); err != nil {
+				return true, err
 			}
 		case m != nil && m.pod != nil && ended(m.pod):
 			if err := r.delete(ctx, m.pod); err != nil {
@@ -226,13 +230,9 @@ func (r *hardenedClusters) removeGone(ctx context.Context, p *clusterPass) (busy
 		if !m.started && m.pod == nil && len(p.voters()) < p.target() {
 			continue // a member that was added and has no pod yet gets it
 		}
-		if m.pod == nil { // the cache may be behind
-			err := r.live.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: m.name}, &corev1.Pod{})
-			if err == nil {
-				return true, nil
-			}
-			if client.IgnoreNotFound(err) != nil {
-				return true, fmt.Errorf("get Pod %s: %w", m.name, err)
+		if m.pod == nil {
+			if exists, err := r.podExists(ctx, p, m.name); exists || err != nil {
+				return true, err
 			}
 		}
 		if !p.mayLose(m) {
@@ -244,6 +244,16 @@ func (r *hardenedClusters) removeGone(ctx context.Context, p *clusterPass) (busy
 		return true, r.remove(ctx, p, m)
 	}
 	return false, nil
+}
+
+// podExists asks the API server whether a member has a pod. The cache may be behind, and what is done about a member
+// without a pod cannot be undone.
+func (r *hardenedClusters) podExists(ctx context.Context, p *clusterPass, member string) (bool, error) {
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: member}, &corev1.Pod{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get Pod %s: %w", member, err)
+	}
+	return err == nil, nil
 }
 
 // gone: neither its process nor its data come back.

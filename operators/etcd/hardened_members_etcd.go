@@ -379,6 +379,10 @@ func (t *clientTLS) version() [3]string {
 	return t.versions
 }
 
+// usable tells whether nothing is wrong with the Secrets of a cluster, if it has any.
+func (t *clientTLS) usable() bool { return t == nil || t.problem == "" }
+
+// missing tells whether the operator has nothing to connect to members by.
 func (t *clientTLS) missing() bool { return t != nil && t.config == nil && t.problem != "" }
 
 // readTLS reads the Secrets of a cluster with TLS, and says what is wrong with them. Nothing is destroyed because of it:
