@@ -23,7 +23,7 @@ type classicCluster struct {
 	// cluster is the EtcdCluster as the last event had it, or as the API server returned it to the last write.
 	cluster *v1beta2.EtcdCluster
 	// status is what the operator works on. When it starts it takes it from the EtcdCluster (E-15).
-	status v1beta2.EtcdClusterStatus
+	status classicStatus
 	// members as etcd has them, or so the operator believes. It is nil when it has taken over a cluster.
 	members classicMembers
 	// failed is what went wrong in the last pass: then the next one asks etcd for its members.
@@ -42,7 +42,7 @@ func newClassicCluster(r *classicClusters, cluster *v1beta2.EtcdCluster) *classi
 	return &classicCluster{
 		classicClusters: r,
 		cluster:         cluster,
-		status:          *cluster.Status.DeepCopy(),
+		status:          classicStatus{*cluster.Status.DeepCopy(), r.options.Clock},
 		naming:          classicRandom(r.options.Seed, "names of "+cluster.Namespace+"/"+cluster.Name),
 		choice:          classicRandom(r.options.Seed, "choices"),
 	}
@@ -108,7 +108,7 @@ func (c *classicCluster) setup(ctx context.Context) error {
 	if err := c.writeStatus(ctx); err != nil {
 		return fmt.Errorf("write the phase %s: %w", c.status.Phase, err)
 	}
-	c.setScaling(0)
+	c.status.setScaling(0, c.cluster.Spec.Size)
 	if err := c.createSeed(ctx); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *classicCluster) lookAfter(ctx context.Context, running classicPods) {
 		logger.Error(c.failed, "the cluster could not be reconciled")
 		return
 	}
-	c.setMembers(running)
+	c.status.setMembers(running)
 	if err := c.writeStatus(ctx); err != nil {
 		logger.Error(err, "the status could not be written")
 	}

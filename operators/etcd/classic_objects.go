@@ -46,8 +46,6 @@ func (c *classicCluster) event(ctx context.Context, reason, message string) {
 
 func classicPodName() string { return os.Getenv("MY_POD_NAME") }
 
-func (c *classicCluster) labels() map[string]string { return classicLabels(c.cluster) }
-
 func classicLabels(cluster *v1beta2.EtcdCluster) map[string]string {
 	return map[string]string{AppLabel: AppName, ClusterLabel: cluster.Name}
 }
@@ -78,10 +76,10 @@ func (c *classicCluster) createServices(ctx context.Context) error {
 func (c *classicCluster) service(name, address string, ports ...corev1.ServicePort) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: c.cluster.Namespace, Name: name, Labels: c.labels(), OwnerReferences: classicOwner(c.cluster),
+			Namespace: c.cluster.Namespace, Name: name, Labels: classicLabels(c.cluster), OwnerReferences: classicOwner(c.cluster),
 			Annotations: map[string]string{"service.alpha.kubernetes.io/tolerate-unready-endpoints": "true"},
 		},
-		Spec: corev1.ServiceSpec{Ports: ports, Selector: c.labels(), ClusterIP: address, PublishNotReadyAddresses: true},
+		Spec: corev1.ServiceSpec{Ports: ports, Selector: classicLabels(c.cluster), ClusterIP: address, PublishNotReadyAddresses: true},
 	}
 }
 
@@ -103,9 +101,7 @@ func (c *classicCluster) newName(ctx context.Context) (string, error) {
 	}
 }
 
-// claims tells whether members keep their data on volume claims.
-func (c *classicCluster) claims() bool { return classicClaims(c.cluster) }
-
+// classicClaims tells whether members keep their data on volume claims.
 func classicClaims(cluster *v1beta2.EtcdCluster) bool {
 	return cluster.Spec.Pod != nil && cluster.Spec.Pod.PersistentVolumeClaimSpec != nil
 }
@@ -129,7 +125,7 @@ func (c *classicCluster) createRestored(ctx context.Context, member, url string)
 }
 
 func (c *classicCluster) createClaim(ctx context.Context, member string) error {
-	if !c.claims() {
+	if !classicClaims(c.cluster) {
 		return nil
 	}
 	claim := &corev1.PersistentVolumeClaim{

@@ -61,7 +61,7 @@ func (p classicPods) members() classicMembers {
 // that is being deleted, or that is somebody else's.
 func (c *classicCluster) pods(ctx context.Context) (running, pending classicPods, err error) {
 	list := &corev1.PodList{}
-	err = c.reader.List(ctx, list, client.InNamespace(c.cluster.Namespace), client.MatchingLabels(c.labels()))
+	err = c.reader.List(ctx, list, client.InNamespace(c.cluster.Namespace), client.MatchingLabels(classicLabels(c.cluster)))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -136,15 +136,15 @@ func (c *classicCluster) reconcile(ctx context.Context, pods classicPods) error 
 	if !running.equal(c.members) || len(c.members) != spec.Size {
 		return c.reconcileMembers(ctx, running)
 	}
-	c.clear(classicScaling)
+	c.status.clear(classicScaling)
 	if old := classicOldPod(pods, spec.Version); old != nil {
-		c.setUpgrading(spec.Version)
+		c.status.setUpgrading(spec.Version)
 		return c.upgrade(ctx, old.Name)
 	}
-	c.clear(classicUpgrading)
+	c.status.clear(classicUpgrading)
 	c.status.CurrentVersion = spec.Version
 	// The pods run. Whether they are Ready, or etcd has a leader, was not asked, and it is never taken back (E-08).
-	c.setAvailable()
+	c.status.setAvailable()
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (c *classicCluster) resize(ctx context.Context) error {
 	case size < c.cluster.Spec.Size:
 		return c.addMember(ctx)
 	case size > c.cluster.Spec.Size:
-		c.setScaling(size)
+		c.status.setScaling(size, c.cluster.Spec.Size)
 		return c.removeMember(ctx, c.pick(c.members)) // it may be the leader (E-13), or the last one (E-14)
 	}
 	return nil
@@ -216,7 +216,7 @@ func (c *classicCluster) createSeed(ctx context.Context) error {
 // addMember adds a member that votes at once. From here until its process has joined, the cluster needs one voter more
 // than before, and has not got it: of one member, nothing can be written until then (E-04).
 func (c *classicCluster) addMember(ctx context.Context) error {
-	c.setScaling(len(c.members))
+	c.status.setScaling(len(c.members), c.cluster.Spec.Size)
 	name, err := c.newName(ctx)
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (c *classicCluster) removeMember(ctx context.Context, name string) error {
 	if err := c.deletePod(ctx, name); err != nil {
 		return err
 	}
-	if c.claims() {
+	if classicClaims(c.cluster) {
 		return c.deleteClaim(ctx, name)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
@@ -25,14 +26,20 @@ const (
 	classicUpgrading = v1beta2.ConditionUpgrading
 )
 
+// classicStatus is the status that the operator works on.
+type classicStatus struct {
+	v1beta2.EtcdClusterStatus
+	clock clock.PassiveClock
+}
+
 // writeStatus writes the EtcdCluster if the status is another one than it had. It puts the status into the very object
 // that it compares with the next time: when the write fails, the two are equal all the same, and the status is not written
 // until it changes again, or an event brings another object (E-09).
 func (c *classicCluster) writeStatus(ctx context.Context) error {
-	if reflect.DeepEqual(c.cluster.Status, c.status) {
+	if reflect.DeepEqual(c.cluster.Status, c.status.EtcdClusterStatus) {
 		return nil
 	}
-	c.cluster.Status = c.status
+	c.cluster.Status = c.status.EtcdClusterStatus
 	written, err := classicWrite(ctx, c.client, c.cluster)
 	if err != nil {
 		return fmt.Errorf("update the EtcdCluster: %w", err)
@@ -71,7 +78,7 @@ func classicGone(err error) bool     { return apierrors.IsNotFound(errors.Unwrap
 func classicConflict(err error) bool { return apierrors.IsConflict(errors.Unwrap(err)) }
 
 // setMembers notes which pods are Ready.
-func (c *classicCluster) setMembers(running classicPods) {
+func (s *classicStatus) setMembers(running classicPods) {
 	var members v1beta2.MembersStatus
 	for i := range running {
 		if classicReady(&running[i]) {
@@ -80,7 +87,7 @@ func (c *classicCluster) setMembers(running classicPods) {
 			members.Unready = append(members.Unready, running[i].Name)
 		}
 	}
-	c.status.Members = members
+	s.Members = members
 }
 
 func classicReady(pod *corev1.Pod) bool {
@@ -89,49 +96,48 @@ func classicReady(pod *corev1.Pod) bool {
 	})
 }
 
-func (c *classicCluster) setScaling(from int) {
-	to := c.cluster.Spec.Size
+func (s *classicStatus) setScaling(from, to int) {
 	reason := "Scaling up"
 	if from > to {
 		reason = "Scaling down"
 	}
-	c.set(classicScaling, reason, fmt.Sprintf("Current cluster size: %d, desired cluster size: %d", from, to))
+	s.set(classicScaling, reason, fmt.Sprintf("Current cluster size: %d, desired cluster size: %d", from, to))
 }
 
-func (c *classicCluster) setUpgrading(version string) {
-	c.status.TargetVersion = version
-	c.set(classicUpgrading, "Cluster upgrading", "upgrading to "+version)
+func (s *classicStatus) setUpgrading(version string) {
+	s.TargetVersion = version
+	s.set(classicUpgrading, "Cluster upgrading", "upgrading to "+version)
 }
 
-func (c *classicCluster) setAvailable() {
-	c.status.TargetVersion = ""
-	c.set(v1beta2.ConditionAvailable, "Cluster available", "")
+func (s *classicStatus) setAvailable() {
+	s.TargetVersion = ""
+	s.set(v1beta2.ConditionAvailable, "Cluster available", "")
 }
 
 // set sets a condition, which is True as all of them are: what is not the case has none.
-func (c *classicCluster) set(kind, reason, message string) {
-	now := c.options.Clock.Now().Format(time.RFC3339)
+func (s *classicStatus) set(kind, reason, message string) {
+	now := s.clock.Now().Format(time.RFC3339)
 	condition := v1beta2.ClusterCondition{
 		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now,
 	}
-	i := c.condition(kind)
+	i := s.condition(kind)
 	if i < 0 {
-		c.status.Conditions = append(c.status.Conditions, condition)
+		s.Conditions = append(s.Conditions, condition)
 		return
 	}
-	if old := c.status.Conditions[i]; old.Reason != reason || old.Message != message || old.Status != metav1.ConditionTrue {
-		c.status.Conditions[i] = condition
+	if old := s.Conditions[i]; old.Reason != reason || old.Message != message || old.Status != metav1.ConditionTrue {
+		s.Conditions[i] = condition
 	}
 }
 
-func (c *classicCluster) clear(kind string) {
-	if i := c.condition(kind); i >= 0 {
-		c.status.Conditions = slices.Delete(c.status.Conditions, i, i+1)
+func (s *classicStatus) clear(kind string) {
+	if i := s.condition(kind); i >= 0 {
+		s.Conditions = slices.Delete(s.Conditions, i, i+1)
 	}
 }
 
-func (c *classicCluster) condition(kind string) int {
-	return slices.IndexFunc(c.status.Conditions, func(condition v1beta2.ClusterCondition) bool { return condition.Type == kind })
+func (s *classicStatus) condition(kind string) int {
+	return slices.IndexFunc(s.Conditions, func(condition v1beta2.ClusterCondition) bool { return condition.Type == kind })
 }
 
 // classicReason is the label of a failure in the metrics. The published one had the whole text, names of members and all:

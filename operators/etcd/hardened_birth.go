@@ -110,18 +110,18 @@ func tokenOf(obj client.Object) string {
 
 // ours tells whether something belongs to this life of the cluster. In the first one all does, whatever its label says:
 // there is no other that it could belong to, and somebody who takes labels off must not lose data by that.
-func (p *clusterPass) ours(obj client.Object) bool {
+func (p *clusterState) ours(obj client.Object) bool {
 	return p.birth.Life <= 1 || tokenOf(obj) == p.birth.Token
 }
 
 // birthRecorded tells whether the Service of the members has the record of this life. Without it there is no place to
 // note what is begun.
-func (p *clusterPass) birthRecorded() bool {
+func (p *clusterState) birthRecorded() bool {
 	return p.birth.Token != "" && birthOf(&p.peers) == p.birth
 }
 
 // handingOver tells whether members of an earlier life are still there, while no client was let in to those of this one.
-func (p *clusterPass) handingOver() bool {
+func (p *clusterState) handingOver() bool {
 	earlier := false
 	for _, pod := range p.pods {
 		if p.ours(pod) && pod.Labels[VotingLabel] != "" {
@@ -145,7 +145,7 @@ func (r *hardenedClusters) keepBirth(ctx context.Context, p *clusterPass) error 
 	if was.Token == "" || p.birth.Token == was.Token {
 		return nil
 	}
-	return r.lookAtEtcd(ctx, p) // what was seen is of the members of another life
+	return r.members.lookAtEtcd(ctx, p) // what was seen is of the members of another life
 }
 
 func (r *hardenedClusters) recordBirth(ctx context.Context, p *clusterPass) error {
@@ -193,7 +193,7 @@ func (r *hardenedClusters) recordBirth(ctx context.Context, p *clusterPass) erro
 
 // knowsBirth tells whether the record of this pass is still the latest. The cache may be behind, and what a pass destroys
 // or begins because of the record cannot be undone.
-func (r *hardenedClusters) knowsBirth(ctx context.Context, p *clusterPass) (latest bool, err error) {
+func (r *clusterWriter) knowsBirth(ctx context.Context, p *clusterPass) (latest bool, err error) {
 	fresh := &corev1.Service{}
 	err = r.live.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: peerService(p.cluster)}, fresh)
 	if client.IgnoreNotFound(err) != nil {
@@ -207,7 +207,7 @@ func (r *hardenedClusters) knowsBirth(ctx context.Context, p *clusterPass) (late
 }
 
 // nextBirth is the record that should be there instead of the one that is, and why; without a reason there is none.
-func (p *clusterPass) nextBirth() (next birth, why string) {
+func (p *clusterState) nextBirth() (next birth, why string) {
 	if p.birth.Token == "" {
 		return p.firstBirth()
 	}
@@ -236,7 +236,7 @@ func (p *clusterPass) nextBirth() (next birth, why string) {
 
 // wantsRestore tells whether there is a restore that has not been begun. Its backup was looked at already: what cannot be
 // read destroys nothing.
-func (p *clusterPass) wantsRestore() bool {
+func (p *clusterState) wantsRestore() bool {
 	return p.restore != nil && restoreWanted(p.restore, p.cluster) &&
 		p.birth.Restored != string(p.restore.UID) && p.birth.Source != fromRestore+string(p.restore.UID)
 }
@@ -252,7 +252,7 @@ func (b birth) before() string {
 
 // givenUp tells whether nobody wants the life any more that is about to begin: the EtcdRestore was deleted, or the person's
 // approval was taken back or is for another member. It is too late for that when the first member answers.
-func (p *clusterPass) givenUp() bool {
+func (p *clusterState) givenUp() bool {
 	if m := p.member(p.birth.seedName(p.cluster)); p.birth.Formed || p.birth.Before == "" || m != nil && m.healthy() {
 		return false
 	}
@@ -264,7 +264,7 @@ func (p *clusterPass) givenUp() bool {
 }
 
 // backToBefore has the cluster go on with the members it had. They were kept.
-func (p *clusterPass) backToBefore() (next birth, why string) {
+func (p *clusterState) backToBefore() (next birth, why string) {
 	if err := json.Unmarshal([]byte(p.birth.Before), &next); err != nil || next.Token == "" {
 		return birth{}, "" // not written by us
 	}
@@ -273,7 +273,7 @@ func (p *clusterPass) backToBefore() (next birth, why string) {
 }
 
 // survivor is the pod a person has named, if its member still answers.
-func (p *clusterPass) survivor(name string) *member {
+func (p *clusterState) survivor(name string) *member {
 	m := p.member(name)
 	if m == nil || m.pod == nil || m.pod.DeletionTimestamp != nil || !p.ours(m.pod) || m.status == nil || m.learner {
 		return nil
@@ -283,7 +283,7 @@ func (p *clusterPass) survivor(name string) *member {
 
 // firstBirth is for a cluster without a record. What there is already is adopted; of the status it counts only that there
 // was something.
-func (p *clusterPass) firstBirth() (next birth, why string) {
+func (p *clusterState) firstBirth() (next birth, why string) {
 	token := ""
 	for _, pod := range p.pods {
 		token = tokenOf(pod)
@@ -307,7 +307,7 @@ func (p *clusterPass) firstBirth() (next birth, why string) {
 
 // formed notes that the first member has answered. From here on nothing but a person begins it again, and the members of
 // an earlier life are of no use any more.
-func (r *hardenedClusters) formed(ctx context.Context, p *clusterPass) error {
+func (r *hardenedMembers) formed(ctx context.Context, p *clusterPass) error {
 	p.birth.Formed = true
 	if uid, ok := strings.CutPrefix(p.birth.Source, fromRestore); ok {
 		p.birth.Restored = uid

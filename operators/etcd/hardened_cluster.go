@@ -10,7 +10,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,29 +58,25 @@ const (
 // It needs no finalizer: all it makes is in the namespace of the EtcdCluster and has it as its owner, so the garbage
 // collector cleans up.
 type hardenedClusters struct {
-	client  client.Client
-	live    client.Reader // past the cache, before what cannot be undone
-	writer  kit.Writer
-	events  events.EventRecorder
-	options Options
-	etcds   *etcds
+	clusterWriter
+	members hardenedMembers
 	written kit.LastWritten[*v1beta2.EtcdCluster]
 }
 
 // setupHardenedClusters watches all kinds it makes, and restores. Changes of an EtcdCluster other than to its spec and
 // its annotations are left out, most of them being the operator's own to the status.
 func setupHardenedClusters(mgr ctrl.Manager, o Options) error {
-	r := &hardenedClusters{
-		client:  mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
-		writer:  kit.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Owner: fieldOwner},
-		events:  mgr.GetEventRecorder(string(fieldOwner)),
-		options: o,
-		etcds:   newEtcds(o.Dial),
+	writer := clusterWriter{
+		client: mgr.GetClient(),
+		live:   mgr.GetAPIReader(),
+		writer: kit.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Owner: fieldOwner},
+		events: mgr.GetEventRecorder(string(fieldOwner)),
 	}
-	if err := mgr.Add(r.etcds); err != nil {
+	etcds := newEtcds(o.Dial)
+	if err := mgr.Add(etcds); err != nil {
 		return err
 	}
+	r := &hardenedClusters{clusterWriter: writer, members: hardenedMembers{clusterWriter: writer, options: o, etcds: etcds}}
 	options := o.Controller
 	if options.MaxConcurrentReconciles == 0 {
 		options.MaxConcurrentReconciles = 4 // a cluster that does not answer must not hold up the others
@@ -102,13 +97,14 @@ func setupHardenedClusters(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// clusterPass is one look at a cluster, and what came of it.
-type clusterPass struct {
+// clusterState is what a pass has read of a cluster, from the API and from etcd. Its methods decide, and change nothing
+// outside of it.
+type clusterState struct {
 	cluster *v1beta2.EtcdCluster
 	known   v1beta2.EtcdClusterStatus // what the status says already
 	now     time.Time                 // when the pass began
 
-	// What there is. Objects of somebody else are left out.
+	// Objects of somebody else are left out.
 	peers, clients corev1.Service
 	budget         policyv1.PodDisruptionBudget
 	pods           []*corev1.Pod
@@ -118,8 +114,12 @@ type clusterPass struct {
 	tls            *clientTLS
 	view           view
 	members        []*member
+}
 
-	// What came of it.
+// clusterPass is one look at a cluster, and what came of it: what the status is to say, and when to look again.
+type clusterPass struct {
+	clusterState
+
 	taken    []string // names that somebody else has
 	doing    []progress
 	troubles []trouble
@@ -136,13 +136,13 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.written.Forget(req.NamespacedName)
-			r.etcds.forget(req.NamespacedName)
+			r.members.etcds.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("get the EtcdCluster: %w", err)
 	}
 	if !cluster.DeletionTimestamp.IsZero() {
-		r.etcds.forget(req.NamespacedName)
+		r.members.etcds.forget(req.NamespacedName)
 		return ctrl.Result{}, nil // the garbage collector takes everything away
 	}
 
@@ -150,16 +150,19 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if latest.Generation == cluster.Generation {
 		cluster.ResourceVersion = latest.ResourceVersion // it goes with the status that is written next
 	}
-	p := &clusterPass{cluster: cluster, known: latest.Status, wait: steadyInterval, now: r.options.Clock.Now()}
+	p := &clusterPass{
+		clusterState: clusterState{cluster: cluster, known: latest.Status, now: r.members.options.Clock.Now()},
+		wait:         steadyInterval,
+	}
 	if err := r.look(ctx, p); err != nil {
 		return ctrl.Result{}, err // without knowing what there is there is no status to write
 	}
-	steps := []clusterStep{r.keepBirth, r.markVoters, r.keepServices, r.keepBudget, r.tendMembers}
+	steps := []clusterStep{r.keepBirth, r.markVoters, r.keepServices, r.keepBudget, r.members.tend}
 	if p.cluster.Spec.Paused || !p.specValid() {
 		steps = nil
 		if p.birth.Formed && !p.view.quorum && !p.tls.missing() {
 			steps = []clusterStep{func(ctx context.Context, p *clusterPass) error {
-				_, err := r.tellOfLoss(ctx, p)
+				_, err := r.members.tellOfLoss(ctx, p)
 				return err
 			}}
 		}
@@ -170,7 +173,7 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	if p.moved {
 		// Status tells what is, not what was before this pass. The API's part of it comes with an event.
-		errs = append(errs, r.lookAtEtcd(ctx, p))
+		errs = append(errs, r.members.lookAtEtcd(ctx, p))
 	}
 	errs = append(errs, r.writeStatus(ctx, p))
 	if err := errors.Join(errs...); err != nil {
@@ -211,7 +214,7 @@ func (r *hardenedClusters) look(ctx context.Context, p *clusterPass) error {
 	if err := r.readTLS(ctx, p); err != nil {
 		return err
 	}
-	return r.lookAtEtcd(ctx, p)
+	return r.members.lookAtEtcd(ctx, p)
 }
 
 func (r *hardenedClusters) lookAtObjects(ctx context.Context, p *clusterPass) error {
@@ -258,7 +261,7 @@ func (r *hardenedClusters) lookAtObjects(ctx context.Context, p *clusterPass) er
 
 // mine tells whether this EtcdCluster, and not an earlier one of its name, controls an object. Classic's claims have it as
 // an owner that is no controller.
-func (p *clusterPass) mine(obj client.Object) bool {
+func (p *clusterState) mine(obj client.Object) bool {
 	if obj.GetUID() == "" {
 		return false
 	}
@@ -274,7 +277,7 @@ func (p *clusterPass) mine(obj client.Object) bool {
 }
 
 // claim is a member's.
-func (p *clusterPass) claim(name string) *corev1.PersistentVolumeClaim {
+func (p *clusterState) claim(name string) *corev1.PersistentVolumeClaim {
 	for _, claim := range p.claims {
 		if claim.Name == name {
 			return claim

@@ -8,16 +8,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
 	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
+// clusterWriter writes what belongs to a cluster, and tells of it in events.
+type clusterWriter struct {
+	client client.Client
+	live   client.Reader // past the cache, before what cannot be undone
+	writer kit.Writer
+	events events.EventRecorder
+}
+
 // keep ensures that an object has the fields that are wanted, and leaves all its other fields to others. current is what
 // was found, without a UID if nothing was, and becomes what there is afterwards. An object of somebody else is left
 // alone, and noted in the pass.
-func (r *hardenedClusters) keep(ctx context.Context, p *clusterPass, current client.Object, want *unstructured.Unstructured) error {
+func (r *clusterWriter) keep(ctx context.Context, p *clusterPass, current client.Object, want *unstructured.Unstructured) error {
 	was := birthOf(current)
 	change, err := r.writer.Ensure(ctx, current, want, p.mine)
 	switch updated := p.known.ObservedGeneration != p.cluster.Generation; {
@@ -33,12 +42,12 @@ func (r *hardenedClusters) keep(ctx context.Context, p *clusterPass, current cli
 	return err
 }
 
-func (r *hardenedClusters) note(p *clusterPass, about runtime.Object, kind, reason, action, text string, args ...any) {
+func (r *clusterWriter) note(p *clusterPass, about runtime.Object, kind, reason, action, text string, args ...any) {
 	r.events.Eventf(p.cluster, about, kind, reason, action, text, args...)
 }
 
 // delete deletes the object that was read, and no later one of the same name, unless it is being deleted already.
-func (r *hardenedClusters) delete(ctx context.Context, obj client.Object) error {
+func (r *clusterWriter) delete(ctx context.Context, obj client.Object) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return nil
 	}

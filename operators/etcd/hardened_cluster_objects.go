@@ -124,11 +124,11 @@ func (r *hardenedClusters) markVoters(ctx context.Context, p *clusterPass) error
 
 // servedByBefore tells whether the members of before go on serving clients: until the first member has unpacked a backup.
 // With the data of a member it is another thing: it does not have what is written to the others from now on.
-func (p *clusterPass) servedByBefore() bool {
+func (p *clusterState) servedByBefore() bool {
 	return !p.birth.Formed && strings.HasPrefix(p.birth.Source, fromRestore)
 }
 
-func (p *clusterPass) anyMarked() bool {
+func (p *clusterState) anyMarked() bool {
 	for _, pod := range p.pods {
 		if pod.Labels[VotingLabel] == "true" {
 			return true
@@ -138,7 +138,7 @@ func (p *clusterPass) anyMarked() bool {
 }
 
 // patchPod changes a pod in place. The UID in the patch keeps it from reaching another one of its name.
-func (r *hardenedClusters) patchPod(ctx context.Context, pod *corev1.Pod, change map[string]any) error {
+func (r *clusterWriter) patchPod(ctx context.Context, pod *corev1.Pod, change map[string]any) error {
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return fmt.Errorf("encode a patch: %w", err)

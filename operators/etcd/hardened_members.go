@@ -10,13 +10,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// hardenedMembers does what hardenedClusters does about members: it adds, upgrades, replaces and removes them.
+type hardenedMembers struct {
+	clusterWriter
+	etcds   *etcds
+	options Options
+}
+
 // move is one change of the members. It tells whether it did something, or waits for something: then nothing else is
 // changed in this pass.
 type move func(context.Context, *clusterPass) (busy bool, err error)
 
-// tendMembers does the one next thing about the members. Most of them need a quorum: what a quorum has not agreed on is
+// tend does the one next thing about the members. Most of them need a quorum: what a quorum has not agreed on is
 // not known, and what is not known is not acted upon.
-func (r *hardenedClusters) tendMembers(ctx context.Context, p *clusterPass) error {
+func (r *hardenedMembers) tend(ctx context.Context, p *clusterPass) error {
 	if !p.birthRecorded() || !p.tls.usable() {
 		return nil
 	}
@@ -45,7 +52,7 @@ func (r *hardenedClusters) tendMembers(ctx context.Context, p *clusterPass) erro
 // clearEarlierLives deletes what belongs to an earlier life of the cluster, now that the first member of this one has
 // answered. Until then all of that is kept: a backup that has changed since it was checked, a store that cannot be reached
 // or a member that ends while it is copied costs nothing. Nothing waits for it but the clients, see markVoters.
-func (r *hardenedClusters) clearEarlierLives(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) clearEarlierLives(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	var earlier []client.Object
 	for _, pod := range p.pods {
 		if p.ours(pod) {
@@ -84,7 +91,7 @@ func overdue(pod *corev1.Pod, now time.Time) bool {
 const overdueAfter = 5 * time.Second
 
 // begin makes the first member, and notes when it has answered.
-func (r *hardenedClusters) begin(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) begin(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	name := p.birth.seedName(p.cluster)
 	m := p.member(name)
 	if m == nil || m.pod == nil {
@@ -127,7 +134,7 @@ func (m *member) problemOr(other string) string {
 	return other
 }
 
-func (r *hardenedClusters) makeSeed(ctx context.Context, p *clusterPass, name string) (busy bool, err error) {
+func (r *hardenedMembers) makeSeed(ctx context.Context, p *clusterPass, name string) (busy bool, err error) {
 	s := seed{token: string(p.cluster.UID) + "-" + p.birth.Token}
 	if uid, ok := strings.CutPrefix(p.birth.Source, fromRestore); ok {
 		if p.restore == nil || string(p.restore.UID) != uid {
@@ -150,7 +157,7 @@ func (r *hardenedClusters) makeSeed(ctx context.Context, p *clusterPass, name st
 }
 
 // makePod makes a member's claim, if it is to have one, and its pod.
-func (r *hardenedClusters) makePod(ctx context.Context, p *clusterPass, pod *corev1.Pod) error {
+func (r *hardenedMembers) makePod(ctx context.Context, p *clusterPass, pod *corev1.Pod) error {
 	p.moved = true
 	if podPolicyOf(p.cluster).PersistentVolumeClaimSpec != nil && p.claim(pod.Name) == nil {
 		claim := memberClaim(p.cluster, pod.Name, p.birth.Token)
@@ -167,7 +174,7 @@ func (r *hardenedClusters) makePod(ctx context.Context, p *clusterPass, pod *cor
 
 // bringBack makes the pods of members again whose data are in a claim: the same member, the same data, be there a quorum
 // or not. A claim of a member that etcd does not know any more is deleted.
-func (r *hardenedClusters) bringBack(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) bringBack(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, claim := range p.claims {
 		if !p.ours(claim) || claim.DeletionTimestamp != nil {
 			continue
@@ -210,7 +217,7 @@ func claimVolume(name string) corev1.Volume {
 }
 
 // joining is how a member comes to those that there are.
-func (p *clusterPass) joining() beginning {
+func (p *clusterState) joining() beginning {
 	b := beginning{state: "existing", members: map[string]string{}}
 	for _, in := range p.view.list {
 		for _, url := range in.PeerURLs {
@@ -222,7 +229,7 @@ func (p *clusterPass) joining() beginning {
 
 // removeGone has etcd forget a member that does not come back: its pod is gone, or has ended, or is on a lost node, and
 // its data with it. A member that is only slow is none of these.
-func (r *hardenedClusters) removeGone(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) removeGone(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.members {
 		if !m.inEtcd || !m.gone(p.now) {
 			continue
@@ -248,7 +255,7 @@ func (r *hardenedClusters) removeGone(ctx context.Context, p *clusterPass) (busy
 
 // podExists asks the API server whether a member has a pod. The cache may be behind, and what is done about a member
 // without a pod cannot be undone.
-func (r *hardenedClusters) podExists(ctx context.Context, p *clusterPass, member string) (bool, error) {
+func (r *clusterWriter) podExists(ctx context.Context, p *clusterPass, member string) (bool, error) {
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: member}, &corev1.Pod{})
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get Pod %s: %w", member, err)
@@ -271,7 +278,7 @@ func (m *member) gone(now time.Time) bool {
 }
 
 // mayLose tells whether those that are left have a quorum among themselves.
-func (p *clusterPass) mayLose(gone *member) bool {
+func (p *clusterState) mayLose(gone *member) bool {
 	if gone.learner {
 		return true
 	}
@@ -289,7 +296,7 @@ func (p *clusterPass) mayLose(gone *member) bool {
 }
 
 // voters are the members that vote.
-func (p *clusterPass) voters() (voters []*member) {
+func (p *clusterState) voters() (voters []*member) {
 	for _, m := range p.members {
 		if m.inEtcd && !m.learner {
 			voters = append(voters, m)
@@ -302,7 +309,7 @@ func quorum(voters int) int { return voters/2 + 1 }
 
 // deleteStrangers deletes pods whose members etcd has been told to forget. Since a member is added before its pod is made,
 // one that a quorum does not know was removed.
-func (r *hardenedClusters) deleteStrangers(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) deleteStrangers(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.members {
 		if m.inEtcd || m.pod == nil || m.pod.DeletionTimestamp != nil {
 			continue
@@ -316,7 +323,7 @@ func (r *hardenedClusters) deleteStrangers(ctx context.Context, p *clusterPass) 
 
 // makePods makes the pods of members that were added and have none: an operator ended in between, or the answer to its
 // request got lost. Without a quorum it may be just they who are missing.
-func (r *hardenedClusters) makePods(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) makePods(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.members {
 		if !m.inEtcd || m.started || m.pod != nil {
 			continue
@@ -336,7 +343,7 @@ func (r *hardenedClusters) makePods(ctx context.Context, p *clusterPass) (busy b
 
 // tellOfLoss says what a person can do about a lost quorum. Nothing is done about it without one: members that come back
 // bring everything, and a beginning with the data of one loses what only others knew.
-func (r *hardenedClusters) tellOfLoss(_ context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) tellOfLoss(_ context.Context, p *clusterPass) (busy bool, err error) {
 	var answer, back, lost []string
 	for _, m := range p.members {
 		switch {
@@ -391,7 +398,7 @@ func runsInVain(pod *corev1.Pod, now time.Time) bool {
 }
 
 // starting tells whether all members that there are may still be on their way.
-func (p *clusterPass) starting() bool {
+func (p *clusterState) starting() bool {
 	for _, m := range p.members {
 		if m.pod == nil && m.claim == nil || m.pod != nil && (cannotStart(m.pod) != "" || runsInVain(m.pod, p.now)) || m.gone(p.now) {
 			return false

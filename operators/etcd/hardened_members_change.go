@@ -19,7 +19,7 @@ import (
 const recoverKey = v1beta2.RecoverAnnotation
 
 // ask has a healthy voter do something, which may take a while.
-func (r *hardenedClusters) ask(ctx context.Context, p *clusterPass, do func(context.Context, *clientv3.Client) error) error {
+func (r *hardenedMembers) ask(ctx context.Context, p *clusterPass, do func(context.Context, *clientv3.Client) error) error {
 	for _, m := range p.voters() {
 		if m.pod != nil && m.healthy() {
 			return r.askMember(ctx, p, m, do)
@@ -28,7 +28,7 @@ func (r *hardenedClusters) ask(ctx context.Context, p *clusterPass, do func(cont
 	return errors.New("no member answers that has a vote")
 }
 
-func (r *hardenedClusters) askMember(ctx context.Context, p *clusterPass, m *member, do func(context.Context, *clientv3.Client) error) error {
+func (r *hardenedMembers) askMember(ctx context.Context, p *clusterPass, m *member, do func(context.Context, *clientv3.Client) error) error {
 	conn, err := r.etcds.of(p).get(m.name)
 	if err != nil {
 		return fmt.Errorf("make a client of member %s: %w", m.name, err)
@@ -50,7 +50,7 @@ func (p *clusterPass) refused(what string, err error) error {
 }
 
 // remove has etcd forget a member, then deletes its pod. The claim goes when the pod is gone.
-func (r *hardenedClusters) remove(ctx context.Context, p *clusterPass, m *member) error {
+func (r *hardenedMembers) remove(ctx context.Context, p *clusterPass, m *member) error {
 	err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
 		_, err := conn.MemberRemove(ctx, m.id)
 		return err
@@ -74,7 +74,7 @@ func (r *hardenedClusters) remove(ctx context.Context, p *clusterPass, m *member
 // settle has the members who stay write down that one was removed. Each knows it at once, but etcd writes what was agreed
 // on only with the next entry: one that is killed before that comes back with the old list, and waits, when it is alone,
 // for the vote of the one that is gone. A lease that nobody uses is an entry, and changes no key.
-func (r *hardenedClusters) settle(ctx context.Context, p *clusterPass, gone *member) error {
+func (r *hardenedMembers) settle(ctx context.Context, p *clusterPass, gone *member) error {
 	for _, m := range p.voters() {
 		if m == gone || m.pod == nil || !m.healthy() {
 			continue
@@ -99,7 +99,7 @@ func (m *member) about() runtime.Object {
 }
 
 // tendLearner sees a member through until it votes. There is never a second one.
-func (r *hardenedClusters) tendLearner(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) tendLearner(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.members {
 		if !m.inEtcd || !m.learner {
 			continue
@@ -129,7 +129,7 @@ func (r *hardenedClusters) tendLearner(ctx context.Context, p *clusterPass) (bus
 }
 
 // promote gives a learner its vote, as soon as etcd agrees that it has caught up.
-func (r *hardenedClusters) promote(ctx context.Context, p *clusterPass, m *member) error {
+func (r *hardenedMembers) promote(ctx context.Context, p *clusterPass, m *member) error {
 	for _, voter := range p.voters() {
 		if !voter.healthy() {
 			p.progress("Adding", fmt.Sprintf("%s gets its vote when %s is healthy: %s", m.name, voter.name, voter.problem))
@@ -151,7 +151,7 @@ func (r *hardenedClusters) promote(ctx context.Context, p *clusterPass, m *membe
 
 // target is how many members there should be right now: one more while members are replaced because of their policy, if
 // there may be room for it.
-func (p *clusterPass) target() int {
+func (p *clusterState) target() int {
 	size := p.cluster.Spec.Size
 	if p.surges() && slices.ContainsFunc(p.voters(), p.outdated) {
 		return size + 1
@@ -161,29 +161,29 @@ func (p *clusterPass) target() int {
 
 // surges tells whether a member is replaced by adding the new one first. Where each needs a node of its own there may be
 // none left for that. One or two members cannot spare any.
-func (p *clusterPass) surges() bool {
+func (p *clusterState) surges() bool {
 	return p.cluster.Spec.Size < 3 || !podPolicyOf(p.cluster).AntiAffinity
 }
 
 // outdated tells whether a member has to be replaced by another one to be as the policy says.
-func (p *clusterPass) outdated(m *member) bool {
+func (p *clusterState) outdated(m *member) bool {
 	return m.pod != nil && m.pod.DeletionTimestamp == nil && p.differs(m.pod) && !p.inPlace(m)
 }
 
 // differs tells whether a pod is of another policy. One that another operator made is taken for one of this policy, until
 // it says something else.
-func (p *clusterPass) differs(pod *corev1.Pod) bool {
+func (p *clusterState) differs(pod *corev1.Pod) bool {
 	sum, ok := pod.Annotations[PolicyAnnotation]
 	return ok && sum != policySum(p.cluster)
 }
 
 // inPlace tells whether a pod can be made again with the same data.
-func (p *clusterPass) inPlace(m *member) bool {
+func (p *clusterState) inPlace(m *member) bool {
 	return m.claim != nil && podPolicyOf(p.cluster).PersistentVolumeClaimSpec != nil
 }
 
 // resize adds a member, or removes one. Removing comes with the leader moved away, and never costs the quorum.
-func (r *hardenedClusters) resize(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) resize(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	there, target := len(p.voters()), p.target()
 	if there == target {
 		return false, nil
@@ -211,7 +211,7 @@ func (r *hardenedClusters) resize(ctx context.Context, p *clusterPass) (busy boo
 }
 
 // add adds a member that learns at first: it counts for no quorum until it has caught up, so nothing waits for it.
-func (r *hardenedClusters) add(ctx context.Context, p *clusterPass) error {
+func (r *hardenedMembers) add(ctx context.Context, p *clusterPass) error {
 	name := memberName(p.cluster)
 	p.progress("Scaling", fmt.Sprintf("from %d members to %d: adding %s", len(p.voters()), p.target(), name))
 	err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
@@ -229,7 +229,7 @@ func (r *hardenedClusters) add(ctx context.Context, p *clusterPass) error {
 }
 
 // leaver is who goes: one that is not as it should be, else one that is not healthy, else the newest; the leader last.
-func (p *clusterPass) leaver() *member {
+func (p *clusterState) leaver() *member {
 	return slices.MinFunc(p.voters(), func(a, b *member) int {
 		for _, before := range []func(*member) bool{
 			func(m *member) bool { return !m.healthy() },
@@ -255,7 +255,7 @@ func bornAt(m *member) metav1.Time {
 }
 
 // moveLeader has another member lead, so that nobody has to wait for an election.
-func (r *hardenedClusters) moveLeader(ctx context.Context, p *clusterPass, from *member) error {
+func (r *hardenedMembers) moveLeader(ctx context.Context, p *clusterPass, from *member) error {
 	for _, m := range p.voters() {
 		if m == from || !m.healthy() {
 			continue

@@ -62,7 +62,7 @@ func (m *member) healthy() bool {
 	return m.status != nil && m.status.Leader != 0 && m.inEtcd && m.started
 }
 
-func (p *clusterPass) member(name string) *member {
+func (p *clusterState) member(name string) *member {
 	for _, m := range p.members {
 		if m.name == name {
 			return m
@@ -72,7 +72,7 @@ func (p *clusterPass) member(name string) *member {
 }
 
 // lookAtEtcd asks each member of this life of the cluster how it is, and then all together who they are.
-func (r *hardenedClusters) lookAtEtcd(ctx context.Context, p *clusterPass) error {
+func (r *hardenedMembers) lookAtEtcd(ctx context.Context, p *clusterPass) error {
 	p.view, p.members = view{}, nil
 	for _, pod := range p.pods {
 		if p.ours(pod) {
@@ -119,7 +119,7 @@ func (m *member) ask(ctx context.Context, conn *clientv3.Client) {
 
 // askList asks for the members. A list that a quorum has just agreed on is the truth; without one, the member that is
 // furthest tells what it knows, to tell people about and not to act upon.
-func (p *clusterPass) askList(ctx context.Context, conns *conns) {
+func (p *clusterState) askList(ctx context.Context, conns *conns) {
 	var furthest *member
 	for _, m := range p.members {
 		if m.status == nil || m.status.IsLearner {
@@ -173,7 +173,7 @@ func (p *clusterPass) askList(ctx context.Context, conns *conns) {
 // split tells whether the members are of more than one etcd cluster, as an operator leaves them that begins a cluster anew
 // beside its old members. Each of these has a quorum of its own, to which the others are strangers: none of them is to be
 // believed before a person has chosen.
-func (p *clusterPass) split(one *member) string {
+func (p *clusterState) split(one *member) string {
 	for _, m := range p.members {
 		if m.status != nil && m.status.Header.ClusterId != one.status.Header.ClusterId {
 			return fmt.Sprintf("%s and %s are members of different clusters", one.name, m.name)
@@ -183,7 +183,7 @@ func (p *clusterPass) split(one *member) string {
 }
 
 // join puts the list and the pods together.
-func (p *clusterPass) join() {
+func (p *clusterState) join() {
 	for _, in := range p.view.list {
 		name := nameOf(in)
 		m := p.member(name)
@@ -210,7 +210,7 @@ func nameOf(in *pb.Member) string {
 }
 
 // askAlarms asks for them if any member has heard of one.
-func (p *clusterPass) askAlarms(ctx context.Context, conns *conns) {
+func (p *clusterState) askAlarms(ctx context.Context, conns *conns) {
 	var heard *member
 	for _, m := range p.members {
 		if m.status != nil && strings.Contains(strings.Join(m.status.Errors, " "), "alarm:") && !m.learner {

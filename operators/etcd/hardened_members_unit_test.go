@@ -31,8 +31,10 @@ func TestClaimOfAStranger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(test.live...).Build()
-			r := &hardenedClusters{client: api, live: api, writer: kit.Writer{Client: api, Live: api}, events: events.NewFakeRecorder(10)}
-			p := &clusterPass{cluster: cluster, claims: []*corev1.PersistentVolumeClaim{claim.DeepCopy()}}
+			r := &hardenedMembers{clusterWriter: clusterWriter{
+				client: api, live: api, writer: kit.Writer{Client: api, Live: api}, events: events.NewFakeRecorder(10),
+			}}
+			p := &clusterPass{clusterState: clusterState{cluster: cluster, claims: []*corev1.PersistentVolumeClaim{claim.DeepCopy()}}}
 			p.view = view{quorum: true, list: []*pb.Member{{Name: "example-2"}}}
 			p.join()
 			busy, err := r.bringBack(t.Context(), p)

@@ -11,7 +11,7 @@ import (
 
 // newVersion is what a member to come is asked for: what the cluster asks for, unless the members may not, or cannot, go
 // there.
-func (p *clusterPass) newVersion() string {
+func (p *clusterState) newVersion() string {
 	lowest := p.lowestVersion()
 	if lowest != "" && (p.upgradeProblem() != nil || p.stuckUpgrade() != nil) {
 		return lowest
@@ -21,7 +21,7 @@ func (p *clusterPass) newVersion() string {
 
 // lowestVersion is the oldest that a member runs: by it etcd decides what the data may look like. It is empty if none has
 // ever run.
-func (p *clusterPass) lowestVersion() (lowest string) {
+func (p *clusterState) lowestVersion() (lowest string) {
 	for _, m := range p.members {
 		if m.pod == nil {
 			continue
@@ -35,7 +35,7 @@ func (p *clusterPass) lowestVersion() (lowest string) {
 
 // upgradeProblem is why the members may not go to the version that is asked for. Those that went ahead may go back while
 // one is left behind, since the data are still of the old version then.
-func (p *clusterPass) upgradeProblem() error {
+func (p *clusterState) upgradeProblem() error {
 	lowest := p.lowestVersion()
 	if lowest == "" {
 		return nil
@@ -44,7 +44,7 @@ func (p *clusterPass) upgradeProblem() error {
 }
 
 // stuckUpgrade is a member that was given another image and does not come back with it.
-func (p *clusterPass) stuckUpgrade() *member {
+func (p *clusterState) stuckUpgrade() *member {
 	for _, m := range p.members {
 		if m.pod == nil || m.pod.Annotations[UpgradedFromAnnotation] == "" || podReady(m.pod) && renewed(m.pod) {
 			continue
@@ -57,7 +57,7 @@ func (p *clusterPass) stuckUpgrade() *member {
 }
 
 // behind tells whether a member's pod is of another image than is asked for.
-func (p *clusterPass) behind(m *member) bool {
+func (p *clusterState) behind(m *member) bool {
 	return m.pod != nil && m.pod.DeletionTimestamp == nil &&
 		(m.pod.Spec.Containers[0].Image != imageOf(p.cluster, versionOf(p.cluster)) ||
 			m.pod.Annotations[VersionAnnotation] != versionOf(p.cluster))
@@ -65,7 +65,7 @@ func (p *clusterPass) behind(m *member) bool {
 
 // settleImages takes the note of an upgrade off members that have come back with their new image, and gives those that
 // another operator made the sum of their policy.
-func (r *hardenedClusters) settleImages(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) settleImages(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.voters() {
 		if m.pod == nil || m.pod.DeletionTimestamp != nil {
 			continue
@@ -91,7 +91,7 @@ func (r *hardenedClusters) settleImages(ctx context.Context, p *clusterPass) (bu
 // upgrade gives the next member the image that is asked for, in place: its container is started again, its data stay. One
 // that does not run goes first, the leader last; and only when all others are healthy and Ready, so the first that does
 // not come back is the last that was touched.
-func (r *hardenedClusters) upgrade(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) upgrade(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	if err := p.upgradeProblem(); err != nil {
 		p.trouble(ReasonUpgradeRefused, "%v; the members stay as they are", err)
 		return false, nil
@@ -124,7 +124,7 @@ func (m *member) settled() bool {
 	return m.healthy() && m.pod != nil && m.pod.DeletionTimestamp == nil && podReady(m.pod) && renewed(m.pod)
 }
 
-func (p *clusterPass) nextToUpgrade() *member {
+func (p *clusterState) nextToUpgrade() *member {
 	var next []*member
 	for _, m := range p.members {
 		if p.behind(m) {
@@ -164,7 +164,7 @@ func (p *clusterPass) awaitUpgrade() (busy bool) {
 
 // undoImages gives members that do not come up with their image the one that is asked for now. It needs no quorum, which
 // they may be missing for.
-func (r *hardenedClusters) undoImages(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) undoImages(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	allowed := p.upgradeProblem() == nil
 	for _, m := range p.members {
 		if allowed && m.status == nil && p.behind(m) && cannotStart(m.pod) != "" {
@@ -181,7 +181,7 @@ func (r *hardenedClusters) undoImages(ctx context.Context, p *clusterPass) (busy
 }
 
 // setImage changes the image of a pod, which starts its container again. What it was is noted on the pod.
-func (r *hardenedClusters) setImage(ctx context.Context, p *clusterPass, m *member, version string) error {
+func (r *hardenedMembers) setImage(ctx context.Context, p *clusterPass, m *member, version string) error {
 	from := podVersion(m.pod)
 	annotations := map[string]any{VersionAnnotation: version, UpgradedFromAnnotation: nil}
 	if from != "" && from != version {
@@ -201,7 +201,7 @@ func (r *hardenedClusters) setImage(ctx context.Context, p *clusterPass, m *memb
 
 // roll makes the next member anew whose pod is of another policy: with its data, where they are in a claim, else as
 // another member. One after the other, and only while all are healthy.
-func (r *hardenedClusters) roll(ctx context.Context, p *clusterPass) (busy bool, err error) {
+func (r *hardenedMembers) roll(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	var old []*member
 	for _, m := range p.voters() {
 		if m.pod != nil && m.pod.DeletionTimestamp == nil && p.differs(m.pod) {

@@ -237,7 +237,7 @@ func (p *clusterPass) noteTroubles() {
 	}
 }
 
-func (p *clusterPass) nameOfID(id uint64) string {
+func (p *clusterState) nameOfID(id uint64) string {
 	for _, m := range p.members {
 		if m.id == id {
 			return m.name

@@ -131,7 +131,7 @@ func TestGivenUp(t *testing.T) {
 	} {
 		x.birth.Life, x.birth.Token, x.birth.Before = 4, "b", before.before()
 		cluster.Annotations = map[string]string{v1beta2.RecoverAnnotation: x.approved}
-		p := &clusterPass{cluster: cluster, birth: x.birth, restore: x.restore}
+		p := &clusterState{cluster: cluster, birth: x.birth, restore: x.restore}
 		if got := p.givenUp(); got != x.want {
 			t.Errorf("%s: given up is %v", x.name, got)
 		}
