@@ -14,6 +14,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/maintpage"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestFindings runs what is known to be wrong with classic against both variants. Each finding returns
@@ -24,7 +25,7 @@ func TestFindings(t *testing.T) {
 	for _, finding := range []struct {
 		name    string
 		classic crdSet
-		run     func(*stage, maintpage.Variant) error
+		run     func(*testEnv, maintpage.Variant) error
 	}{
 		{name: "M-01 Service turned elsewhere", run: serviceTurned},
 		{name: "M-01 Service deleted", run: serviceDeleted},
@@ -51,7 +52,7 @@ func TestFindings(t *testing.T) {
 				if variant == maintpage.Classic && finding.classic != "" {
 					crds = finding.classic
 				}
-				err := finding.run(newStage(t, crds), variant)
+				err := finding.run(newTestEnv(t, crds), variant)
 				switch {
 				case err == nil && variant == maintpage.Classic:
 					t.Error("classic did well, the finding is not true")
@@ -66,70 +67,70 @@ func TestFindings(t *testing.T) {
 }
 
 // run runs an operator and settles the sample.
-func (s *stage) run(variant maintpage.Variant) *v1alpha1.MaintPage {
-	s.t.Helper()
-	s.operate(maintpage.Options{Variant: variant})
-	page := s.page()
-	s.settle(page, variant)
+func (env *testEnv) run(variant maintpage.Variant) *v1alpha1.MaintPage {
+	env.t.Helper()
+	env.operate(maintpage.Options{Variant: variant})
+	page := env.page()
+	env.settle(page, variant)
 	if variant == maintpage.Classic {
 		// It may still have a pass to make because of what it did itself, which would repair by chance.
-		s.othersHadTheirTurn(variant)
+		env.othersHadTheirTurn(variant)
 	}
 	return page
 }
 
 // production tells whether the Service of the sample sends requests to the application and nowhere else.
-func (s *stage) production() bool {
-	s.t.Helper()
-	production, maintenance := s.selected("example")
+func (env *testEnv) production() bool {
+	env.t.Helper()
+	production, maintenance := env.selected("example")
 	return production && !maintenance
 }
 
 // serviceTurned: a Service that somebody turns elsewhere is turned back.
-func serviceTurned(s *stage, variant maintpage.Variant) error {
-	s.run(variant)
-	service := s.service("httpd")
-	s.change(service, func() { service.Spec.Selector = map[string]string{"app": "nobody"} })
-	return s.comesTrue(variant, "the Service is turned back", s.production)
+func serviceTurned(env *testEnv, variant maintpage.Variant) error {
+	env.run(variant)
+	service := env.service("httpd")
+	env.MustUpdate(service, func() { service.Spec.Selector = map[string]string{"app": "nobody"} })
+	return env.comesTrue(variant, "the Service is turned back", env.production)
 }
 
 // serviceDeleted: a Service that somebody deletes comes back.
-func serviceDeleted(s *stage, variant maintpage.Variant) error {
-	s.run(variant)
-	s.delete(s.service("httpd"))
-	return s.comesTrue(variant, "the Service is back", func() bool { return s.exists(s.service("httpd")) })
+func serviceDeleted(env *testEnv, variant maintpage.Variant) error {
+	env.run(variant)
+	env.MustDelete(env.service("httpd"))
+	return env.comesTrue(variant, "the Service is back", func() bool { return env.Exists(env.service("httpd")) })
 }
 
 // pageNotReady: while the maintenance page is not Ready, requests go to the application and nobody says
 // otherwise.
-func pageNotReady(s *stage, variant maintpage.Variant) error {
-	page := s.run(variant)
-	s.setPod(page.Name, false)
-	s.toggle(page, true)
-	s.eventually("the operator has seen the wish", func() bool {
-		s.read(page)
+func pageNotReady(env *testEnv, variant maintpage.Variant) error {
+	page := env.run(variant)
+	env.setPod(page.Name, false)
+	env.toggle(page, true)
+	sandboxtest.Eventually(env.t, "the operator has seen the wish", func() bool {
+		env.MustGet(page)
 		return page.Status.MaintPublishStatus == v1alpha1.Published || page.Status.ObservedGeneration == page.Generation
 	})
-	if !s.production() || page.Status.MaintPublishStatus == v1alpha1.Published {
+	if !env.production() || page.Status.MaintPublishStatus == v1alpha1.Published {
 		return fmt.Errorf("the status is %q and the Service is turned, to a pod that is not Ready", page.Status.MaintPublishStatus)
 	}
-	s.settle(page, variant)
-	if s.production() {
+	env.settle(page, variant)
+	if env.production() {
 		return errors.New("the page is Ready, and not shown")
 	}
 	return nil
 }
 
 // namedAsTheApplication: a MaintPage with the name of its application shows one page at a time.
-func namedAsTheApplication(s *stage, variant maintpage.Variant) error {
-	s.operate(maintpage.Options{Variant: variant})
-	page := s.newPage()
+func namedAsTheApplication(env *testEnv, variant maintpage.Variant) error {
+	env.operate(maintpage.Options{Variant: variant})
+	page := env.newPage()
 	page.Name = page.Spec.AppConfig.AppName
-	s.create(page)
+	env.MustCreate(page)
 	for _, toggle := range []bool{false, true} {
-		s.toggle(page, toggle)
-		s.settle(page, variant)
-		production, maintenance := s.selected("httpd")
+		env.toggle(page, toggle)
+		env.settle(page, variant)
+		production, maintenance := env.selected("httpd")
 		if production == maintenance || maintenance != toggle {
 			return fmt.Errorf("with maintpagetoggle %v the Service has the application: %v, and the maintenance page: %v",
 				toggle, production, maintenance)
@@ -139,92 +140,92 @@ func namedAsTheApplication(s *stage, variant maintpage.Variant) error {
 }
 
 // twoOfOneApplication: a second MaintPage leaves alone what belongs to the first.
-func twoOfOneApplication(s *stage, variant maintpage.Variant) error {
-	first := s.run(variant)
-	deployment := s.deployment("httpd")
-	s.read(deployment)
+func twoOfOneApplication(env *testEnv, variant maintpage.Variant) error {
+	first := env.run(variant)
+	deployment := env.deployment("httpd")
+	env.MustGet(deployment)
 	before := deployment.Generation
 
-	second := s.newPage()
+	second := env.newPage()
 	second.Name = "second"
 	second.Spec.AppConfig.AppImage = "example.com/second:1"
 	second.Spec.MaintPageConfig.MaintPageToggle = true
-	s.create(second)
-	s.eventually("the second had its turn", func() bool {
-		s.read(second)
-		return second.Status.MaintPublishStatus != "" && s.exists(s.pod(second.Name))
+	env.MustCreate(second)
+	sandboxtest.Eventually(env.t, "the second had its turn", func() bool {
+		env.MustGet(second)
+		return second.Status.MaintPublishStatus != "" && env.Exists(env.pod(second.Name))
 	})
 	if variant == maintpage.Classic {
-		s.eventually("the image went to and fro", func() bool {
-			s.read(deployment)
-			return deployment.Generation >= before+2 && s.image("httpd") == first.Spec.AppConfig.AppImage
+		sandboxtest.Eventually(env.t, "the image went to and fro", func() bool {
+			env.MustGet(deployment)
+			return deployment.Generation >= before+2 && env.image("httpd") == first.Spec.AppConfig.AppImage
 		})
 	}
-	s.read(deployment)
-	s.read(second)
-	if !s.production() || deployment.Generation != before || second.Status.MaintPublishStatus == v1alpha1.Published {
+	env.MustGet(deployment)
+	env.MustGet(second)
+	if !env.production() || deployment.Generation != before || second.Status.MaintPublishStatus == v1alpha1.Published {
 		return fmt.Errorf("the image went to and fro in %d changes, the second says %q, and the Service has the application of the first: %v",
-			deployment.Generation-before, second.Status.MaintPublishStatus, s.production())
+			deployment.Generation-before, second.Status.MaintPublishStatus, env.production())
 	}
-	s.becomes(second, v1alpha1.ReasonConflict)
+	env.becomes(second, v1alpha1.ReasonConflict)
 	return nil
 }
 
 // applicationRenamed: nothing is left of the old name.
-func applicationRenamed(s *stage, variant maintpage.Variant) error {
-	page := s.run(variant)
-	s.change(page, func() { page.Spec.AppConfig.AppName = "web" })
-	s.settle(page, variant)
-	return s.comesTrue(variant, "the old Deployment and Service are gone", func() bool {
-		return !s.exists(s.deployment("httpd")) && !s.exists(s.service("httpd"))
+func applicationRenamed(env *testEnv, variant maintpage.Variant) error {
+	page := env.run(variant)
+	env.MustUpdate(page, func() { page.Spec.AppConfig.AppName = "web" })
+	env.settle(page, variant)
+	return env.comesTrue(variant, "the old Deployment and Service are gone", func() bool {
+		return !env.Exists(env.deployment("httpd")) && !env.Exists(env.service("httpd"))
 	})
 }
 
 // anotherPage: with another image there is another page.
-func anotherPage(s *stage, variant maintpage.Variant) error {
-	page := s.run(variant)
-	s.change(page, func() { page.Spec.MaintPageConfig.MaintPageImage = "example.com/maintpage:2" })
-	return s.comesTrue(variant, "the Pod has the new image", func() bool {
-		pod := s.pod(page.Name)
-		return s.exists(pod) && pod.Spec.Containers[0].Image == "example.com/maintpage:2"
+func anotherPage(env *testEnv, variant maintpage.Variant) error {
+	page := env.run(variant)
+	env.MustUpdate(page, func() { page.Spec.MaintPageConfig.MaintPageImage = "example.com/maintpage:2" })
+	return env.comesTrue(variant, "the Pod has the new image", func() bool {
+		pod := env.pod(page.Name)
+		return env.Exists(pod) && pod.Spec.Containers[0].Image == "example.com/maintpage:2"
 	})
 }
 
 // pageHasEnded: a Pod that failed, or was evicted, is replaced.
-func pageHasEnded(s *stage, variant maintpage.Variant) error {
-	page := s.run(variant)
-	pod := s.pod(page.Name)
-	s.changeStatus(pod, func() { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" })
+func pageHasEnded(env *testEnv, variant maintpage.Variant) error {
+	page := env.run(variant)
+	pod := env.pod(page.Name)
+	env.changeStatus(pod, func() { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted" })
 	old := pod.UID
-	return s.comesTrue(variant, "there is another Pod", func() bool { return s.exists(pod) && pod.UID != old })
+	return env.comesTrue(variant, "there is another Pod", func() bool { return env.Exists(pod) && pod.UID != old })
 }
 
 // scaledToNothing: an application that somebody scales to nothing comes back.
-func scaledToNothing(s *stage, variant maintpage.Variant) error {
-	s.run(variant)
-	deployment := s.deployment("httpd")
-	s.change(deployment, func() { deployment.Spec.Replicas = new(int32(0)) })
-	return s.comesTrue(variant, "there is a replica", func() bool {
-		s.read(deployment)
+func scaledToNothing(env *testEnv, variant maintpage.Variant) error {
+	env.run(variant)
+	deployment := env.deployment("httpd")
+	env.MustUpdate(deployment, func() { deployment.Spec.Replicas = new(int32(0)) })
+	return env.comesTrue(variant, "there is a replica", func() bool {
+		env.MustGet(deployment)
 		return *deployment.Spec.Replicas == 1
 	})
 }
 
 // noSelector: a Service without a selector gets one.
-func noSelector(s *stage, variant maintpage.Variant) error {
+func noSelector(env *testEnv, variant maintpage.Variant) error {
 	o := maintpage.Options{Variant: variant}
 	lines := captureLog(&o)
-	s.operate(o)
-	page := s.page()
-	s.settle(page, variant)
+	env.operate(o)
+	page := env.page()
+	env.settle(page, variant)
 	remove := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/selector"}]`))
-	if err := s.Patch(s.t.Context(), s.service("httpd"), remove); err != nil {
-		s.t.Fatal(err)
+	if err := env.Patch(env.t.Context(), env.service("httpd"), remove); err != nil {
+		env.t.Fatal(err)
 	}
-	s.toggle(page, true)
+	env.toggle(page, true)
 	panics := 0
-	s.eventually("the page is published, or tried in vain", func() bool {
-		s.read(page)
+	sandboxtest.Eventually(env.t, "the page is published, or tried in vain", func() bool {
+		env.MustGet(page)
 		panics = lines.number("[recovered]")
 		return page.Status.MaintPublishStatus == v1alpha1.Published || panics >= 3
 	})
@@ -235,15 +236,15 @@ func noSelector(s *stage, variant maintpage.Variant) error {
 }
 
 // wordForTruth: a MaintPage that says "true" where true belongs stops nobody but itself.
-func wordForTruth(s *stage, variant maintpage.Variant) error {
-	page := s.run(variant)
-	poison := s.unstructured(s.newPage())
+func wordForTruth(env *testEnv, variant maintpage.Variant) error {
+	page := env.run(variant)
+	poison := env.unstructured(env.newPage())
 	poison.SetName("poison")
 	if err := unstructured.SetNestedField(poison.Object, "true", "spec", "maintpageconfig", "maintpagetoggle"); err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
-	before := s.watchErrors.Load()
-	err := s.Create(s.t.Context(), poison)
+	before := env.watchErrors.Load()
+	err := env.Create(env.t.Context(), poison)
 	if apierrors.IsInvalid(err) {
 		return nil
 	}
@@ -251,12 +252,12 @@ func wordForTruth(s *stage, variant maintpage.Variant) error {
 		return fmt.Errorf("create: %w", err)
 	}
 	// A list fails only once the watch has met the object.
-	s.eventually("lists fail", func() bool { return s.watchErrors.Load() > before })
-	s.toggle(page, true)
-	before = s.watchErrors.Load()
-	s.eventually("the wish is followed, or lists fail", func() bool {
-		s.read(page)
-		return page.Status.MaintPublishStatus == v1alpha1.Published || s.watchErrors.Load() >= before+2
+	sandboxtest.Eventually(env.t, "lists fail", func() bool { return env.watchErrors.Load() > before })
+	env.toggle(page, true)
+	before = env.watchErrors.Load()
+	sandboxtest.Eventually(env.t, "the wish is followed, or lists fail", func() bool {
+		env.MustGet(page)
+		return page.Status.MaintPublishStatus == v1alpha1.Published || env.watchErrors.Load() >= before+2
 	})
 	if page.Status.MaintPublishStatus != v1alpha1.Published {
 		return errors.New("the object was stored, every list of MaintPages fails since, and the wish of another one is not seen")
@@ -265,37 +266,37 @@ func wordForTruth(s *stage, variant maintpage.Variant) error {
 }
 
 // movedCRD: the CRD, now of apiextensions.k8s.io/v1, keeps what a MaintPage says.
-func movedCRD(s *stage, variant maintpage.Variant) error {
-	s.operate(maintpage.Options{Variant: variant})
-	page := s.page()
+func movedCRD(env *testEnv, variant maintpage.Variant) error {
+	env.operate(maintpage.Options{Variant: variant})
+	page := env.page()
 	if page.Spec.AppConfig.AppName == "httpd" {
-		s.settle(page, variant)
+		env.settle(page, variant)
 		return nil
 	}
-	s.eventually("the Pod is refused", func() bool { return s.traffic.number("POST pods Unprocessable") >= 3 })
+	sandboxtest.Eventually(env.t, "the Pod is refused", func() bool { return env.traffic.number("POST pods Unprocessable") >= 3 })
 	return errors.New("the spec was dropped, and three times a Pod without an image was refused")
 }
 
 // fasterWriter: somebody who writes to the MaintPage all the time does not keep the image from being put back.
-func fasterWriter(s *stage, variant maintpage.Variant) error {
-	page := s.run(variant)
+func fasterWriter(env *testEnv, variant maintpage.Variant) error {
+	page := env.run(variant)
 	writes := 0
-	s.traffic.beforeEach(func(write string) {
+	env.traffic.beforeEach(func(write string) {
 		if write != "PUT maintpages/example/status" && write != "PATCH maintpages/example/status" {
 			return
 		}
 		writes++
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"writes":"%d"}}}`, writes)
-		err := s.Patch(s.t.Context(), s.newPage(), client.RawPatch(types.MergePatchType, patch))
-		if err != nil && s.t.Context().Err() == nil { // the operator outlives the test by a moment
-			s.t.Errorf("write to the MaintPage: %v", err)
+		err := env.Patch(env.t.Context(), env.newPage(), client.RawPatch(types.MergePatchType, patch))
+		if err != nil && env.t.Context().Err() == nil { // the operator outlives the test by a moment
+			env.t.Errorf("write to the MaintPage: %v", err)
 		}
 	})
-	s.setImage("httpd", "quay.io/daein/prodpage:notfound")
+	env.setImage("httpd", "quay.io/daein/prodpage:notfound")
 	back := false
-	s.eventually("the image is back, or tried in vain", func() bool {
-		back = s.image("httpd") == page.Spec.AppConfig.AppImage
-		return back || s.traffic.number("maintpages/example/status Conflict") >= 3
+	sandboxtest.Eventually(env.t, "the image is back, or tried in vain", func() bool {
+		back = env.image("httpd") == page.Spec.AppConfig.AppImage
+		return back || env.traffic.number("maintpages/example/status Conflict") >= 3
 	})
 	if !back {
 		return errors.New("three times the status was in conflict, and the image is not put back")
@@ -304,71 +305,71 @@ func fasterWriter(s *stage, variant maintpage.Variant) error {
 }
 
 // writesWithoutChange: an event that changes nothing about what is wanted makes no writes.
-func writesWithoutChange(s *stage, variant maintpage.Variant) error {
-	page := s.newPage()
+func writesWithoutChange(env *testEnv, variant maintpage.Variant) error {
+	page := env.newPage()
 	page.Spec.MaintPageConfig.MaintPageToggle = true
-	s.create(page)
-	s.operate(maintpage.Options{Variant: variant})
-	s.settle(page, variant)
-	s.othersHadTheirTurn(variant)
+	env.MustCreate(page)
+	env.operate(maintpage.Options{Variant: variant})
+	env.settle(page, variant)
+	env.othersHadTheirTurn(variant)
 	about := func() int {
-		return s.traffic.number("services/httpd ") + s.traffic.number("maintpages/example/status ") +
-			s.traffic.number("pods/example-maintpage-pod ") + s.traffic.number("deployments/httpd ")
+		return env.traffic.number("services/httpd ") + env.traffic.number("maintpages/example/status ") +
+			env.traffic.number("pods/example-maintpage-pod ") + env.traffic.number("deployments/httpd ")
 	}
 	before := about()
-	deployment := s.deployment("httpd")
-	s.change(deployment, func() { deployment.Annotations = map[string]string{"looked": "at"} })
-	s.othersHadTheirTurn(variant)
+	deployment := env.deployment("httpd")
+	env.MustUpdate(deployment, func() { deployment.Annotations = map[string]string{"looked": "at"} })
+	env.othersHadTheirTurn(variant)
 	if n := about() - before; n > 0 {
-		return fmt.Errorf("an annotation of the Deployment made %d writes: %v", n, s.traffic.all())
+		return fmt.Errorf("an annotation of the Deployment made %d writes: %v", n, env.traffic.all())
 	}
 	return nil
 }
 
 // noName: an application without a name is refused.
-func noName(s *stage, variant maintpage.Variant) error {
-	s.operate(maintpage.Options{Variant: variant})
-	page := s.newPage()
+func noName(env *testEnv, variant maintpage.Variant) error {
+	env.operate(maintpage.Options{Variant: variant})
+	page := env.newPage()
 	page.Spec.AppConfig.AppName = ""
-	if err := s.Create(s.t.Context(), page); err != nil {
+	if err := env.Create(env.t.Context(), page); err != nil {
 		if !apierrors.IsInvalid(err) {
 			return fmt.Errorf("refused for another reason: %w", err)
 		}
 		return nil
 	}
-	s.eventually("the Deployment is refused", func() bool { return s.traffic.number("POST deployments Unprocessable") >= 3 })
+	sandboxtest.Eventually(env.t, "the Deployment is refused", func() bool { return env.traffic.number("POST deployments Unprocessable") >= 3 })
 	return errors.New("three times a Deployment without a name was refused")
 }
 
 // nothingSaid: what happened can be seen in conditions and events, and of which generation they are.
-func nothingSaid(s *stage, variant maintpage.Variant) error {
-	page := s.run(variant)
-	s.toggle(page, true)
-	s.settle(page, variant)
+func nothingSaid(env *testEnv, variant maintpage.Variant) error {
+	page := env.run(variant)
+	env.toggle(page, true)
+	env.settle(page, variant)
 	if variant == maintpage.Hardened {
-		s.wantEvents(v1alpha1.ReasonMaintenanceServed, "Switched")
+		env.wantEvents(v1alpha1.ReasonMaintenanceServed, "Switched")
 	} else {
-		s.othersHadTheirTurn(variant)
+		env.othersHadTheirTurn(variant)
 	}
-	if s.reason(page) == "" || page.Status.ObservedGeneration != page.Generation || s.events("Switched") == 0 {
+	if env.reason(page) == "" || page.Status.ObservedGeneration != page.Generation || env.events("Switched") == 0 {
 		return fmt.Errorf("%d conditions, observed generation %d of %d, %d events of the switch",
-			len(page.Status.Conditions), page.Status.ObservedGeneration, page.Generation, s.events("Switched"))
+			len(page.Status.Conditions), page.Status.ObservedGeneration, page.Generation, env.events("Switched"))
 	}
 	return nil
 }
 
 // secrets: the operator may not read Secrets, nor ConfigMaps or claims.
-func secrets(s *stage, variant maintpage.Variant) error {
-	user := s.namespace + "-operator"
-	s.allow(variant, user)
+func secrets(env *testEnv, variant maintpage.Variant) error {
+	user := env.Name + "-operator"
+	env.allow(variant, user)
 	var allowed []string
 	for _, resource := range []string{"secrets", "configmaps", "persistentvolumeclaims"} {
-		if s.may(user, "get", resource) {
+		if env.may(user, "get", resource) {
 			allowed = append(allowed, resource)
 		}
 	}
-	if !s.may(user, "get", "pods") || slices.Contains(allowed, "pods") {
-		s.t.Error("the role does not even allow what is needed: the question was wrong")
+	if !env.may(user, "get", "pods") || slices.Contains(allowed, "pods") {
+		env.t.Error("the role does not even allow what is needed: the question was wrong")
 	}
 	if len(allowed) > 0 {
 		return fmt.Errorf("it may read %v, and never does", allowed)

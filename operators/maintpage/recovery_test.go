@@ -14,61 +14,62 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/maintpage"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestMaintenanceStays: a maintenance page that stops being Ready is not replaced by the application,
 // which nobody asked for; the status says what is the case.
 func TestMaintenanceStays(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	page := s.run(maintpage.Hardened)
-	s.toggle(page, true)
-	s.settle(page, maintpage.Hardened)
-	s.setPod("example", false)
-	s.becomes(page, v1alpha1.ReasonPageNotReady)
-	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionTrue)
-	if s.production() {
+	env := newTestEnv(t, hardenedCRDs)
+	page := env.run(maintpage.Hardened)
+	env.toggle(page, true)
+	env.settle(page, maintpage.Hardened)
+	env.setPod("example", false)
+	env.becomes(page, v1alpha1.ReasonPageNotReady)
+	env.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionTrue)
+	if env.production() {
 		t.Error("requests go to the application")
 	}
-	s.settle(page, maintpage.Hardened)
+	env.settle(page, maintpage.Hardened)
 }
 
 // TestInterferenceWhileWaiting turns the Service elsewhere, then deletes it, while it waits for the
 // maintenance page: each time it goes back to the application.
 func TestInterferenceWhileWaiting(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	page := s.run(maintpage.Hardened)
-	s.setPod("example", false)
-	s.toggle(page, true)
-	s.becomes(page, v1alpha1.ReasonWaitingForPage)
-	service := s.service("httpd")
-	s.change(service, func() { service.Spec.Selector = map[string]string{"app": "nobody"} })
-	s.eventually("the Service is turned back", s.production)
-	s.delete(service)
-	s.eventually("the Service is back", func() bool { return s.exists(service) })
-	if !s.production() {
+	env := newTestEnv(t, hardenedCRDs)
+	page := env.run(maintpage.Hardened)
+	env.setPod("example", false)
+	env.toggle(page, true)
+	env.becomes(page, v1alpha1.ReasonWaitingForPage)
+	service := env.service("httpd")
+	env.MustUpdate(service, func() { service.Spec.Selector = map[string]string{"app": "nobody"} })
+	sandboxtest.Eventually(env.t, "the Service is turned back", env.production)
+	env.MustDelete(service)
+	sandboxtest.Eventually(env.t, "the Service is back", func() bool { return env.Exists(service) })
+	if !env.production() {
 		t.Errorf("it selects %v, where no page is Ready", service.Spec.Selector)
 	}
-	s.settle(page, maintpage.Hardened)
+	env.settle(page, maintpage.Hardened)
 }
 
 // TestImageNotThere tells in the status why there is no page.
 func TestImageNotThere(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	page := s.run(maintpage.Hardened)
-	s.setPod("example", false)
-	pod := s.pod("example")
-	s.changeStatus(pod, func() {
+	env := newTestEnv(t, hardenedCRDs)
+	page := env.run(maintpage.Hardened)
+	env.setPod("example", false)
+	pod := env.pod("example")
+	env.changeStatus(pod, func() {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: "maintpage", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
 		}}
 	})
-	s.toggle(page, true)
+	env.toggle(page, true)
 	want := "Requests still go to the production page: Pod example-maintpage-pod is not Ready: ImagePullBackOff"
-	s.eventually("the status says so", func() bool {
-		s.read(page)
+	sandboxtest.Eventually(env.t, "the status says so", func() bool {
+		env.MustGet(page)
 		ready := meta.FindStatusCondition(page.Status.Conditions, v1alpha1.ConditionReady)
 		return ready != nil && ready.Message == want
 	})
@@ -81,27 +82,27 @@ func TestTakeover(t *testing.T) {
 	for name, toggle := range map[string]bool{"production": false, "maintenance": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, hardenedCRDs)
-			stop := s.operate(maintpage.Options{Variant: maintpage.Classic})
-			page := s.page()
-			s.toggle(page, toggle)
-			s.settle(page, maintpage.Classic)
+			env := newTestEnv(t, hardenedCRDs)
+			stop := env.operate(maintpage.Options{Variant: maintpage.Classic})
+			page := env.page()
+			env.toggle(page, toggle)
+			env.settle(page, maintpage.Classic)
 			stop()
-			old := s.pod("example")
-			s.read(old)
+			old := env.pod("example")
+			env.MustGet(old)
 
-			s.operate(maintpage.Options{})
-			s.becomes(page, v1alpha1.ReasonPageNotReady)
-			service := s.service("httpd")
-			s.read(service)
+			env.operate(maintpage.Options{})
+			env.becomes(page, v1alpha1.ReasonPageNotReady)
+			service := env.service("httpd")
+			env.MustGet(service)
 			if len(service.Spec.Selector) != 1 {
 				t.Errorf("the Service was turned to %v, before anything was Ready", service.Spec.Selector)
 			}
 			// Its Pod has no probe, which cannot be added.
-			pod := s.pod("example")
-			s.eventually("there is another Pod", func() bool { return s.exists(pod) && pod.UID != old.UID })
-			s.settle(page, maintpage.Hardened)
-			s.read(service)
+			pod := env.pod("example")
+			sandboxtest.Eventually(env.t, "there is another Pod", func() bool { return env.Exists(pod) && pod.UID != old.UID })
+			env.settle(page, maintpage.Hardened)
+			env.MustGet(service)
 			if len(service.Spec.Selector) != 2 {
 				t.Errorf("the Service selects by %v, want two labels", service.Spec.Selector)
 			}
@@ -113,22 +114,22 @@ func TestTakeover(t *testing.T) {
 // replaced again and again.
 func TestPodOfAWebhook(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	stop := s.operate(maintpage.Options{})
-	page := s.page()
-	s.settle(page, maintpage.Hardened)
+	env := newTestEnv(t, hardenedCRDs)
+	stop := env.operate(maintpage.Options{})
+	page := env.page()
+	env.settle(page, maintpage.Hardened)
 	stop()
-	pod := s.pod("example")
-	s.read(pod)
-	s.delete(pod)
-	changed := s.pod("example")
+	pod := env.pod("example")
+	env.MustGet(pod)
+	env.MustDelete(pod)
+	changed := env.pod("example")
 	changed.Labels, changed.OwnerReferences = pod.Labels, pod.OwnerReferences
 	changed.Spec.Containers = []corev1.Container{{Name: "maintpage", Image: pod.Spec.Containers[0].Image}}
-	s.create(changed)
+	env.MustCreate(changed)
 
-	s.operate(maintpage.Options{})
-	s.becomes(page, v1alpha1.ReasonRejected)
-	s.read(pod)
+	env.operate(maintpage.Options{})
+	env.becomes(page, v1alpha1.ReasonRejected)
+	env.MustGet(pod)
 	if pod.UID != changed.UID {
 		t.Error("the Pod was replaced")
 	}
@@ -138,49 +139,49 @@ func TestPodOfAWebhook(t *testing.T) {
 // where they are until the new one is.
 func TestAnotherImageWhileReady(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(maintpage.Options{})
-	page := s.page()
-	s.settle(page, maintpage.Hardened)
-	old := s.pod("example")
-	s.read(old)
-	s.change(page, func() {
+	env := newTestEnv(t, hardenedCRDs)
+	env.operate(maintpage.Options{})
+	page := env.page()
+	env.settle(page, maintpage.Hardened)
+	old := env.pod("example")
+	env.MustGet(old)
+	env.MustUpdate(page, func() {
 		page.Spec.MaintPageConfig.MaintPageToggle = true
 		page.Spec.MaintPageConfig.MaintPageImage = "example.com/maintpage:2"
 	})
-	s.becomes(page, v1alpha1.ReasonWaitingForPage)
-	pod := s.pod("example")
-	s.eventually("there is another Pod", func() bool { return s.exists(pod) && pod.UID != old.UID })
-	s.read(page)
-	if !s.production() || page.Status.MaintPublishStatus == v1alpha1.Published {
-		t.Errorf("the status is %q, and the Service has the application: %v", page.Status.MaintPublishStatus, s.production())
+	env.becomes(page, v1alpha1.ReasonWaitingForPage)
+	pod := env.pod("example")
+	sandboxtest.Eventually(env.t, "there is another Pod", func() bool { return env.Exists(pod) && pod.UID != old.UID })
+	env.MustGet(page)
+	if !env.production() || page.Status.MaintPublishStatus == v1alpha1.Published {
+		t.Errorf("the status is %q, and the Service has the application: %v", page.Status.MaintPublishStatus, env.production())
 	}
 	if pod.Spec.Containers[0].Image != "example.com/maintpage:2" {
 		t.Errorf("it is of %s", pod.Spec.Containers[0].Image)
 	}
-	s.setPod("example", true)
-	s.becomes(page, v1alpha1.ReasonMaintenanceServed)
+	env.setPod("example", true)
+	env.becomes(page, v1alpha1.ReasonMaintenanceServed)
 }
 
 // TestForeignObjects finds each of the names taken, leaves what has it alone, and goes on when it is gone.
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	container := []corev1.Container{{Name: "else", Image: "somebody/else:1"}}
-	for name, foreign := range map[string]func(*stage) client.Object{
-		"Pod": func(s *stage) client.Object {
-			pod := s.pod("example")
+	for name, foreign := range map[string]func(*testEnv) client.Object{
+		"Pod": func(env *testEnv) client.Object {
+			pod := env.pod("example")
 			pod.Spec.Containers = container
 			return pod
 		},
-		"Deployment": func(s *stage) client.Object {
-			d := s.deployment("httpd")
+		"Deployment": func(env *testEnv) client.Object {
+			d := env.deployment("httpd")
 			labels := map[string]string{"app": "else"}
 			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 			d.Spec.Template.Labels, d.Spec.Template.Spec.Containers = labels, container
 			return d
 		},
-		"Service": func(s *stage) client.Object {
-			service := s.service("httpd")
+		"Service": func(env *testEnv) client.Object {
+			service := env.service("httpd")
 			service.Spec.Selector = map[string]string{"app": "else"}
 			service.Spec.Ports = []corev1.ServicePort{{Port: 1}}
 			return service
@@ -188,24 +189,24 @@ func TestForeignObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, hardenedCRDs)
-			obj := foreign(s)
-			s.create(obj)
+			env := newTestEnv(t, hardenedCRDs)
+			obj := foreign(env)
+			env.MustCreate(obj)
 			version := obj.GetResourceVersion()
-			s.operate(maintpage.Options{})
-			page := s.page()
-			s.becomes(page, v1alpha1.ReasonConflict)
-			s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionFalse)
-			s.wantEvents(v1alpha1.ReasonConflict)
-			s.read(obj)
+			env.operate(maintpage.Options{})
+			page := env.page()
+			env.becomes(page, v1alpha1.ReasonConflict)
+			env.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionFalse)
+			env.wantEvents(v1alpha1.ReasonConflict)
+			env.MustGet(obj)
 			if obj.GetResourceVersion() != version {
 				t.Errorf("it was changed: %+v", obj)
 			}
-			if name == "Deployment" && s.exists(s.service("httpd")) {
+			if name == "Deployment" && env.Exists(env.service("httpd")) {
 				t.Error("there is a Service for an application that is not ours")
 			}
-			s.delete(obj)
-			s.settle(page, maintpage.Hardened)
+			env.MustDelete(obj)
+			env.settle(page, maintpage.Hardened)
 		})
 	}
 }
@@ -214,18 +215,18 @@ func TestForeignObjects(t *testing.T) {
 // are still there, as they are until the garbage collector has come by.
 func TestSameNameAgain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	first := s.run(maintpage.Hardened)
-	s.delete(first)
-	second := s.page()
-	s.becomes(second, v1alpha1.ReasonConflict)
+	env := newTestEnv(t, hardenedCRDs)
+	first := env.run(maintpage.Hardened)
+	env.MustDelete(first)
+	second := env.page()
+	env.becomes(second, v1alpha1.ReasonConflict)
 	for _, kind := range []client.Object{&corev1.Pod{}, &appsv1.Deployment{}} {
-		if err := s.DeleteAllOf(t.Context(), kind, client.InNamespace(s.namespace)); err != nil {
+		if err := env.DeleteAllOf(t.Context(), kind, client.InNamespace(env.Name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.delete(s.service("httpd"))
-	s.settle(second, maintpage.Hardened)
+	env.MustDelete(env.service("httpd"))
+	env.settle(second, maintpage.Hardened)
 }
 
 // TestEveryWriteFailsOnce fails the first attempt of each kind of write.
@@ -241,12 +242,12 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, hardenedCRDs)
-			s.traffic.failOnce(text)
-			page := s.run(maintpage.Hardened)
-			s.toggle(page, true)
-			s.settle(page, maintpage.Hardened)
-			if !s.traffic.failed() {
+			env := newTestEnv(t, hardenedCRDs)
+			env.traffic.failOnce(text)
+			page := env.run(maintpage.Hardened)
+			env.toggle(page, true)
+			env.settle(page, maintpage.Hardened)
+			if !env.traffic.failed() {
 				t.Errorf("nothing failed: there was no write with %s", text)
 			}
 		})
@@ -256,36 +257,36 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 // TestRename prunes the old name only when the new one is Ready.
 func TestRename(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	page := s.run(maintpage.Hardened)
-	s.change(page, func() { page.Spec.AppConfig.AppName = "web" })
-	s.becomes(page, v1alpha1.ReasonPageNotReady)
-	if !s.exists(s.deployment("httpd")) || !s.exists(s.service("httpd")) {
+	env := newTestEnv(t, hardenedCRDs)
+	page := env.run(maintpage.Hardened)
+	env.MustUpdate(page, func() { page.Spec.AppConfig.AppName = "web" })
+	env.becomes(page, v1alpha1.ReasonPageNotReady)
+	if !env.Exists(env.deployment("httpd")) || !env.Exists(env.service("httpd")) {
 		t.Error("the old name is gone before the new one is Ready")
 	}
-	s.settle(page, maintpage.Hardened)
-	s.eventually("the old name is gone, the new one there", func() bool {
-		return !s.exists(s.deployment("httpd")) && !s.exists(s.service("httpd")) && s.exists(s.service("web"))
+	env.settle(page, maintpage.Hardened)
+	sandboxtest.Eventually(env.t, "the old name is gone, the new one there", func() bool {
+		return !env.Exists(env.deployment("httpd")) && !env.Exists(env.service("httpd")) && env.Exists(env.service("web"))
 	})
-	s.wantEvents("Pruned")
+	env.wantEvents("Pruned")
 }
 
 // TestDriftIsPutBack changes what is ours, and what is somebody else's.
 func TestDriftIsPutBack(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	page := s.run(maintpage.Hardened)
-	deployment, service, pod := s.deployment("httpd"), s.service("httpd"), s.pod("example")
-	s.change(deployment, func() {
+	env := newTestEnv(t, hardenedCRDs)
+	page := env.run(maintpage.Hardened)
+	deployment, service, pod := env.deployment("httpd"), env.service("httpd"), env.pod("example")
+	env.MustUpdate(deployment, func() {
 		deployment.Labels = map[string]string{"team": "blue"}
 		deployment.Spec.Template.Spec.Containers[0].ReadinessProbe = nil
 	})
-	s.change(pod, func() { pod.Labels = nil })
-	s.change(service, func() { service.Spec.Ports[0].Port = 9090 })
-	s.eventually("all is back", func() bool {
-		s.read(deployment)
-		s.read(pod)
-		s.read(service)
+	env.MustUpdate(pod, func() { pod.Labels = nil })
+	env.MustUpdate(service, func() { service.Spec.Ports[0].Port = 9090 })
+	sandboxtest.Eventually(env.t, "all is back", func() bool {
+		env.MustGet(deployment)
+		env.MustGet(pod)
+		env.MustGet(service)
 		return deployment.Spec.Template.Spec.Containers[0].ReadinessProbe != nil && pod.Labels["app"] == "example" &&
 			len(service.Spec.Ports) == 1 && service.Spec.Ports[0].Port == 8080 &&
 			service.Spec.Ports[0].TargetPort == intstr.FromInt32(8080)
@@ -293,79 +294,79 @@ func TestDriftIsPutBack(t *testing.T) {
 	if deployment.Labels["team"] != "blue" {
 		t.Errorf("a label of somebody else is gone: %v", deployment.Labels)
 	}
-	s.settle(page, maintpage.Hardened)
-	s.wantEvents("Repaired")
+	env.settle(page, maintpage.Hardened)
+	env.wantEvents("Repaired")
 }
 
 // TestOldSpec runs hardened on a MaintPage that its CRD would have refused.
 func TestOldSpec(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, classicCRDs)
-	s.operate(maintpage.Options{})
-	page := s.newPage()
+	env := newTestEnv(t, classicCRDs)
+	env.operate(maintpage.Options{})
+	page := env.newPage()
 	page.Spec.AppConfig.AppImage = ""
-	s.create(page)
-	s.becomes(page, v1alpha1.ReasonRejected)
-	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionFalse)
-	s.change(page, func() { page.Spec.AppConfig.AppImage = "quay.io/daein/prodpage:latest" })
-	s.settle(page, maintpage.Hardened)
+	env.MustCreate(page)
+	env.becomes(page, v1alpha1.ReasonRejected)
+	env.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionFalse)
+	env.MustUpdate(page, func() { page.Spec.AppConfig.AppImage = "quay.io/daein/prodpage:latest" })
+	env.settle(page, maintpage.Hardened)
 }
 
 // TestNotAllowed has the namespace refuse the Pod: the status says why, the application is served all the
 // same, and the Pod comes once it is allowed.
 func TestNotAllowed(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	s.change(namespace, func() { namespace.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
+	env := newTestEnv(t, hardenedCRDs)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Name}}
+	env.MustUpdate(namespace, func() { namespace.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
 	// Admission has a watch of its own, too.
-	s.eventually("a Pod is refused", func() bool {
-		pod := s.pod("any")
+	sandboxtest.Eventually(env.t, "a Pod is refused", func() bool {
+		pod := env.pod("any")
 		pod.Spec.Containers = []corev1.Container{{Name: "any", Image: "somebody/else:1"}}
-		return apierrors.IsForbidden(s.Create(t.Context(), pod, client.DryRunAll))
+		return apierrors.IsForbidden(env.Create(t.Context(), pod, client.DryRunAll))
 	})
-	s.operate(maintpage.Options{})
-	page := s.page()
-	s.becomes(page, v1alpha1.ReasonRejected)
+	env.operate(maintpage.Options{})
+	page := env.page()
+	env.becomes(page, v1alpha1.ReasonRejected)
 	ready := meta.FindStatusCondition(page.Status.Conditions, v1alpha1.ConditionReady)
 	if !strings.Contains(ready.Message, "PodSecurity") {
 		t.Errorf("the status does not say why: %s", ready.Message)
 	}
-	s.rollOut("httpd")
-	if s.exists(s.pod("example")) || !s.exists(s.service("httpd")) {
+	env.rollOut("httpd")
+	if env.Exists(env.pod("example")) || !env.Exists(env.service("httpd")) {
 		t.Error("there is a Pod that is not allowed, or no Service because of it")
 	}
-	s.change(namespace, func() { delete(namespace.Labels, "pod-security.kubernetes.io/enforce") })
-	s.settle(page, maintpage.Hardened)
+	env.MustUpdate(namespace, func() { delete(namespace.Labels, "pod-security.kubernetes.io/enforce") })
+	env.settle(page, maintpage.Hardened)
 }
 
 // TestDeletion holds a deleted MaintPage by a finalizer: nothing is made for it any more.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	page := s.run(maintpage.Hardened)
-	s.change(page, func() { page.Finalizers = []string{"example.com/wait"} })
-	s.delete(page)
-	s.othersHadTheirTurn(maintpage.Hardened) // the deletion was seen: it must not hear of the Service first
-	s.delete(s.service("httpd"))
-	s.othersHadTheirTurn(maintpage.Hardened)
-	if s.exists(s.service("httpd")) {
+	env := newTestEnv(t, hardenedCRDs)
+	page := env.run(maintpage.Hardened)
+	env.MustUpdate(page, func() { page.Finalizers = []string{"example.com/wait"} })
+	env.MustDelete(page)
+	env.othersHadTheirTurn(maintpage.Hardened) // the deletion was seen: it must not hear of the Service first
+	env.MustDelete(env.service("httpd"))
+	env.othersHadTheirTurn(maintpage.Hardened)
+	if env.Exists(env.service("httpd")) {
 		t.Error("a Service was made for a MaintPage that was deleted")
 	}
-	s.change(page, func() { page.Finalizers = nil })
+	env.MustUpdate(page, func() { page.Finalizers = nil })
 }
 
 // TestTwoOperators runs two at once, as happens for a moment when a leader is lost.
 func TestTwoOperators(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(maintpage.Options{})
-	page := s.run(maintpage.Hardened)
+	env := newTestEnv(t, hardenedCRDs)
+	env.operate(maintpage.Options{})
+	page := env.run(maintpage.Hardened)
 	for _, toggle := range []bool{true, false, true} {
-		s.toggle(page, toggle)
-		s.settle(page, maintpage.Hardened)
+		env.toggle(page, toggle)
+		env.settle(page, maintpage.Hardened)
 	}
-	if s.production() {
+	if env.production() {
 		t.Error("requests go to the application")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/maintpage"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestObjects looks at the three objects of the sample, which the article shows.
@@ -20,17 +21,17 @@ func TestObjects(t *testing.T) {
 	for _, variant := range maintpage.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, crdSet(variant))
-			page := s.run(variant)
-			pod, deployment, service := s.pod("example"), s.deployment("httpd"), s.service("httpd")
+			env := newTestEnv(t, crdSet(variant))
+			page := env.run(variant)
+			pod, deployment, service := env.pod("example"), env.deployment("httpd"), env.service("httpd")
 			for _, obj := range []client.Object{pod, deployment, service} {
-				s.read(obj)
+				env.MustGet(obj)
 				if !metav1.IsControlledBy(obj, page) {
 					t.Errorf("%T %s has another owner: %v", obj, obj.GetName(), obj.GetOwnerReferences())
 				}
 			}
-			s.wantContainer(pod.Spec.Containers, "maintpage", "quay.io/daein/maintpage:latest")
-			s.wantContainer(deployment.Spec.Template.Spec.Containers, "httpd", "quay.io/daein/prodpage:latest")
+			env.wantContainer(pod.Spec.Containers, "maintpage", "quay.io/daein/maintpage:latest")
+			env.wantContainer(deployment.Spec.Template.Spec.Containers, "httpd", "quay.io/daein/prodpage:latest")
 			if pod.Labels["app"] != "example" || deployment.Spec.Template.Labels["app"] != "httpd" {
 				t.Errorf("other labels: %v and %v", pod.Labels, deployment.Spec.Template.Labels)
 			}
@@ -51,45 +52,45 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-func (s *stage) wantContainer(containers []corev1.Container, name, image string) {
-	s.t.Helper()
+func (env *testEnv) wantContainer(containers []corev1.Container, name, image string) {
+	env.t.Helper()
 	if len(containers) != 1 || containers[0].Name != name || containers[0].Image != image {
-		s.t.Errorf("containers are %+v, want %s of %s", containers, name, image)
+		env.t.Errorf("containers are %+v, want %s of %s", containers, name, image)
 	}
 }
 
 // TestClassicMakesOneObjectPerPass counts the writes of classic's first passes and of a toggle.
 func TestClassicMakesOneObjectPerPass(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, classicCRDs)
-	s.operate(maintpage.Options{Variant: maintpage.Classic})
-	page := s.page()
-	s.eventually("the status is written", func() bool {
-		s.read(page)
+	env := newTestEnv(t, classicCRDs)
+	env.operate(maintpage.Options{Variant: maintpage.Classic})
+	page := env.page()
+	sandboxtest.Eventually(env.t, "the status is written", func() bool {
+		env.MustGet(page)
 		return page.Status.MaintPublishStatus == v1alpha1.NotPublished
 	})
 	for _, write := range []string{"POST pods Created", "POST deployments Created", "POST services Created"} {
-		if n := s.traffic.number(write); n != 1 {
+		if n := env.traffic.number(write); n != 1 {
 			t.Errorf("%d times %s, want 1", n, write)
 		}
 	}
-	if n := s.traffic.number("PUT services/httpd"); n != 0 {
+	if n := env.traffic.number("PUT services/httpd"); n != 0 {
 		t.Errorf("the Service was turned %d times, which it need not be", n)
 	}
-	s.toggle(page, true)
-	s.eventually("it is published", func() bool {
-		s.read(page)
+	env.toggle(page, true)
+	sandboxtest.Eventually(env.t, "it is published", func() bool {
+		env.MustGet(page)
 		return page.Status.MaintPublishStatus == v1alpha1.Published
 	})
-	if production, maintenance := s.selected("example"); production || !maintenance {
+	if production, maintenance := env.selected("example"); production || !maintenance {
 		t.Errorf("the Service has the application: %v, and the maintenance page: %v", production, maintenance)
 	}
-	s.toggle(page, false)
-	s.eventually("it is not published", func() bool {
-		s.read(page)
+	env.toggle(page, false)
+	sandboxtest.Eventually(env.t, "it is not published", func() bool {
+		env.MustGet(page)
 		return page.Status.MaintPublishStatus == v1alpha1.NotPublished
 	})
-	if !s.production() {
+	if !env.production() {
 		t.Error("the Service is not turned back")
 	}
 }
@@ -100,10 +101,10 @@ func TestImageIsPutBack(t *testing.T) {
 	for _, variant := range maintpage.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, crdSet(variant))
-			page := s.run(variant)
-			s.setImage("httpd", "quay.io/daein/prodpage:notfound")
-			s.eventually("the image is back", func() bool { return s.image("httpd") == page.Spec.AppConfig.AppImage })
+			env := newTestEnv(t, crdSet(variant))
+			page := env.run(variant)
+			env.setImage("httpd", "quay.io/daein/prodpage:notfound")
+			sandboxtest.Eventually(env.t, "the image is back", func() bool { return env.image("httpd") == page.Spec.AppConfig.AppImage })
 		})
 	}
 }
@@ -112,80 +113,80 @@ func TestImageIsPutBack(t *testing.T) {
 // counts what it takes.
 func TestToggle(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(maintpage.Options{})
-	page := s.page()
-	s.becomes(page, v1alpha1.ReasonPageNotReady)
-	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionTrue)
-	s.rollOut("httpd")
-	s.becomes(page, v1alpha1.ReasonProductionServed)
-	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionTrue, metav1.ConditionFalse)
-	s.wantWrites(3 + 2)
+	env := newTestEnv(t, hardenedCRDs)
+	env.operate(maintpage.Options{})
+	page := env.page()
+	env.becomes(page, v1alpha1.ReasonPageNotReady)
+	env.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionTrue)
+	env.rollOut("httpd")
+	env.becomes(page, v1alpha1.ReasonProductionServed)
+	env.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionTrue, metav1.ConditionFalse)
+	env.wantWrites(3 + 2)
 
-	s.toggle(page, true)
-	s.becomes(page, v1alpha1.ReasonWaitingForPage)
-	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionTrue)
-	if !s.production() {
+	env.toggle(page, true)
+	env.becomes(page, v1alpha1.ReasonWaitingForPage)
+	env.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionFalse, metav1.ConditionTrue)
+	if !env.production() {
 		t.Error("the Service was turned to a page that is not Ready")
 	}
-	s.setPod("example", true)
-	s.becomes(page, v1alpha1.ReasonMaintenanceServed)
-	s.wantStatus(page, v1alpha1.Published, metav1.ConditionTrue, metav1.ConditionFalse)
-	if production, maintenance := s.selected("example"); production || !maintenance {
+	env.setPod("example", true)
+	env.becomes(page, v1alpha1.ReasonMaintenanceServed)
+	env.wantStatus(page, v1alpha1.Published, metav1.ConditionTrue, metav1.ConditionFalse)
+	if production, maintenance := env.selected("example"); production || !maintenance {
 		t.Errorf("the Service has the application: %v, and the maintenance page: %v", production, maintenance)
 	}
-	s.wantWrites(3 + 2 + 3)
+	env.wantWrites(3 + 2 + 3)
 
-	s.setDeployment("httpd", 0)
-	s.toggle(page, false)
-	s.becomes(page, v1alpha1.ReasonWaitingForPage)
-	s.wantStatus(page, v1alpha1.Published, metav1.ConditionFalse, metav1.ConditionTrue)
-	s.rollOut("httpd")
-	s.becomes(page, v1alpha1.ReasonProductionServed)
-	s.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionTrue, metav1.ConditionFalse)
-	if !s.production() {
+	env.setDeployment("httpd", 0)
+	env.toggle(page, false)
+	env.becomes(page, v1alpha1.ReasonWaitingForPage)
+	env.wantStatus(page, v1alpha1.Published, metav1.ConditionFalse, metav1.ConditionTrue)
+	env.rollOut("httpd")
+	env.becomes(page, v1alpha1.ReasonProductionServed)
+	env.wantStatus(page, v1alpha1.NotPublished, metav1.ConditionTrue, metav1.ConditionFalse)
+	if !env.production() {
 		t.Error("the Service is not turned back")
 	}
-	s.wantWrites(3 + 2 + 3 + 3)
+	env.wantWrites(3 + 2 + 3 + 3)
 
-	s.toggle(page, true) // the page is Ready already
-	s.becomes(page, v1alpha1.ReasonMaintenanceServed)
-	s.wantWrites(3 + 2 + 3 + 3 + 2)
-	s.wantEvents("Created", "Switched",
+	env.toggle(page, true) // the page is Ready already
+	env.becomes(page, v1alpha1.ReasonMaintenanceServed)
+	env.wantWrites(3 + 2 + 3 + 3 + 2)
+	env.wantEvents("Created", "Switched",
 		v1alpha1.ReasonWaitingForPage, v1alpha1.ReasonMaintenanceServed, v1alpha1.ReasonProductionServed)
-	if repaired, updated := s.events("Repaired"), s.events("Updated"); repaired+updated > 0 {
+	if repaired, updated := env.events("Repaired"), env.events("Updated"); repaired+updated > 0 {
 		t.Errorf("%d events of a repair, %d of an update, want none: nobody changed anything but the toggle", repaired, updated)
 	}
 }
 
 // wantWrites compares the number of all writes so far. The last one can be seen in the world a moment
 // before its caller has counted it. A conflict wrote nothing: it is what comes of a watch that is behind.
-func (s *stage) wantWrites(want int) {
-	s.t.Helper()
-	written := func() int { return s.traffic.number("") - s.traffic.number(" Conflict") }
-	s.eventually("the last write is counted", func() bool { return written() >= want })
+func (env *testEnv) wantWrites(want int) {
+	env.t.Helper()
+	written := func() int { return env.traffic.number("") - env.traffic.number(" Conflict") }
+	sandboxtest.Eventually(env.t, "the last write is counted", func() bool { return written() >= want })
 	if got := written(); got != want {
-		s.t.Errorf("took %d writes, want %d: %v", got, want, s.traffic.all())
+		env.t.Errorf("took %d writes, want %d: %v", got, want, env.traffic.all())
 	}
 }
 
-func (s *stage) wantStatus(page *v1alpha1.MaintPage, published v1alpha1.PublishStatus, ready, progressing metav1.ConditionStatus) {
-	s.t.Helper()
+func (env *testEnv) wantStatus(page *v1alpha1.MaintPage, published v1alpha1.PublishStatus, ready, progressing metav1.ConditionStatus) {
+	env.t.Helper()
 	if page.Status.MaintPublishStatus != published {
-		s.t.Errorf("the status is %q, want %q", page.Status.MaintPublishStatus, published)
+		env.t.Errorf("the status is %q, want %q", page.Status.MaintPublishStatus, published)
 	}
 	for kind, want := range map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: ready, v1alpha1.ConditionProgressing: progressing} {
 		got := meta.FindStatusCondition(page.Status.Conditions, kind)
 		if got == nil || got.Status != want || got.ObservedGeneration != page.Generation {
-			s.t.Errorf("condition %s is %+v, want %s at generation %d", kind, got, want, page.Generation)
+			env.t.Errorf("condition %s is %+v, want %s at generation %d", kind, got, want, page.Generation)
 		}
 	}
 }
 
 // wantEvents waits for events of some reasons, which are written on the side.
-func (s *stage) wantEvents(reasons ...string) {
-	s.t.Helper()
+func (env *testEnv) wantEvents(reasons ...string) {
+	env.t.Helper()
 	for _, reason := range reasons {
-		s.eventually("event "+reason, func() bool { return s.events(reason) > 0 })
+		sandboxtest.Eventually(env.t, "event "+reason, func() bool { return env.events(reason) > 0 })
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// traffic counts the writes of an operator to the objects of the stage, can make one fail, and can let
+// traffic counts the writes of an operator to the objects of the test, can make one fail, and can let
 // somebody else be faster.
 type traffic struct {
 	mu      sync.Mutex

@@ -7,62 +7,62 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators/maintpage"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// newPage is the sample in the stage's namespace, not created yet.
-func (s *stage) newPage() *v1alpha1.MaintPage {
-	s.t.Helper()
+// newPage is the sample in the test's namespace, not created yet.
+func (env *testEnv) newPage() *v1alpha1.MaintPage {
+	env.t.Helper()
 	page, err := maintpage.Sample()
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
-	page.Namespace = s.namespace
+	page.Namespace = env.Name
 	return page
 }
 
 // page creates the sample.
-func (s *stage) page() *v1alpha1.MaintPage {
-	s.t.Helper()
-	page := s.newPage()
-	s.create(page)
+func (env *testEnv) page() *v1alpha1.MaintPage {
+	env.t.Helper()
+	page := env.newPage()
+	env.MustCreate(page)
 	return page
 }
 
 // toggle asks for a page.
-func (s *stage) toggle(page *v1alpha1.MaintPage, maintenance bool) {
-	s.t.Helper()
-	s.change(page, func() { page.Spec.MaintPageConfig.MaintPageToggle = maintenance })
+func (env *testEnv) toggle(page *v1alpha1.MaintPage, maintenance bool) {
+	env.t.Helper()
+	env.MustUpdate(page, func() { page.Spec.MaintPageConfig.MaintPageToggle = maintenance })
 }
 
-func (s *stage) pod(page string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: page + "-maintpage-pod"}}
+func (env *testEnv) pod(page string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: page + "-maintpage-pod"}}
 }
 
-func (s *stage) deployment(app string) *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: app}}
+func (env *testEnv) deployment(app string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: app}}
 }
 
-func (s *stage) service(app string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: app}}
+func (env *testEnv) service(app string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: app}}
 }
 
 // setPod plays the kubelet: the Pod of a maintenance page is Ready, or is not.
-func (s *stage) setPod(page string, ready bool) {
-	s.t.Helper()
-	pod := s.pod(page)
-	s.eventually("there is "+pod.Name, func() bool { return s.exists(pod) })
+func (env *testEnv) setPod(page string, ready bool) {
+	env.t.Helper()
+	pod := env.pod(page)
+	sandboxtest.Eventually(env.t, "there is "+pod.Name, func() bool { return env.Exists(pod) })
 	status := metav1.ConditionFalse
 	if ready {
 		status = metav1.ConditionTrue
 	}
-	s.changeStatus(pod, func() {
+	env.changeStatus(pod, func() {
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodReady, Status: corev1.ConditionStatus(status), LastTransitionTime: metav1.Now(),
@@ -71,16 +71,16 @@ func (s *stage) setPod(page string, ready bool) {
 }
 
 // rollOut plays the Deployment controller and the kubelet: the one pod of an application is available.
-func (s *stage) rollOut(app string) {
-	s.t.Helper()
-	s.setDeployment(app, 1)
+func (env *testEnv) rollOut(app string) {
+	env.t.Helper()
+	env.setDeployment(app, 1)
 }
 
-func (s *stage) setDeployment(app string, available int32) {
-	s.t.Helper()
-	d := s.deployment(app)
-	s.eventually("there is Deployment "+app, func() bool { return s.exists(d) })
-	s.changeStatus(d, func() {
+func (env *testEnv) setDeployment(app string, available int32) {
+	env.t.Helper()
+	d := env.deployment(app)
+	sandboxtest.Eventually(env.t, "there is Deployment "+app, func() bool { return env.Exists(d) })
+	env.changeStatus(d, func() {
 		d.Status = appsv1.DeploymentStatus{
 			ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1,
 			ReadyReplicas: available, AvailableReplicas: available, UnavailableReplicas: 1 - available,
@@ -89,17 +89,17 @@ func (s *stage) setDeployment(app string, available int32) {
 }
 
 // settle makes all that a MaintPage has Ready, and waits until the operator is done with it.
-func (s *stage) settle(page *v1alpha1.MaintPage, variant maintpage.Variant) {
-	s.t.Helper()
-	s.setPod(page.Name, true)
-	s.rollOut(page.Spec.AppConfig.AppName)
+func (env *testEnv) settle(page *v1alpha1.MaintPage, variant maintpage.Variant) {
+	env.t.Helper()
+	env.setPod(page.Name, true)
+	env.rollOut(page.Spec.AppConfig.AppName)
 	want := v1alpha1.NotPublished
 	if page.Spec.MaintPageConfig.MaintPageToggle {
 		want = v1alpha1.Published
 	}
-	s.eventually("the page asked for is served", func() bool {
-		s.read(page)
-		done := variant == maintpage.Classic || s.reason(page) == served(page) && page.Status.ObservedGeneration == page.Generation
+	sandboxtest.Eventually(env.t, "the page asked for is served", func() bool {
+		env.MustGet(page)
+		done := variant == maintpage.Classic || env.reason(page) == served(page) && page.Status.ObservedGeneration == page.Generation
 		return done && page.Status.MaintPublishStatus == want
 	})
 }
@@ -113,7 +113,7 @@ func served(page *v1alpha1.MaintPage) string {
 }
 
 // reason is why a MaintPage as last read is Ready or is not.
-func (s *stage) reason(page *v1alpha1.MaintPage) string {
+func (env *testEnv) reason(page *v1alpha1.MaintPage) string {
 	if ready := meta.FindStatusCondition(page.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		return ready.Reason
 	}
@@ -121,22 +121,22 @@ func (s *stage) reason(page *v1alpha1.MaintPage) string {
 }
 
 // becomes waits for the reason of a MaintPage at its latest generation.
-func (s *stage) becomes(page *v1alpha1.MaintPage, reason string) {
-	s.t.Helper()
-	s.eventually("the MaintPage becomes "+reason, func() bool {
-		s.read(page)
-		return s.reason(page) == reason && page.Status.ObservedGeneration == page.Generation
+func (env *testEnv) becomes(page *v1alpha1.MaintPage, reason string) {
+	env.t.Helper()
+	sandboxtest.Eventually(env.t, "the MaintPage becomes "+reason, func() bool {
+		env.MustGet(page)
+		return env.reason(page) == reason && page.Status.ObservedGeneration == page.Generation
 	})
 }
 
 // selected tells whether the Service of the sample's application sends requests to its pods, and whether
 // it does to those of a maintenance page.
-func (s *stage) selected(page string) (production, maintenance bool) {
-	s.t.Helper()
-	service, deployment, pod := s.service("httpd"), s.deployment("httpd"), s.pod(page)
-	s.read(service)
-	s.read(deployment)
-	s.read(pod)
+func (env *testEnv) selected(page string) (production, maintenance bool) {
+	env.t.Helper()
+	service, deployment, pod := env.service("httpd"), env.deployment("httpd"), env.pod(page)
+	env.MustGet(service)
+	env.MustGet(deployment)
+	env.MustGet(pod)
 	return selects(service, deployment.Spec.Template.Labels), selects(service, pod.Labels)
 }
 
@@ -151,25 +151,25 @@ func selects(service *corev1.Service, labels map[string]string) bool {
 }
 
 // image is that of the application.
-func (s *stage) image(app string) string {
-	s.t.Helper()
-	deployment := s.deployment(app)
-	s.read(deployment)
+func (env *testEnv) image(app string) string {
+	env.t.Helper()
+	deployment := env.deployment(app)
+	env.MustGet(deployment)
 	return deployment.Spec.Template.Spec.Containers[0].Image
 }
 
-func (s *stage) setImage(app, image string) {
-	s.t.Helper()
-	deployment := s.deployment(app)
-	s.change(deployment, func() { deployment.Spec.Template.Spec.Containers[0].Image = image })
+func (env *testEnv) setImage(app, image string) {
+	env.t.Helper()
+	deployment := env.deployment(app)
+	env.MustUpdate(deployment, func() { deployment.Spec.Template.Spec.Containers[0].Image = image })
 }
 
 // events counts the events of a reason.
-func (s *stage) events(reason string) int {
-	s.t.Helper()
+func (env *testEnv) events(reason string) int {
+	env.t.Helper()
 	var list eventsv1.EventList
-	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
-		s.t.Fatal(err)
+	if err := env.List(env.t.Context(), &list, client.InNamespace(env.Name)); err != nil {
+		env.t.Fatal(err)
 	}
 	n := 0
 	for _, event := range list.Items {
@@ -180,44 +180,32 @@ func (s *stage) events(reason string) int {
 	return n
 }
 
-// retry tries until there is no conflict.
-func (s *stage) retry(try func() error) {
-	s.t.Helper()
-	s.eventually("there is no conflict", func() bool {
-		err := try()
-		if err != nil && !apierrors.IsConflict(err) {
-			s.t.Fatalf("change: %v", err)
-		}
-		return err == nil
-	})
-}
-
 // othersHadTheirTurn has the operator follow somebody else's wishes and put back somebody else's image,
 // which takes an event of each kind that both variants watch: what it has not done by then about something
 // that happened before, it is not going to do.
-func (s *stage) othersHadTheirTurn(variant maintpage.Variant) {
-	s.t.Helper()
-	s.others++
-	name := fmt.Sprintf("other-%d", s.others)
-	other := s.newPage()
+func (env *testEnv) othersHadTheirTurn(variant maintpage.Variant) {
+	env.t.Helper()
+	env.others++
+	name := fmt.Sprintf("other-%d", env.others)
+	other := env.newPage()
 	other.Name, other.Spec.AppConfig.AppName = name, name+"-app"
-	s.create(other)
-	s.settle(other, variant)
-	s.setImage(other.Spec.AppConfig.AppName, "somebody/else:1")
-	s.eventually("the image is back", func() bool {
-		return s.image(other.Spec.AppConfig.AppName) == other.Spec.AppConfig.AppImage
+	env.MustCreate(other)
+	env.settle(other, variant)
+	env.setImage(other.Spec.AppConfig.AppName, "somebody/else:1")
+	sandboxtest.Eventually(env.t, "the image is back", func() bool {
+		return env.image(other.Spec.AppConfig.AppName) == other.Spec.AppConfig.AppImage
 	})
 }
 
 // comesTrue tells whether something comes true. Hardened has to bring it about, however long it takes;
 // classic may leave it while it does the like for others.
-func (s *stage) comesTrue(variant maintpage.Variant, what string, is func() bool) error {
-	s.t.Helper()
+func (env *testEnv) comesTrue(variant maintpage.Variant, what string, is func() bool) error {
+	env.t.Helper()
 	if variant == maintpage.Hardened {
-		s.eventually(what, is)
+		sandboxtest.Eventually(env.t, what, is)
 		return nil
 	}
-	s.othersHadTheirTurn(variant)
+	env.othersHadTheirTurn(variant)
 	if !is() {
 		return errors.New("it did not happen: " + what)
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/zundoko"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestRoleSuffices sings a song and repairs it as a user who may do what the role of each variant says
@@ -27,46 +28,46 @@ func TestRoleSuffices(t *testing.T) {
 	for _, variant := range zundoko.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, variant)
-			cfg := rest.CopyConfig(s.config)
-			cfg.Impersonate.UserName = s.namespace + "-singer"
-			s.allow(variant, cfg.Impersonate.UserName)
-			s.operateAs(cfg, zundoko.Options{Variant: variant, Song: parse(t, short)})
-			hikawa := s.hikawa("hikawa", quick)
-			s.eventually("the song is over", func() bool { return s.sung(hikawa) })
+			env := newTestEnv(t, variant)
+			cfg := rest.CopyConfig(env.Config)
+			cfg.Impersonate.UserName = env.Name + "-singer"
+			env.allow(variant, cfg.Impersonate.UserName)
+			env.operateAs(cfg, zundoko.Options{Variant: variant, Song: parse(t, short)})
+			hikawa := env.hikawa("hikawa", quick)
+			sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
 			if variant == zundoko.Hardened {
-				s.eventually("event SongStarted", func() bool { return s.events("SongStarted") == 1 })
-				s.delete(s.word("hikawa", 2))
-				s.delete(s.kiyoshi("hikawa"))
-				s.eventually("both are back", func() bool { return s.exists(s.word("hikawa", 2)) && s.exists(s.kiyoshi("hikawa")) })
+				sandboxtest.Eventually(env.t, "event SongStarted", func() bool { return env.events("SongStarted") == 1 })
+				env.MustDelete(env.word("hikawa", 2))
+				env.MustDelete(env.kiyoshi("hikawa"))
+				sandboxtest.Eventually(env.t, "both are back", func() bool { return env.Exists(env.word("hikawa", 2)) && env.Exists(env.kiyoshi("hikawa")) })
 			}
 		})
 	}
 }
 
 // allow binds the cluster role of a variant to a user.
-func (s *stage) allow(variant zundoko.Variant, user string) {
-	s.t.Helper()
+func (env *testEnv) allow(variant zundoko.Variant, user string) {
+	env.t.Helper()
 	data, err := fs.ReadFile(zundoko.Manifests(), "rbac/"+string(variant)+"/role.yaml")
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	role := &rbacv1.ClusterRole{}
-	for _, doc := range documents(s.t, data) {
+	for _, doc := range documents(env.t, data) {
 		if doc["kind"] != "ClusterRole" {
 			continue
 		}
 		text, err := yaml.Marshal(doc)
 		if err != nil {
-			s.t.Fatal(err)
+			env.t.Fatal(err)
 		}
 		if err := yaml.UnmarshalStrict(text, role); err != nil {
-			s.t.Fatal(err)
+			env.t.Fatal(err)
 		}
 	}
 	role.Name = user
-	s.create(role)
-	s.create(&rbacv1.ClusterRoleBinding{
+	env.MustCreate(role)
+	env.MustCreate(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
@@ -79,26 +80,26 @@ func TestListing(t *testing.T) {
 	for _, variant := range zundoko.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, variant)
-			s.sing(variant, short)
+			env := newTestEnv(t, variant)
+			env.sing(variant, short)
 			sample, err := zundoko.Sample()
 			if err != nil {
 				t.Fatal(err)
 			}
-			sample.Namespace, sample.Spec.IntervalMillis = s.namespace, 1
-			s.create(sample)
-			s.eventually("the song is over", func() bool { return s.sung(sample) })
+			sample.Namespace, sample.Spec.IntervalMillis = env.Name, 1
+			env.MustCreate(sample)
+			sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(sample) })
 			for resource, want := range map[string][]string{
 				"zundokos": {"Name Say Age", "hikawa-sample-zundoko-001 Zun"},
 				"kiyoshis": {"Name Say Age", "hikawa-sample-kiyoshi Kiyoshi!"},
 			} {
-				if diff := cmp.Diff(want, s.table(resource)[:2]); diff != "" {
+				if diff := cmp.Diff(want, env.table(resource)[:2]); diff != "" {
 					t.Errorf("kubectl get %s prints other rows (-want +got):\n%s", resource, diff)
 				}
 			}
 			if variant == zundoko.Hardened {
 				want := []string{"Name Words Kiyoshi Ready Reason Interval Age", "hikawa-sample 5 true True Sung 1"}
-				if diff := cmp.Diff(want, s.table("hikawas")); diff != "" {
+				if diff := cmp.Diff(want, env.table("hikawas")); diff != "" {
 					t.Errorf("kubectl get hikawas prints other rows (-want +got):\n%s", diff)
 				}
 			}
@@ -107,22 +108,22 @@ func TestListing(t *testing.T) {
 }
 
 // table returns header and rows as the API server prints them, without the age.
-func (s *stage) table(resource string) []string {
-	s.t.Helper()
-	clients, err := kubernetes.NewForConfig(s.config)
+func (env *testEnv) table(resource string) []string {
+	env.t.Helper()
+	clients, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	data, err := clients.RESTClient().Get().
-		AbsPath("/apis/zundokokiyoshi.kaitoy.github.com/v1beta1/namespaces", s.namespace, resource).
+		AbsPath("/apis/zundokokiyoshi.kaitoy.github.com/v1beta1/namespaces", env.Name, resource).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
-		DoRaw(s.t.Context())
+		DoRaw(env.t.Context())
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	var table metav1.Table
 	if err := json.Unmarshal(data, &table); err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	var header []string
 	for _, column := range table.ColumnDefinitions {
@@ -132,7 +133,7 @@ func (s *stage) table(resource string) []string {
 	for _, row := range table.Rows {
 		text, err := json.Marshal(row.Cells[:len(row.Cells)-1])
 		if err != nil {
-			s.t.Fatal(err)
+			env.t.Fatal(err)
 		}
 		rows = append(rows, strings.NewReplacer(`"`, "", "[", "", "]", "", ",", " ").Replace(string(text)))
 	}
@@ -142,43 +143,43 @@ func (s *stage) table(resource string) []string {
 // TestWrongObjectsAreRefused applies what hardened's CRDs do not allow, and reads the answer.
 func TestWrongObjectsAreRefused(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, zundoko.Hardened)
+	env := newTestEnv(t, zundoko.Hardened)
 
-	hikawa := s.newHikawa(strings.Repeat("h", 231), quick)
-	s.wantRefused(s.Create(t.Context(), hikawa), "at most 230 characters")
-	hikawa = s.newHikawa("hikawa", quick)
+	hikawa := env.newHikawa(strings.Repeat("h", 231), quick)
+	env.wantRefused(env.Create(t.Context(), hikawa), "at most 230 characters")
+	hikawa = env.newHikawa("hikawa", quick)
 	hikawa.Spec.NumZundokos = -1
-	s.wantRefused(s.Create(t.Context(), hikawa), "spec.numZundokos")
+	env.wantRefused(env.Create(t.Context(), hikawa), "spec.numZundokos")
 
-	word := s.word("hikawa", 1)
+	word := env.word("hikawa", 1)
 	word.Spec.Say = "Don"
-	s.wantRefused(s.Create(t.Context(), word), `"Zun", "Doko"`)
+	env.wantRefused(env.Create(t.Context(), word), `"Zun", "Doko"`)
 	word.Spec.Say = "Zun"
-	s.create(word)
+	env.MustCreate(word)
 	word.Spec.Say = "Doko"
-	s.wantRefused(s.Update(t.Context(), word), "a word that was said cannot be changed")
+	env.wantRefused(env.Update(t.Context(), word), "a word that was said cannot be changed")
 
-	kiyoshi := s.kiyoshi("hikawa")
+	kiyoshi := env.kiyoshi("hikawa")
 	kiyoshi.Spec.Say = "Kiyoshi?"
-	s.wantRefused(s.Create(t.Context(), kiyoshi), `"Kiyoshi!"`)
+	env.wantRefused(env.Create(t.Context(), kiyoshi), `"Kiyoshi!"`)
 }
 
-func (s *stage) wantRefused(err error, because string) {
-	s.t.Helper()
+func (env *testEnv) wantRefused(err error, because string) {
+	env.t.Helper()
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), because) {
-		s.t.Errorf("got %v, want it refused with %q", err, because)
+		env.t.Errorf("got %v, want it refused with %q", err, because)
 	}
 }
 
 // TestManifestsAreAccepted shows every manifest to a real API server, which checks each field.
 func TestManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, zundoko.Hardened)
+	env := newTestEnv(t, zundoko.Hardened)
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "zundoko-operator-system"}}
-	if err := s.Create(t.Context(), home); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := env.Create(t.Context(), home); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	strict := client.WithFieldValidation(client.NewDryRunClient(s.Client), metav1.FieldValidationStrict)
+	strict := client.WithFieldValidation(client.NewDryRunClient(env.Client), metav1.FieldValidationStrict)
 	for _, dir := range []string{"rbac", "rbac/hardened", "rbac/classic", "manager", "samples"} {
 		files, err := fs.Glob(zundoko.Manifests(), dir+"/*.yaml")
 		if err != nil || len(files) == 0 {
@@ -192,7 +193,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 			for _, doc := range documents(t, data) {
 				obj := &unstructured.Unstructured{Object: doc}
 				if obj.GetKind() == "Hikawa" {
-					obj.SetNamespace(s.namespace)
+					obj.SetNamespace(env.Name)
 				}
 				if err := strict.Create(t.Context(), obj); err != nil && !apierrors.IsAlreadyExists(err) {
 					t.Errorf("%s: %v", file, err)

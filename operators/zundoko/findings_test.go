@@ -18,6 +18,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/zundoko"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestFindings runs what is known to be wrong with classic against both variants. Each finding returns
@@ -32,7 +33,7 @@ func TestFindings(t *testing.T) {
 	for _, finding := range []struct {
 		name string
 		crds zundoko.Variant
-		run  func(*stage, zundoko.Variant) error
+		run  func(*testEnv, zundoko.Variant) error
 	}{
 		{name: "Z-01 a long pause stops the others", run: longPause},
 		{name: "Z-02 a guest of the same owner name", run: guest},
@@ -55,7 +56,7 @@ func TestFindings(t *testing.T) {
 				if crds == "" {
 					crds = variant
 				}
-				err := finding.run(newStage(t, crds), variant)
+				err := finding.run(newTestEnv(t, crds), variant)
 				switch {
 				case err == nil && variant == zundoko.Classic:
 					t.Error("classic did well, the finding is not true")
@@ -69,28 +70,28 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func (s *stage) sing(variant zundoko.Variant, song string) (stop func()) {
-	s.t.Helper()
-	return s.operate(zundoko.Options{Variant: variant, Song: parse(s.t, song)})
+func (env *testEnv) sing(variant zundoko.Variant, song string) (stop func()) {
+	env.t.Helper()
+	return env.operate(zundoko.Options{Variant: variant, Song: parse(env.t, song)})
 }
 
 // longPause: a song of five words is over before somebody else's pause is.
-func longPause(s *stage, variant zundoko.Variant) error {
-	s.sing(variant, short)
+func longPause(env *testEnv, variant zundoko.Variant) error {
+	env.sing(variant, short)
 	pause := time.Minute
 	if variant == zundoko.Classic {
 		pause = 1500 * time.Millisecond // all wait for it
 	}
-	slow := s.hikawa("slow", pause)
-	s.eventually("the slow one has begun", func() bool {
-		s.read(slow)
-		return slow.Generation > 1 || s.exists(s.word("slow", 1))
+	slow := env.hikawa("slow", pause)
+	sandboxtest.Eventually(env.t, "the slow one has begun", func() bool {
+		env.MustGet(slow)
+		return slow.Generation > 1 || env.Exists(env.word("slow", 1))
 	})
-	s.hikawa("fast", time.Millisecond)
+	env.hikawa("fast", time.Millisecond)
 	fast := false
-	s.eventually("one of them goes on", func() bool {
-		fast = s.exists(s.kiyoshi("fast"))
-		return fast || s.exists(s.word("slow", 2))
+	sandboxtest.Eventually(env.t, "one of them goes on", func() bool {
+		fast = env.Exists(env.kiyoshi("fast"))
+		return fast || env.Exists(env.word("slow", 2))
 	})
 	if !fast {
 		return errors.New("a song with a pause of 1 ms waited for one with a pause of 1.5 s")
@@ -99,34 +100,34 @@ func longPause(s *stage, variant zundoko.Variant) error {
 }
 
 // guest: a word whose owner has the name of the Hikawa, but is something else, does not count.
-func guest(s *stage, variant zundoko.Variant) error {
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hikawa"}}
-	s.create(owner)
-	word := &v1beta1.Zundoko{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "guest"}, Spec: v1beta1.ZundokoSpec{Say: v1beta1.Zun}}
+func guest(env *testEnv, variant zundoko.Variant) error {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "hikawa"}}
+	env.MustCreate(owner)
+	word := &v1beta1.Zundoko{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "guest"}, Spec: v1beta1.ZundokoSpec{Say: v1beta1.Zun}}
 	word.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}
-	s.create(word)
+	env.MustCreate(word)
 
-	s.sing(variant, short)
-	hikawa := s.hikawa("hikawa", quick)
-	s.eventually("there is a word", func() bool { return len(s.words(hikawa.UID)) > 0 })
-	if first := s.words(hikawa.UID)[0].Name; first != "hikawa-zundoko-001" {
+	env.sing(variant, short)
+	hikawa := env.hikawa("hikawa", quick)
+	sandboxtest.Eventually(env.t, "there is a word", func() bool { return len(env.words(hikawa.UID)) > 0 })
+	if first := env.words(hikawa.UID)[0].Name; first != "hikawa-zundoko-001" {
 		return fmt.Errorf("the first word is %s: it counted the guest", first)
 	}
 	return nil
 }
 
 // missingWord: a word deleted in the middle of the song comes back.
-func missingWord(s *stage, variant zundoko.Variant) error {
-	stop := s.sing(variant, "Doko")
-	hikawa := s.hikawa("hikawa", quick)
-	s.eventually("there are four words", func() bool { return len(s.words(hikawa.UID)) >= 4 })
+func missingWord(env *testEnv, variant zundoko.Variant) error {
+	stop := env.sing(variant, "Doko")
+	hikawa := env.hikawa("hikawa", quick)
+	sandboxtest.Eventually(env.t, "there are four words", func() bool { return len(env.words(hikawa.UID)) >= 4 })
 	stop()
-	s.delete(s.word("hikawa", 2))
-	s.sing(variant, "Doko")
+	env.MustDelete(env.word("hikawa", 2))
+	env.sing(variant, "Doko")
 	back := false
-	s.eventually("it is back, or tried in vain", func() bool {
-		back = s.exists(s.word("hikawa", 2))
-		return back || s.traffic.number("POST zundokos Conflict") >= 3
+	sandboxtest.Eventually(env.t, "it is back, or tried in vain", func() bool {
+		back = env.Exists(env.word("hikawa", 2))
+		return back || env.traffic.number("POST zundokos Conflict") >= 3
 	})
 	if !back {
 		return errors.New("three times the next word already existed, and the missing one is missing still")
@@ -136,33 +137,33 @@ func missingWord(s *stage, variant zundoko.Variant) error {
 
 // wordsOfOneSecond: eight songs end with the right word, however fast. They are sung one after the other, or classic's one
 // worker would be too slow to say two words in a second.
-func wordsOfOneSecond(s *stage, variant zundoko.Variant) error {
+func wordsOfOneSecond(env *testEnv, variant zundoko.Variant) error {
 	const song = "Doko,Zun,Doko,Zun,Doko,Zun,Doko,Zun,Zun,Zun,Zun,Doko"
-	s.sing(variant, song)
+	env.sing(variant, song)
 	for i := range 8 {
-		singer := s.hikawa(fmt.Sprintf("hikawa-%d", i), time.Millisecond)
+		singer := env.hikawa(fmt.Sprintf("hikawa-%d", i), time.Millisecond)
 		words, over := 0, false
-		s.eventually("it is over", func() bool {
-			over = s.sung(singer) // before its words: the last one may come in between
-			words = len(s.words(singer.UID))
+		sandboxtest.Eventually(env.t, "it is over", func() bool {
+			over = env.sung(singer) // before its words: the last one may come in between
+			words = len(env.words(singer.UID))
 			return over || words > 12
 		})
 		if words != 12 {
-			return fmt.Errorf("%s ended with another word than the twelfth: %s", singer.Name, s.lyrics(singer.UID))
+			return fmt.Errorf("%s ended with another word than the twelfth: %s", singer.Name, env.lyrics(singer.UID))
 		}
 	}
 	return nil
 }
 
 // kiyoshiNotNoted: a failing write of status.kiyoshied is made good later.
-func kiyoshiNotNoted(s *stage, variant zundoko.Variant) error {
-	s.traffic.failOnce(`"kiyoshied":true`)
-	s.sing(variant, short)
-	hikawa := s.hikawa("hikawa", quick)
+func kiyoshiNotNoted(env *testEnv, variant zundoko.Variant) error {
+	env.traffic.failOnce(`"kiyoshied":true`)
+	env.sing(variant, short)
+	hikawa := env.hikawa("hikawa", quick)
 	noted := false
-	s.eventually("it is noted, or tried in vain", func() bool {
-		noted = s.sung(hikawa)
-		return noted || s.traffic.number("POST kiyoshis Conflict") >= 3
+	sandboxtest.Eventually(env.t, "it is noted, or tried in vain", func() bool {
+		noted = env.sung(hikawa)
+		return noted || env.traffic.number("POST kiyoshis Conflict") >= 3
 	})
 	if !noted {
 		return errors.New("three times the Kiyoshi already existed, and the status does not know")
@@ -171,11 +172,11 @@ func kiyoshiNotNoted(s *stage, variant zundoko.Variant) error {
 }
 
 // specChanged: after the song, the spec is what the user wrote.
-func specChanged(s *stage, variant zundoko.Variant) error {
-	s.sing(variant, short)
-	hikawa := s.hikawa("hikawa", quick)
+func specChanged(env *testEnv, variant zundoko.Variant) error {
+	env.sing(variant, short)
+	hikawa := env.hikawa("hikawa", quick)
 	wish := hikawa.Spec
-	s.eventually("the song is over", func() bool { return s.sung(hikawa) })
+	sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
 	if hikawa.Spec != wish {
 		return fmt.Errorf("the operator changed the spec from %+v to %+v", wish, hikawa.Spec)
 	}
@@ -183,95 +184,95 @@ func specChanged(s *stage, variant zundoko.Variant) error {
 }
 
 // statusSubresource: where status is a subresource, the song goes on after the first word.
-func statusSubresource(s *stage, variant zundoko.Variant) error {
-	s.sing(variant, short)
-	hikawa := s.hikawa("hikawa", quick)
+func statusSubresource(env *testEnv, variant zundoko.Variant) error {
+	env.sing(variant, short)
+	hikawa := env.hikawa("hikawa", quick)
 	over := false
-	s.eventually("the song is over, or the word was counted", func() bool {
-		over = s.sung(hikawa)
-		return over || s.traffic.number("PUT hikawas OK") >= 2
+	sandboxtest.Eventually(env.t, "the song is over, or the word was counted", func() bool {
+		over = env.sung(hikawa)
+		return over || env.traffic.number("PUT hikawas OK") >= 2
 	})
 	if over {
 		return nil
 	}
 	// What would go on, has gone on once another Hikawa had as many writes answered.
-	s.hikawa("other", quick)
-	s.eventually("the word of the other was counted", func() bool { return s.traffic.number("PUT hikawas OK") >= 4 })
-	s.read(hikawa)
+	env.hikawa("other", quick)
+	sandboxtest.Eventually(env.t, "the word of the other was counted", func() bool { return env.traffic.number("PUT hikawas OK") >= 4 })
+	env.MustGet(hikawa)
 	return fmt.Errorf("stopped without an error, with %d word and a status that counts %d",
-		len(s.words(hikawa.UID)), hikawa.Status.NumZundokosSaid)
+		len(env.words(hikawa.UID)), hikawa.Status.NumZundokosSaid)
 }
 
 // kiyoshiDeleted: a Kiyoshi that is deleted comes back.
-func kiyoshiDeleted(s *stage, variant zundoko.Variant) error {
-	s.sing(variant, short)
-	hikawa := s.hikawa("hikawa", quick)
-	s.eventually("the song is over", func() bool { return s.sung(hikawa) })
-	s.delete(s.kiyoshi("hikawa"))
+func kiyoshiDeleted(env *testEnv, variant zundoko.Variant) error {
+	env.sing(variant, short)
+	hikawa := env.hikawa("hikawa", quick)
+	sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
+	env.MustDelete(env.kiyoshi("hikawa"))
 	if variant == zundoko.Hardened {
-		s.eventually("the Kiyoshi is back", func() bool { return s.exists(s.kiyoshi("hikawa")) })
+		sandboxtest.Eventually(env.t, "the Kiyoshi is back", func() bool { return env.Exists(env.kiyoshi("hikawa")) })
 		return nil
 	}
-	s.othersHadTheirTurn(quick)
-	if !s.exists(s.kiyoshi("hikawa")) {
+	env.othersHadTheirTurn(quick)
+	if !env.Exists(env.kiyoshi("hikawa")) {
 		return errors.New("the Kiyoshi did not come back")
 	}
 	return nil
 }
 
 // patternInTheMiddle: with six words asked for, a pattern that ends with the fifth is found.
-func patternInTheMiddle(s *stage, variant zundoko.Variant) error {
-	s.sing(variant, short+",Doko")
-	hikawa := s.newHikawa("hikawa", quick)
+func patternInTheMiddle(env *testEnv, variant zundoko.Variant) error {
+	env.sing(variant, short+",Doko")
+	hikawa := env.newHikawa("hikawa", quick)
 	if variant == zundoko.Classic {
-		hikawa = s.newHikawa("hikawa", inOrder) // or it finds any pattern by chance
+		hikawa = env.newHikawa("hikawa", inOrder) // or it finds any pattern by chance
 	}
 	hikawa.Spec.NumZundokos = 6
-	s.create(hikawa)
-	s.eventually("the song is over, or too long", func() bool { return s.sung(hikawa) || len(s.words(hikawa.UID)) > 6 })
-	if got := len(s.words(hikawa.UID)); got > 6 {
+	env.MustCreate(hikawa)
+	sandboxtest.Eventually(env.t, "the song is over, or too long", func() bool { return env.sung(hikawa) || len(env.words(hikawa.UID)) > 6 })
+	if got := len(env.words(hikawa.UID)); got > 6 {
 		return fmt.Errorf("sang on, the %dth word, with the pattern there", got)
 	}
 	return nil
 }
 
 // kiyoshiOrdered: there is no Kiyoshi without words.
-func kiyoshiOrdered(s *stage, variant zundoko.Variant) error {
-	s.sing(variant, short)
-	hikawa := s.newHikawa("hikawa", quick)
+func kiyoshiOrdered(env *testEnv, variant zundoko.Variant) error {
+	env.sing(variant, short)
+	hikawa := env.newHikawa("hikawa", quick)
 	hikawa.Spec.SayKiyoshi = true
-	if err := s.Create(s.t.Context(), hikawa); err != nil {
+	if err := env.Create(env.t.Context(), hikawa); err != nil {
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.sayKiyoshi") || !strings.Contains(err.Error(), "remove") {
 			return fmt.Errorf("refused without saying what to do: %w", err)
 		}
 		return nil
 	}
-	s.eventually("the song is over", func() bool { return s.sung(hikawa) })
-	return fmt.Errorf("Kiyoshi was said after %d words", len(s.words(hikawa.UID)))
+	sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
+	return fmt.Errorf("Kiyoshi was said after %d words", len(env.words(hikawa.UID)))
 }
 
 // deletedInThePause: nothing is said for a Hikawa that is gone.
-func deletedInThePause(s *stage, variant zundoko.Variant) error {
+func deletedInThePause(env *testEnv, variant zundoko.Variant) error {
 	const interval = time.Second
-	s.sing(variant, short)
-	hikawa := s.hikawa("hikawa", interval)
-	s.eventually("it rests", func() bool {
-		s.read(hikawa)
+	env.sing(variant, short)
+	hikawa := env.hikawa("hikawa", interval)
+	sandboxtest.Eventually(env.t, "it rests", func() bool {
+		env.MustGet(hikawa)
 		return hikawa.Spec.NumZundokos == 1 || hikawa.Status.NumZundokosSaid == 1
 	})
-	s.delete(hikawa)
-	before := len(s.words(hikawa.UID)) // on a busy machine the pause may have ended before the delete
-	s.othersHadTheirTurn(interval)
-	if after := len(s.words(hikawa.UID)); after > before {
+	env.MustDelete(hikawa)
+	before := len(env.words(hikawa.UID)) // on a busy machine the pause may have ended before the delete
+	env.othersHadTheirTurn(interval)
+	if after := len(env.words(hikawa.UID)); after > before {
 		return fmt.Errorf("%d words were said for an owner that was gone", after-before)
 	}
 	return nil
 }
 
 // negativeInterval: a pause is not negative, and not for ever.
-func negativeInterval(s *stage, _ zundoko.Variant) error {
+func negativeInterval(env *testEnv, _ zundoko.Variant) error {
 	for _, interval := range []time.Duration{-time.Millisecond, 0, 1000 * time.Hour} {
-		if err := s.Create(s.t.Context(), s.newHikawa("hikawa", interval)); !apierrors.IsInvalid(err) {
+		if err := env.Create(env.t.Context(), env.newHikawa("hikawa", interval)); !apierrors.IsInvalid(err) {
 			return fmt.Errorf("an interval of %v is accepted (error: %w)", interval, err)
 		}
 	}
@@ -280,7 +281,7 @@ func negativeInterval(s *stage, _ zundoko.Variant) error {
 
 // logOfTheKiyoshi: what the log says about the Kiyoshi does not speak of a Zundoko. It also shows that
 // the options of the controller arrive there.
-func logOfTheKiyoshi(s *stage, variant zundoko.Variant) error {
+func logOfTheKiyoshi(env *testEnv, variant zundoko.Variant) error {
 	var mu sync.Mutex
 	var lines []string
 	logger := funcr.New(func(_, line string) {
@@ -288,11 +289,11 @@ func logOfTheKiyoshi(s *stage, variant zundoko.Variant) error {
 		defer mu.Unlock()
 		lines = append(lines, line)
 	}, funcr.Options{})
-	o := zundoko.Options{Variant: variant, Song: parse(s.t, short)}
+	o := zundoko.Options{Variant: variant, Song: parse(env.t, short)}
 	o.Controller.LogConstructor = func(*reconcile.Request) logr.Logger { return logger }
-	s.operate(o)
-	hikawa := s.hikawa("hikawa", quick)
-	s.eventually("the song is over", func() bool { return s.sung(hikawa) })
+	env.operate(o)
+	hikawa := env.hikawa("hikawa", quick)
+	sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
 	mu.Lock()
 	defer mu.Unlock()
 	i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "hikawa-kiyoshi") })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/zundoko"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 const (
@@ -53,22 +54,22 @@ func TestSong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, test.variant)
-			s.operate(zundoko.Options{Variant: test.variant, Song: parse(t, test.song)})
-			hikawa := s.hikawa("hikawa", test.interval)
-			s.eventually("the song is over", func() bool { return s.sung(hikawa) })
+			env := newTestEnv(t, test.variant)
+			env.operate(zundoko.Options{Variant: test.variant, Song: parse(t, test.song)})
+			hikawa := env.hikawa("hikawa", test.interval)
+			sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
 
 			n := strings.Count(test.song, ",") + 1
-			if diff := cmp.Diff(test.song, s.lyrics(hikawa.UID)); diff != "" {
+			if diff := cmp.Diff(test.song, env.lyrics(hikawa.UID)); diff != "" {
 				t.Errorf("sang other words (-want +got):\n%s", diff)
 			}
-			for i, word := range s.words(hikawa.UID) {
+			for i, word := range env.words(hikawa.UID) {
 				if want := fmt.Sprintf("hikawa-zundoko-%03d", i+1); word.Name != want {
 					t.Errorf("word %d is named %s, want %s", i+1, word.Name, want)
 				}
 			}
-			kiyoshi := s.kiyoshi("hikawa")
-			s.read(kiyoshi)
+			kiyoshi := env.kiyoshi("hikawa")
+			env.MustGet(kiyoshi)
 			if !metav1.IsControlledBy(kiyoshi, hikawa) || kiyoshi.Spec.Say != "Kiyoshi!" {
 				t.Errorf("not the Kiyoshi of this song: %+v", kiyoshi)
 			}
@@ -78,40 +79,40 @@ func TestSong(t *testing.T) {
 			if got, want := hikawa.Generation, test.generation(n); got != want {
 				t.Errorf("generation is %d, want %d", got, want)
 			}
-			s.wantWrites(test.writes(n))
-			s.wantQuiet(hikawa)
+			env.wantWrites(test.writes(n))
+			env.wantQuiet(hikawa)
 		})
 	}
 }
 
 // wantWrites compares the number of all writes so far. The last one can be seen in the world a moment
 // before its caller has counted it.
-func (s *stage) wantWrites(want int) {
-	s.t.Helper()
-	s.eventually("the last write is counted", func() bool { return s.traffic.number("") >= want })
-	if got := s.traffic.number(""); got != want {
-		s.t.Errorf("took %d writes, want %d: %v", got, want, s.traffic.all())
+func (env *testEnv) wantWrites(want int) {
+	env.t.Helper()
+	sandboxtest.Eventually(env.t, "the last write is counted", func() bool { return env.traffic.number("") >= want })
+	if got := env.traffic.number(""); got != want {
+		env.t.Errorf("took %d writes, want %d: %v", got, want, env.traffic.all())
 	}
 }
 
 // wantQuiet wakes the operator once more, and wants nothing to come of it.
-func (s *stage) wantQuiet(hikawa *v1beta1.Hikawa) {
-	s.t.Helper()
-	first, kiyoshi := s.word(hikawa.Name, 1), s.kiyoshi(hikawa.Name)
-	s.read(first)
+func (env *testEnv) wantQuiet(hikawa *v1beta1.Hikawa) {
+	env.t.Helper()
+	first, kiyoshi := env.word(hikawa.Name, 1), env.kiyoshi(hikawa.Name)
+	env.MustGet(first)
 	first.Annotations = map[string]string{"heard": "yes"}
-	if err := s.Update(s.t.Context(), first); err != nil {
-		s.t.Fatal(err)
+	if err := env.Update(env.t.Context(), first); err != nil {
+		env.t.Fatal(err)
 	}
-	s.read(kiyoshi)
-	s.read(hikawa)
-	before := []string{hikawa.ResourceVersion, kiyoshi.ResourceVersion, s.lyrics(hikawa.UID)}
-	s.othersHadTheirTurn(quick)
-	s.read(kiyoshi)
-	s.read(hikawa)
-	after := []string{hikawa.ResourceVersion, kiyoshi.ResourceVersion, s.lyrics(hikawa.UID)}
+	env.MustGet(kiyoshi)
+	env.MustGet(hikawa)
+	before := []string{hikawa.ResourceVersion, kiyoshi.ResourceVersion, env.lyrics(hikawa.UID)}
+	env.othersHadTheirTurn(quick)
+	env.MustGet(kiyoshi)
+	env.MustGet(hikawa)
+	after := []string{hikawa.ResourceVersion, kiyoshi.ResourceVersion, env.lyrics(hikawa.UID)}
 	if diff := cmp.Diff(before, after); diff != "" {
-		s.t.Errorf("a song that is over was changed (-before +after):\n%s", diff)
+		env.t.Errorf("a song that is over was changed (-before +after):\n%s", diff)
 	}
 }
 
@@ -119,18 +120,18 @@ func (s *stage) wantQuiet(hikawa *v1beta1.Hikawa) {
 func TestSeedRepeatsTheSong(t *testing.T) {
 	t.Parallel()
 	sing := func(seed int64) string {
-		s := newStage(t, zundoko.Hardened)
+		env := newTestEnv(t, zundoko.Hardened)
 		// Namespace and name count too, so both Hikawas have to have the same.
-		defer s.operate(zundoko.Options{Seed: seed})()
-		first := s.hikawa("hikawa", time.Millisecond)
-		s.eventually("the first song is over", func() bool { return s.sung(first) })
-		lyrics := s.lyrics(first.UID)
-		s.delete(first)
-		s.othersHadTheirTurn(quick) // the deletion was seen: words that go must not look like gaps in a song
-		s.deleteAll(&v1beta1.Zundoko{}, &v1beta1.Kiyoshi{})
-		second := s.hikawa("hikawa", time.Millisecond)
-		s.eventually("the second song is over", func() bool { return s.sung(second) })
-		if diff := cmp.Diff(lyrics, s.lyrics(second.UID)); diff != "" {
+		defer env.operate(zundoko.Options{Seed: seed})()
+		first := env.hikawa("hikawa", time.Millisecond)
+		sandboxtest.Eventually(env.t, "the first song is over", func() bool { return env.sung(first) })
+		lyrics := env.lyrics(first.UID)
+		env.MustDelete(first)
+		env.othersHadTheirTurn(quick) // the deletion was seen: words that go must not look like gaps in a song
+		env.deleteAll(&v1beta1.Zundoko{}, &v1beta1.Kiyoshi{})
+		second := env.hikawa("hikawa", time.Millisecond)
+		sandboxtest.Eventually(env.t, "the second song is over", func() bool { return env.sung(second) })
+		if diff := cmp.Diff(lyrics, env.lyrics(second.UID)); diff != "" {
 			t.Errorf("the second time seed %d gave another song (-first +second):\n%s", seed, diff)
 		}
 		return lyrics
@@ -141,11 +142,11 @@ func TestSeedRepeatsTheSong(t *testing.T) {
 	}
 }
 
-func (s *stage) deleteAll(kinds ...client.Object) {
-	s.t.Helper()
+func (env *testEnv) deleteAll(kinds ...client.Object) {
+	env.t.Helper()
 	for _, kind := range kinds {
-		if err := s.DeleteAllOf(s.t.Context(), kind, client.InNamespace(s.namespace)); err != nil {
-			s.t.Fatal(err)
+		if err := env.DeleteAllOf(env.t.Context(), kind, client.InNamespace(env.Name)); err != nil {
+			env.t.Fatal(err)
 		}
 	}
 }
@@ -153,60 +154,60 @@ func (s *stage) deleteAll(kinds ...client.Object) {
 // TestThreeAtOnce sings three songs side by side.
 func TestThreeAtOnce(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, zundoko.Hardened)
-	s.operate(zundoko.Options{Song: parse(t, short)})
+	env := newTestEnv(t, zundoko.Hardened)
+	env.operate(zundoko.Options{Song: parse(t, short)})
 	var singers []*v1beta1.Hikawa
 	for _, name := range []string{"one", "one-zundoko-001", "three"} {
-		singers = append(singers, s.hikawa(name, 20*time.Millisecond))
+		singers = append(singers, env.hikawa(name, 20*time.Millisecond))
 	}
 	for _, singer := range singers {
-		s.eventually(singer.Name+" is over", func() bool { return s.sung(singer) })
-		if got := s.lyrics(singer.UID); got != short {
+		sandboxtest.Eventually(env.t, singer.Name+" is over", func() bool { return env.sung(singer) })
+		if got := env.lyrics(singer.UID); got != short {
 			t.Errorf("%s sang %s", singer.Name, got)
 		}
 	}
-	s.wantWrites(3 * (2*5 + 3))
+	env.wantWrites(3 * (2*5 + 3))
 }
 
 // TestStatusAndEvents looks at what a person would look at.
 func TestStatusAndEvents(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, zundoko.Hardened)
-	s.operate(zundoko.Options{Song: parse(t, short)})
-	hikawa := s.hikawa("hikawa", time.Hour)
-	s.eventually("the first word is counted", func() bool { s.read(hikawa); return hikawa.Status.NumZundokosSaid == 1 })
-	s.wantConditions(hikawa, metav1.ConditionFalse, metav1.ConditionTrue, v1beta1.ReasonSinging)
+	env := newTestEnv(t, zundoko.Hardened)
+	env.operate(zundoko.Options{Song: parse(t, short)})
+	hikawa := env.hikawa("hikawa", time.Hour)
+	sandboxtest.Eventually(env.t, "the first word is counted", func() bool { env.MustGet(hikawa); return hikawa.Status.NumZundokosSaid == 1 })
+	env.wantConditions(hikawa, metav1.ConditionFalse, metav1.ConditionTrue, v1beta1.ReasonSinging)
 
 	hikawa.Spec.IntervalMillis = 1 // a new wish ends the pause of an hour
-	if err := s.Update(t.Context(), hikawa); err != nil {
+	if err := env.Update(t.Context(), hikawa); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the song is over", func() bool { return s.sung(hikawa) })
-	s.wantConditions(hikawa, metav1.ConditionTrue, metav1.ConditionFalse, v1beta1.ReasonSung)
+	sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
+	env.wantConditions(hikawa, metav1.ConditionTrue, metav1.ConditionFalse, v1beta1.ReasonSung)
 	if hikawa.Status.ObservedGeneration != 2 || hikawa.Generation != 2 {
 		t.Errorf("observed generation %d of %d, want 2 of 2", hikawa.Status.ObservedGeneration, hikawa.Generation)
 	}
 	for _, reason := range []string{"SongStarted", "KiyoshiSaid"} {
-		s.eventually("event "+reason, func() bool { return s.events(reason) == 1 })
+		sandboxtest.Eventually(env.t, "event "+reason, func() bool { return env.events(reason) == 1 })
 	}
 }
 
-func (s *stage) wantConditions(hikawa *v1beta1.Hikawa, ready, progressing metav1.ConditionStatus, reason string) {
-	s.t.Helper()
+func (env *testEnv) wantConditions(hikawa *v1beta1.Hikawa, ready, progressing metav1.ConditionStatus, reason string) {
+	env.t.Helper()
 	for kind, want := range map[string]metav1.ConditionStatus{v1beta1.ConditionReady: ready, v1beta1.ConditionProgressing: progressing} {
 		got := meta.FindStatusCondition(hikawa.Status.Conditions, kind)
 		if got == nil || got.Status != want || got.Reason != reason || got.ObservedGeneration != hikawa.Generation {
-			s.t.Errorf("condition %s is %+v, want %s because of %s, at generation %d", kind, got, want, reason, hikawa.Generation)
+			env.t.Errorf("condition %s is %+v, want %s because of %s, at generation %d", kind, got, want, reason, hikawa.Generation)
 		}
 	}
 }
 
 // events counts the events of a reason.
-func (s *stage) events(reason string) int {
-	s.t.Helper()
+func (env *testEnv) events(reason string) int {
+	env.t.Helper()
 	var list eventsv1.EventList
-	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
-		s.t.Fatal(err)
+	if err := env.List(env.t.Context(), &list, client.InNamespace(env.Name)); err != nil {
+		env.t.Fatal(err)
 	}
 	n := 0
 	for _, event := range list.Items {
