@@ -22,17 +22,17 @@ import (
 
 // Operator is one of the bundled operators.
 type Operator struct {
-	// Name is what commands call it.
+	// Name of the operator in commands, such as etcd.
 	Name string
-	// Summary is one line about it.
+	// Summary describes the operator in one line.
 	Summary string
-	// Seed is the article it comes from, in a few words.
+	// Source names the article that the operator comes from.
 	Source string
 	// AddToScheme registers its types.
 	AddToScheme func(*runtime.Scheme) error
 	// Manifests are its YAML files.
 	Manifests fs.FS
-	// Namespace and ServiceAccount are who it runs as.
+	// Namespace and ServiceAccount say where and as whom it runs in a cluster.
 	Namespace, ServiceAccount string
 	// LeaderElectionID is the name of its lease.
 	LeaderElectionID string
@@ -50,61 +50,61 @@ func (o Operator) Groups() []string {
 	return []string{"system:serviceaccounts", "system:serviceaccounts:" + o.Namespace, "system:authenticated"}
 }
 
-// Instance is one operator to be run, with its parameters.
+// Instance is an operator to be run, with its parameters.
 type Instance interface {
 	// Flags binds its parameters, so that every command (and later a manifest) sets them by the same names.
 	Flags(*pflag.FlagSet)
-	// Variant that the parameters choose.
+	// Variant returns the variant that the parameters choose.
 	Variant() string
-	// CRDs of that variant.
+	// CRDs returns the custom resource definitions of that variant.
 	CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error)
 	// SetupWithManager adds its controllers, each with the given options.
 	SetupWithManager(ctrl.Manager, controller.Options) error
-	// Demo is what 'run' plays.
+	// Demo returns the options of the scenario that 'run' plays.
 	Demo() Demo
 }
 
-// Demo is what can be chosen of the scenario that 'run' plays, and what it means to people. The scenario is the one named
-// demo of the operator.
+// Demo holds the options of the scenario that 'run' plays, which is the one named demo of the operator, and describes its
+// objects to people.
 type Demo interface {
-	// Flags binds what can be changed about it.
+	// Flags binds the options.
 	Flags(*pflag.FlagSet)
-	// Values are the scenario's, as the flags say.
+	// Values returns the values of the scenario, as the flags say.
 	Values() (map[string]any, error)
-	// Caption says what an object means to people, such as a word that is sung; empty when nothing.
+	// Caption describes an object to people, such as a word that is sung; empty if there is nothing to say.
 	Caption(kind string, object json.RawMessage) string
-	// Summary of the play as pairs of a name and a value, read from the cluster.
+	// Summary describes the result in pairs of a name and a value, read from the cluster.
 	Summary(context.Context, client.Reader) ([][2]string, error)
 }
 
-// Traffic is what the demo of an operator may be too, when people meet its work by asking a URL.
+// Traffic is implemented by a Demo of an operator whose work people see at a URL.
 type Traffic interface {
-	// Traffic is the URL that 'run' asks once a second while it plays, through the sandbox's proxy.
+	// Traffic returns the URL that 'run' asks once a second, through the proxy of the sandbox.
 	Traffic() string
 }
 
-// Store is what the demo of an operator may be too, when it makes a cluster of etcd that people write to.
+// Store is implemented by a Demo that makes a cluster of etcd that people write to.
 type Store interface {
-	// Store names the cluster whose members 'run' asks how they are while it plays, and that it writes to.
+	// Store returns the name of the cluster that 'run' writes to, and whose members it asks for their status.
 	Store() (namespace, name string)
 }
 
-// Nodes is what the demo of an operator may be too, when it makes pods that are to run.
+// Nodes is implemented by a Demo that makes pods that are to run.
 type Nodes interface {
-	// Nodes is how many simulated nodes the sandbox has.
+	// Nodes returns the number of simulated nodes that the sandbox needs.
 	Nodes() int
 }
 
-// Reach is what an instance may be too, when it connects to what runs in the cluster and not to the API server only.
+// Reach is implemented by an Instance that connects to pods and Services, and not to the API server only.
 type Reach interface {
-	// Reach says how pods and Services are reached by somebody who is in no pod: addresses are as in the cluster, such as
+	// Reach sets how to connect to pods and Services from outside of the cluster: addresses are as in the cluster, such as
 	// name.namespace.svc:80. It is called before SetupWithManager.
 	Reach(dial func(ctx context.Context, address string) (net.Conn, error))
 }
 
-// Commands is what an instance may be too, when it has more to run than the operator, such as in the pods that it makes.
+// Commands is implemented by an Instance that has more to run than the operator, such as in the pods that it makes.
 type Commands interface {
-	// Commands are added to that of the operator.
+	// Commands returns commands that are added to that of the operator.
 	Commands() []*cobra.Command
 }
 

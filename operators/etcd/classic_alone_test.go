@@ -12,40 +12,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// alone is a stage in a sandbox of its own, which has no definitions, and one node.
-func alone(t *testing.T) *classicStage {
+// alone is a namespace in a sandbox of its own, which has no definitions, and one node.
+func alone(t *testing.T) *classicEnv {
 	t.Helper()
-	boxes := newClassic(t) // which skips the test where there is nothing to run it with
-	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), etcd.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lab, err := sandbox.Start(t.Context(), sandbox.Options{Ephemeral: true, Nodes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := sandboxtest.ShareSandbox(func() (sandbox.Options, error) { return sandbox.Options{Nodes: 1}, nil })
 	t.Cleanup(func() {
-		if err := lab.Stop(); err != nil {
+		if err := own.Stop(); err != nil {
 			t.Errorf("stop the sandbox: %v", err)
 		}
 	})
-	s := &classicStage{&stage{t: t, namespace: "alone", set: boxes.set, lab: lab, scheme: scheme}, boxes.lines}
-	if s.Client, err = client.New(unlimited(lab.Config()), client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
-	return s
+	return &classicEnv{newTestEnvIn(t, own.Get(t), apiextensionsv1.AddToScheme), &classicLines{}}
 }
 
 // definition is that of EtcdCluster.
@@ -54,19 +39,19 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 }
 
 // move goes to another namespace.
-func (s *classicStage) move(namespace string) {
-	s.t.Helper()
-	s.namespace = namespace
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+func (env *classicEnv) move(namespace string) {
+	env.t.Helper()
+	env.Name = namespace
+	env.MustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 }
 
 // published has the book's definition in force, in the place of that which there is. With all of the spec, only the
 // status is dropped.
-func (s *classicStage) published(t *testing.T, spec bool) {
+func (env *classicEnv) published(t *testing.T, spec bool) {
 	t.Helper()
-	s.delete(definition())
-	eventually(t, "the definition is gone", func() error {
-		if s.exists(definition()) {
+	env.MustDelete(definition())
+	sandboxtest.Eventually(t, "the definition is gone", func() error {
+		if env.Exists(definition()) {
 			return errors.New("it is there")
 		}
 		return nil
@@ -83,9 +68,9 @@ func (s *classicStage) published(t *testing.T, spec bool) {
 		schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
 		schema["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	}
-	s.create(crd)
-	eventually(t, "the definition is in force", func() error {
-		return s.List(t.Context(), &v1beta2.EtcdClusterList{})
+	env.MustCreate(crd)
+	sandboxtest.Eventually(t, "the definition is in force", func() error {
+		return env.List(t.Context(), &v1beta2.EtcdClusterList{})
 	})
 }
 
@@ -93,86 +78,86 @@ func (s *classicStage) published(t *testing.T, spec bool) {
 // moment; E-15, the book's definition keeps no status.
 func TestClassicAlone(t *testing.T) {
 	t.Parallel()
-	s := alone(t)
+	env := alone(t)
 	only := func(o *etcd.Options) { o.Controllers = []string{etcd.ClusterController} }
-	cfg := unlimited(s.lab.Config())
-	stop := s.operateAs(t, cfg, s.options(only, func(o *etcd.Options) { o.CreateCRD = true }))
+	cfg := env.lab.Config()
+	stop := env.operateAs(t, cfg, env.options(only, func(o *etcd.Options) { o.CreateCRD = true }))
 	crd := definition()
-	eventually(t, "the operator has defined its resource", func() error {
-		if err := s.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+	sandboxtest.Eventually(t, "the operator has defined its resource", func() error {
+		if err := env.Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
 			return err
 		}
-		return s.List(t.Context(), &v1beta2.EtcdClusterList{})
+		return env.List(t.Context(), &v1beta2.EtcdClusterList{})
 	})
 	if by := crd.ManagedFields[0].Manager; by != "etcd-operator" || !slices.Equal(crd.Spec.Names.ShortNames, []string{"etcd"}) {
 		t.Errorf("E-19: it was %s, and the names are %+v", by, crd.Spec.Names)
 	}
-	cluster := s.cluster(t, 1)
-	s.becomes(t, cluster, 1)
+	cluster := env.cluster(t, 1)
+	env.becomes(t, cluster, 1)
 
-	if err := s.lab.RestartNode("node-1"); err != nil {
+	if err := env.lab.RestartNode("node-1"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sandboxtest.Patience)
 	defer cancel()
-	if err := s.lab.AwaitNodes(ctx); err != nil {
+	if err := env.lab.AwaitNodes(ctx); err != nil {
 		t.Fatal(err)
 	}
-	s.passes(t, saysDead, 2)
-	if pod := s.pods(t)[0]; pod.Status.Phase == corev1.PodRunning || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+	env.passes(t, saysDead, 2)
+	if pod := env.pods(t)[0]; pod.Status.Phase == corev1.PodRunning || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("E-03: the pod is %s", pod.Status.Phase)
 	}
 	stop()
 
 	// In another namespace each time, or the Services that are there would do, until the garbage collector takes them
 	// away (E-16).
-	s.move("alone-2")
-	s.published(t, false)
-	stop = s.operateAs(t, cfg, s.options(only))
-	s.cluster(t, 1)
-	eventually(t, "E-15: the book's definition drops the repository that the operator has set", func() error {
-		for _, pod := range s.pods(t) {
+	env.move("alone-2")
+	env.published(t, false)
+	stop = env.operateAs(t, cfg, env.options(only))
+	env.cluster(t, 1)
+	sandboxtest.Eventually(t, "E-15: the book's definition drops the repository that the operator has set", func() error {
+		for _, pod := range env.pods(t) {
 			if pod.Spec.Containers[0].Image == ":v3.1.10" {
 				return nil
 			}
 		}
-		return fmt.Errorf("there are %v", describePods(s.pods(t)))
+		return fmt.Errorf("there are %v", describePods(env.pods(t)))
 	})
-	s.passes(t, saysPending, 2)
+	env.passes(t, saysPending, 2)
 	stop()
 
-	s.move("alone-3")
-	s.published(t, true)
-	stop = s.operateAs(t, cfg, s.options(only))
-	cluster = s.cluster(t, 1)
+	env.move("alone-3")
+	env.published(t, true)
+	stop = env.operateAs(t, cfg, env.options(only))
+	cluster = env.cluster(t, 1)
 	var old string
-	eventually(t, "there is a member", func() error {
-		ready := slices.DeleteFunc(s.pods(t), func(pod corev1.Pod) bool { return !podIsReady(&pod) })
+	sandboxtest.Eventually(t, "there is a member", func() error {
+		ready := slices.DeleteFunc(env.pods(t), func(pod corev1.Pod) bool { return !podIsReady(&pod) })
 		if len(ready) != 1 {
-			return fmt.Errorf("there are %v", describePods(s.pods(t)))
+			return fmt.Errorf("there are %v", describePods(env.pods(t)))
 		}
 		old = ready[0].Name
 		return nil
 	})
-	store := s.storeAt(t, fmt.Sprintf("http://%s.example.%s.svc:2379", old, s.namespace))
+	store := env.storeAt(t, fmt.Sprintf("http://%s.example.%s.svc:2379", old, env.Name))
 	if _, err := store.Put(t.Context(), "precious", "data"); err != nil {
 		t.Fatal(err)
 	}
-	s.read(cluster)
+	env.MustGet(cluster)
 	if cluster.Status.Phase != "" {
 		t.Fatalf("the API server keeps %+v of it", cluster)
 	}
 	stop()
-	s.operateAs(t, cfg, s.options(only))
-	s.says(t, "deleting an unexpected pod")
-	eventually(t, "E-15: the healthy member is deleted, and there is another, empty one", func() error {
-		ready := slices.DeleteFunc(s.pods(t), func(pod corev1.Pod) bool { return !podIsReady(&pod) })
+	env.operateAs(t, cfg, env.options(only))
+	env.says(t, "deleting an unexpected pod")
+	sandboxtest.Eventually(t, "E-15: the healthy member is deleted, and there is another, empty one", func() error {
+		ready := slices.DeleteFunc(env.pods(t), func(pod corev1.Pod) bool { return !podIsReady(&pod) })
 		if len(ready) != 1 || ready[0].Name == old {
-			return fmt.Errorf("there are %v", describePods(s.pods(t)))
+			return fmt.Errorf("there are %v", describePods(env.pods(t)))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		member := s.storeAt(t, fmt.Sprintf("http://%s.example.%s.svc:2379", ready[0].Name, s.namespace))
+		member := env.storeAt(t, fmt.Sprintf("http://%s.example.%s.svc:2379", ready[0].Name, env.Name))
 		answer, err := member.Get(ctx, "precious")
 		if err == nil && len(answer.Kvs) > 0 {
 			t.Error("E-15: the data survived")

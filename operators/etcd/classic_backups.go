@@ -103,10 +103,10 @@ func (r *classicBackups) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// classicExit is what the published operator ended its process with.
+// classicExit is an error with which the published operator ended its process.
 type classicExit struct{ error }
 
-// recover turns a panic into the end of the operator, which is what it was. Controller-runtime would go on.
+// recover turns a panic into the end of the operator, as in the published one. Controller-runtime would go on.
 func (r *classicBackups) recover() {
 	switch reason := recover().(type) {
 	case nil:

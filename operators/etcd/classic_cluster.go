@@ -22,11 +22,11 @@ type classicCluster struct {
 	*classicClusters
 	// cluster is the EtcdCluster as the last event had it, or as the API server returned it to the last write.
 	cluster *v1beta2.EtcdCluster
-	// status is what the operator works on. When it starts it takes it from the EtcdCluster (E-15).
+	// status is changed in memory and then written. When the operator starts it takes it from the EtcdCluster (E-15).
 	status classicStatus
 	// members as etcd has them, or so the operator believes. It is nil when it has taken over a cluster.
 	members classicMembers
-	// failed is what went wrong in the last pass: then the next one asks etcd for its members.
+	// failed is the error of the last pass; nil if there was none. After an error the next pass asks etcd for its members.
 	failed error
 	// next is when there is a pass, if there is no event before.
 	next time.Time
@@ -58,7 +58,7 @@ func classicRandom(seed int64, use string) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(seed), sum.Sum64()))
 }
 
-// errClassicCreating is what becomes of a cluster whose operator ended while it created it (E-12).
+// errClassicCreating fails a cluster whose operator ended while it created it (E-12).
 var errClassicCreating = errors.New("cluster failed to be created")
 
 // begin goes by the phase that the status has, and by nothing else: whether there are pods is not asked. Without a phase

@@ -83,7 +83,7 @@ func (r *classicClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	return c.turn(ctx), nil
 }
 
-// classicEvent is what an informer tells.
+// classicEvent is the kind of event that an informer tells of.
 type classicEvent int
 
 const (

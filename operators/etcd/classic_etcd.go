@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// classicPatience is how long etcd has to answer.
+// classicPatience is the time limit for an answer of etcd.
 const classicPatience = 5 * time.Second
 
 // classicClient is a client of some members.

@@ -18,34 +18,35 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestClassicFirstMemberRemoved is E-11: nothing has failed, and so the ID of the first member is not known when it is
 // removed. It is the leader, too (E-13).
 func TestClassicFirstMemberRemoved(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
-	s.run(t, func(o *etcd.Options) { o.Seed = etcd.ClassicSeedForFirst(s.namespace, "example") })
-	cluster := s.cluster(t, 1)
-	first := s.becomes(t, cluster, 1)[0].Name
-	s.resize(cluster, 2)
-	pods := s.becomes(t, cluster, 2)
-	if n := s.lines.number(saysFailed); n > 0 {
-		t.Fatalf("something failed %d times, and then the ID is known: %s", n, s.lines.tail(5))
+	env := newClassic(t)
+	env.run(t, func(o *etcd.Options) { o.Seed = etcd.ClassicSeedForFirst(env.Name, "example") })
+	cluster := env.cluster(t, 1)
+	first := env.becomes(t, cluster, 1)[0].Name
+	env.resize(cluster, 2)
+	pods := env.becomes(t, cluster, 2)
+	if n := env.lines.number(saysFailed); n > 0 {
+		t.Fatalf("something failed %d times, and then the ID is known: %s", n, env.lines.tail(5))
 	}
-	store := s.store(t, cluster)
-	eventually(t, "it takes a write", func() error { return answers(t, store) })
-	s.resize(cluster, 1)
-	s.says(t, "etcd does not know the member")
-	eventually(t, "the first member's pod is gone", func() error {
-		if left := podNames(s.pods(t)); len(left) != 1 || left[0] == first {
+	store := env.store(t, cluster)
+	sandboxtest.Eventually(t, "it takes a write", func() error { return answers(t, store) })
+	env.resize(cluster, 1)
+	env.says(t, "etcd does not know the member")
+	sandboxtest.Eventually(t, "the first member's pod is gone", func() error {
+		if left := podNames(env.pods(t)); len(left) != 1 || left[0] == first {
 			return fmt.Errorf("there are %v", left)
 		}
 		return nil
 	})
 	rest := pods[slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name != first })]
-	alone := s.storeAt(t, fmt.Sprintf("http://%s.example.%s.svc:2379", rest.Name, s.namespace))
-	eventually(t, "the one that is left has no quorum", func() error {
+	alone := env.storeAt(t, fmt.Sprintf("http://%s.example.%s.svc:2379", rest.Name, env.Name))
+	sandboxtest.Eventually(t, "the one that is left has no quorum", func() error {
 		if err := answers(t, alone); err == nil {
 			return errors.New("it takes a write")
 		}
@@ -57,7 +58,7 @@ func TestClassicFirstMemberRemoved(t *testing.T) {
 	if err != nil || len(answer.Members) != 2 {
 		t.Errorf("etcd has %v (%v), want the removed one to be still there", answer, err)
 	}
-	if s.reasons(t)["Member Removed"] != 1 {
+	if env.reasons(t)["Member Removed"] != 1 {
 		t.Error("nobody said that it was removed")
 	}
 }
@@ -65,34 +66,34 @@ func TestClassicFirstMemberRemoved(t *testing.T) {
 // TestClassicKilledWhileCreating is E-12.
 func TestClassicKilledWhileCreating(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
+	env := newClassic(t)
 	reached := make(chan struct{})
 	var once sync.Once
-	stop := s.runRefused(t, func(req *http.Request) error {
+	stop := env.runRefused(t, func(req *http.Request) error {
 		if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/pods") {
 			once.Do(func() { close(reached) })
 			<-req.Context().Done()
 		}
 		return req.Context().Err()
 	})
-	cluster := s.cluster(t, 1)
+	cluster := env.cluster(t, 1)
 	<-reached
 	stop()
-	s.read(cluster)
+	env.MustGet(cluster)
 	if cluster.Status.Phase != v1beta2.ClusterPhaseCreating {
 		t.Fatalf("the status is %+v", cluster.Status)
 	}
-	s.run(t)
-	eventually(t, "it has failed", func() error {
-		s.read(cluster)
+	env.run(t)
+	sandboxtest.Eventually(t, "it has failed", func() error {
+		env.MustGet(cluster)
 		if cluster.Status.Phase != v1beta2.ClusterPhaseFailed || cluster.Status.Reason != "cluster failed to be created" {
 			return fmt.Errorf("%+v", cluster.Status)
 		}
 		return nil
 	})
-	s.touch(t, cluster, 1)
-	s.says(t, "the cluster has failed, delete its EtcdCluster")
-	if pods := s.pods(t); len(pods) > 0 {
+	env.touch(t, cluster, 1)
+	env.says(t, "the cluster has failed, delete its EtcdCluster")
+	if pods := env.pods(t); len(pods) > 0 {
 		t.Errorf("there are %v", podNames(pods))
 	}
 }
@@ -100,15 +101,15 @@ func TestClassicKilledWhileCreating(t *testing.T) {
 // TestClassicSizeZero is E-14 at its worst.
 func TestClassicSizeZero(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
-	s.run(t)
-	cluster := s.cluster(t, 0)
-	s.passes(t, saysDead, 2)
-	s.read(cluster)
-	if pods := s.pods(t); len(pods) > 0 || cluster.Status.Phase != v1beta2.ClusterPhaseRunning {
+	env := newClassic(t)
+	env.run(t)
+	cluster := env.cluster(t, 0)
+	env.passes(t, saysDead, 2)
+	env.MustGet(cluster)
+	if pods := env.pods(t); len(pods) > 0 || cluster.Status.Phase != v1beta2.ClusterPhaseRunning {
 		t.Errorf("there are %v, and the status is %+v", podNames(pods), cluster.Status)
 	}
-	if reasons := s.reasons(t); reasons["New Member Added"] != 1 || reasons["Member Removed"] != 1 {
+	if reasons := env.reasons(t); reasons["New Member Added"] != 1 || reasons["Member Removed"] != 1 {
 		t.Errorf("of the events there are %v", reasons)
 	}
 }
@@ -116,33 +117,33 @@ func TestClassicSizeZero(t *testing.T) {
 // TestClassicStatusWiped is E-15: the EtcdCluster is replaced by a file without a status, and the operator starts anew.
 func TestClassicStatusWiped(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
-	stop := s.run(t)
-	cluster := s.cluster(t, 1)
-	old := s.becomes(t, cluster, 1)[0].Name
-	store := s.store(t, cluster)
+	env := newClassic(t)
+	stop := env.run(t)
+	cluster := env.cluster(t, 1)
+	old := env.becomes(t, cluster, 1)[0].Name
+	store := env.store(t, cluster)
 	if _, err := store.Put(t.Context(), "precious", "data"); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	s.change(cluster, func() { cluster.Status = v1beta2.EtcdClusterStatus{} })
-	if pods := s.pods(t); len(pods) != 1 || !podIsReady(&pods[0]) {
+	env.MustUpdate(cluster, func() { cluster.Status = v1beta2.EtcdClusterStatus{} })
+	if pods := env.pods(t); len(pods) != 1 || !podIsReady(&pods[0]) {
 		t.Fatalf("the pods are %v", describePods(pods))
 	}
-	s.run(t)
-	s.says(t, "deleting an unexpected pod")
-	eventually(t, "the healthy member is gone", func() error {
-		if left := podNames(s.pods(t)); len(left) != 1 || left[0] == old {
+	env.run(t)
+	env.says(t, "deleting an unexpected pod")
+	sandboxtest.Eventually(t, "the healthy member is gone", func() error {
+		if left := podNames(env.pods(t)); len(left) != 1 || left[0] == old {
 			return fmt.Errorf("there are %v", left)
 		}
 		return nil
 	})
-	s.becomes(t, cluster, 1)
+	env.becomes(t, cluster, 1)
 	var answer *clientv3.GetResponse
-	eventually(t, "the new member answers", func() (err error) {
+	sandboxtest.Eventually(t, "the new member answers", func() (err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		answer, err = s.store(t, cluster).Get(ctx, "precious")
+		answer, err = env.store(t, cluster).Get(ctx, "precious")
 		return err
 	})
 	if len(answer.Kvs) != 0 {
@@ -153,23 +154,23 @@ func TestClassicStatusWiped(t *testing.T) {
 // TestClassicServiceDeleted is E-16.
 func TestClassicServiceDeleted(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
-	stop := s.run(t)
-	cluster := s.cluster(t, 1)
-	s.becomes(t, cluster, 1)
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "example-client"}}
-	s.delete(service)
-	s.change(cluster, func() { cluster.Spec.Paused = true })
-	s.passes(t, saysPaused, 1)
-	s.change(cluster, func() { cluster.Spec.Paused = false; cluster.Spec.Size = 2 })
-	s.becomes(t, cluster, 2)
-	if s.exists(service) {
+	env := newClassic(t)
+	stop := env.run(t)
+	cluster := env.cluster(t, 1)
+	env.becomes(t, cluster, 1)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "example-client"}}
+	env.MustDelete(service)
+	env.MustUpdate(cluster, func() { cluster.Spec.Paused = true })
+	env.passes(t, saysPaused, 1)
+	env.MustUpdate(cluster, func() { cluster.Spec.Paused = false; cluster.Spec.Size = 2 })
+	env.becomes(t, cluster, 2)
+	if env.Exists(service) {
 		t.Error("it came back")
 	}
 	stop()
-	s.run(t)
-	eventually(t, "it comes back with another life of the operator", func() error {
-		if !s.exists(service) {
+	env.run(t)
+	sandboxtest.Eventually(t, "it comes back with another life of the operator", func() error {
+		if !env.Exists(service) {
 			return errors.New("it does not")
 		}
 		return nil
@@ -180,18 +181,18 @@ func TestClassicServiceDeleted(t *testing.T) {
 // put up with that.
 func TestClassicInvalidThenDeleted(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
-	s.run(t)
-	cluster := s.cluster(t, 1)
-	s.becomes(t, cluster, 1)
-	s.change(cluster, func() { cluster.Spec.Pod = &v1beta2.PodPolicy{Labels: map[string]string{"app": "mine"}} })
-	s.says(t, "the spec is not valid")
-	s.delete(cluster)
-	s.passes(t, saysDead, 2)
-	again := s.cluster(t, 1)
-	s.passes(t, saysDead, 3)
-	s.read(again)
-	if pods := s.pods(t); len(pods) > 0 || again.Status.Phase != "" {
+	env := newClassic(t)
+	env.run(t)
+	cluster := env.cluster(t, 1)
+	env.becomes(t, cluster, 1)
+	env.MustUpdate(cluster, func() { cluster.Spec.Pod = &v1beta2.PodPolicy{Labels: map[string]string{"app": "mine"}} })
+	env.says(t, "the spec is not valid")
+	env.MustDelete(cluster)
+	env.passes(t, saysDead, 2)
+	again := env.cluster(t, 1)
+	env.passes(t, saysDead, 3)
+	env.MustGet(again)
+	if pods := env.pods(t); len(pods) > 0 || again.Status.Phase != "" {
 		t.Errorf("the new one got %v, and the status %+v", podNames(pods), again.Status)
 	}
 }
@@ -199,16 +200,16 @@ func TestClassicInvalidThenDeleted(t *testing.T) {
 // TestClassicPodPolicy is E-18, and E-14 for an even size.
 func TestClassicPodPolicy(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
-	s.run(t)
-	cluster := s.cluster(t, 1)
-	old := s.becomes(t, cluster, 1)[0]
+	env := newClassic(t)
+	env.run(t)
+	cluster := env.cluster(t, 1)
+	old := env.becomes(t, cluster, 1)[0]
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7m")}
-	s.change(cluster, func() {
+	env.MustUpdate(cluster, func() {
 		cluster.Spec.Pod = &v1beta2.PodPolicy{Resources: corev1.ResourceRequirements{Requests: cpu}}
 		cluster.Spec.Size = 2
 	})
-	for _, pod := range s.becomes(t, cluster, 2) {
+	for _, pod := range env.becomes(t, cluster, 2) {
 		_, has := pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]
 		if has == (pod.UID == old.UID) {
 			t.Errorf("the old one is %s, and %s has %v", old.Name, pod.Name, pod.Spec.Containers[0].Resources)
@@ -219,13 +220,13 @@ func TestClassicPodPolicy(t *testing.T) {
 // TestClassicLongName is E-20.
 func TestClassicLongName(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
-	s.run(t)
-	long := s.cluster(t, 1, func(c *v1beta2.EtcdCluster) { c.Name = "a" + strings.Repeat("b", 52) })
-	s.says(t, "the name is too long")
-	s.becomes(t, s.cluster(t, 1), 1)
-	s.read(long)
-	if long.Status.Phase != "" || long.Status.Reason != "" || len(s.pods(t)) != 1 {
+	env := newClassic(t)
+	env.run(t)
+	long := env.cluster(t, 1, func(c *v1beta2.EtcdCluster) { c.Name = "a" + strings.Repeat("b", 52) })
+	env.says(t, "the name is too long")
+	env.becomes(t, env.cluster(t, 1), 1)
+	env.MustGet(long)
+	if long.Status.Phase != "" || long.Status.Reason != "" || len(env.pods(t)) != 1 {
 		t.Errorf("something was said, or done, about it: %+v", long.Status)
 	}
 }

@@ -122,7 +122,7 @@ func (r *classicRestores) resume(ctx context.Context, key client.ObjectKey) erro
 	})
 }
 
-// classicURLLife is how long the first member has to fetch the backup.
+// classicURLLife is the time that the first member has to fetch the backup.
 const classicURLLife = 24 * time.Hour
 
 // createSeed creates the pod of the first member. The published operator fetched the backup itself and served it to the

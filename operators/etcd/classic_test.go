@@ -17,32 +17,33 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // classicPeriod is the time between two passes in these tests.
 const classicPeriod = 300 * time.Millisecond
 
-// classicStage is a stage for classic.
-type classicStage struct {
-	*stage
+// classicEnv is a testEnv for classic.
+type classicEnv struct {
+	*testEnv
 	lines *classicLines
 }
 
-func newClassic(t *testing.T) *classicStage {
+func newClassic(t *testing.T) *classicEnv {
 	t.Helper()
-	return &classicStage{newStage(t, classicCRDs), &classicLines{}}
+	return &classicEnv{newTestEnv(t, etcd.Classic), &classicLines{}}
 }
 
 // run runs the operator.
-func (s *classicStage) run(t *testing.T, changes ...func(*etcd.Options)) (stop func()) {
+func (env *classicEnv) run(t *testing.T, changes ...func(*etcd.Options)) (stop func()) {
 	t.Helper()
-	return s.operate(t, s.options(changes...))
+	return env.operate(t, env.options(changes...))
 }
 
-func (s *classicStage) options(changes ...func(*etcd.Options)) etcd.Options {
+func (env *classicEnv) options(changes ...func(*etcd.Options)) etcd.Options {
 	o := etcd.Options{Variant: etcd.Classic, Period: classicPeriod}
 	o.Controller.LogConstructor = func(*reconcile.Request) logr.Logger {
-		return funcr.New(s.lines.add, funcr.Options{})
+		return funcr.New(env.lines.add, funcr.Options{})
 	}
 	for _, change := range changes {
 		change(&o)
@@ -51,29 +52,29 @@ func (s *classicStage) options(changes ...func(*etcd.Options)) etcd.Options {
 }
 
 // cluster creates an EtcdCluster.
-func (s *classicStage) cluster(t *testing.T, size int, changes ...func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
+func (env *classicEnv) cluster(t *testing.T, size int, changes ...func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
 	t.Helper()
 	cluster := &v1beta2.EtcdCluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "example"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "example"},
 		Spec:       v1beta2.EtcdClusterSpec{Size: size, Version: "3.1.10"},
 	}
 	for _, change := range changes {
 		change(cluster)
 	}
-	s.create(cluster)
+	env.MustCreate(cluster)
 	return cluster
 }
 
-func (s *classicStage) resize(cluster *v1beta2.EtcdCluster, size int) {
-	s.t.Helper()
-	s.change(cluster, func() { cluster.Spec.Size = size })
+func (env *classicEnv) resize(cluster *v1beta2.EtcdCluster, size int) {
+	env.t.Helper()
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = size })
 }
 
 // pods are the members' pods that are not being deleted, by name.
-func (s *classicStage) pods(t *testing.T) []corev1.Pod {
+func (env *classicEnv) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
-	err := s.List(t.Context(), list, client.InNamespace(s.namespace), client.MatchingLabels{etcd.AppLabel: etcd.AppName})
+	err := env.List(t.Context(), list, client.InNamespace(env.Name), client.MatchingLabels{etcd.AppLabel: etcd.AppName})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,15 +104,15 @@ func podIsReady(pod *corev1.Pod) bool {
 }
 
 // becomes waits until a cluster has a number of members, all Ready, and says so.
-func (s *classicStage) becomes(t *testing.T, cluster *v1beta2.EtcdCluster, size int) []corev1.Pod {
+func (env *classicEnv) becomes(t *testing.T, cluster *v1beta2.EtcdCluster, size int) []corev1.Pod {
 	t.Helper()
 	var pods []corev1.Pod
-	eventually(t, fmt.Sprintf("there are %d ready members", size), func() error {
-		pods = s.pods(t)
-		s.read(cluster)
+	sandboxtest.Eventually(t, fmt.Sprintf("there are %d ready members", size), func() error {
+		pods = env.pods(t)
+		env.MustGet(cluster)
 		ready := len(pods) == size && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !podIsReady(&pod) })
 		if !ready || len(cluster.Status.Members.Ready) != size || len(cluster.Status.Members.Unready) > 0 {
-			return fmt.Errorf("%v, and the status is %+v; the last lines are\n%s", describePods(pods), cluster.Status, s.lines.tail(4))
+			return fmt.Errorf("%v, and the status is %+v; the last lines are\n%s", describePods(pods), cluster.Status, env.lines.tail(4))
 		}
 		return nil
 	})
@@ -119,42 +120,42 @@ func (s *classicStage) becomes(t *testing.T, cluster *v1beta2.EtcdCluster, size 
 }
 
 // kill deletes a pod as a power cut would: nothing is said to anybody.
-func (s *classicStage) kill(t *testing.T, pod *corev1.Pod) {
+func (env *classicEnv) kill(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
-	if err := s.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+	if err := env.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // passes waits until the operator has said something a number of times from now on: what it has not done about anything
 // else by then, it is not going to do.
-func (s *classicStage) passes(t *testing.T, text string, times int) {
+func (env *classicEnv) passes(t *testing.T, text string, times int) {
 	t.Helper()
-	before := s.lines.number(text)
-	eventually(t, fmt.Sprintf("the operator says %d times %q", times, text), func() error {
-		if n := s.lines.number(text) - before; n < times {
-			return fmt.Errorf("it said so %d times; the last lines are\n%s", n, s.lines.tail(8))
+	before := env.lines.number(text)
+	sandboxtest.Eventually(t, fmt.Sprintf("the operator says %d times %q", times, text), func() error {
+		if n := env.lines.number(text) - before; n < times {
+			return fmt.Errorf("it said so %d times; the last lines are\n%s", n, env.lines.tail(8))
 		}
 		return nil
 	})
 }
 
 // says waits until the operator has said something at all.
-func (s *classicStage) says(t *testing.T, text string) {
+func (env *classicEnv) says(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the operator says %q", text), func() error {
-		if s.lines.number(text) == 0 {
-			return fmt.Errorf("the last lines are\n%s", s.lines.tail(8))
+	sandboxtest.Eventually(t, fmt.Sprintf("the operator says %q", text), func() error {
+		if env.lines.number(text) == 0 {
+			return fmt.Errorf("the last lines are\n%s", env.lines.tail(8))
 		}
 		return nil
 	})
 }
 
 // reasons are those of the events, with how often they came.
-func (s *classicStage) reasons(t *testing.T) map[string]int {
+func (env *classicEnv) reasons(t *testing.T) map[string]int {
 	t.Helper()
 	list := &corev1.EventList{}
-	if err := s.List(t.Context(), list, client.InNamespace(s.namespace)); err != nil {
+	if err := env.List(t.Context(), list, client.InNamespace(env.Name)); err != nil {
 		t.Fatal(err)
 	}
 	reasons := map[string]int{}
@@ -212,33 +213,33 @@ func (l *classicLines) tail(n int) string {
 // TestClassicLife is the life of a cluster as the articles tell it.
 func TestClassicLife(t *testing.T) {
 	t.Parallel()
-	s := newClassic(t)
-	stop := s.run(t)
-	cluster := s.cluster(t, 1)
-	first := s.becomes(t, cluster, 1)[0].Name
+	env := newClassic(t)
+	stop := env.run(t)
+	cluster := env.cluster(t, 1)
+	first := env.becomes(t, cluster, 1)[0].Name
 
-	s.resize(cluster, 3)
-	pods := s.becomes(t, cluster, 3)
+	env.resize(cluster, 3)
+	pods := env.becomes(t, cluster, 3)
 	if !slices.Contains(podNames(pods), first) {
 		t.Errorf("the first member %s is not among %v", first, podNames(pods))
 	}
-	store := s.store(t, cluster)
+	store := env.store(t, cluster)
 	if _, err := store.Put(t.Context(), "greeting", "hello"); err != nil {
 		t.Fatal(err)
 	}
 
-	s.kill(t, &pods[0])
-	eventually(t, "there is another member", func() error {
-		if left := podNames(s.pods(t)); len(left) != 3 || slices.Contains(left, pods[0].Name) {
+	env.kill(t, &pods[0])
+	sandboxtest.Eventually(t, "there is another member", func() error {
+		if left := podNames(env.pods(t)); len(left) != 3 || slices.Contains(left, pods[0].Name) {
 			return fmt.Errorf("there are %v", left)
 		}
 		return nil
 	})
-	pods = s.becomes(t, cluster, 3)
+	pods = env.becomes(t, cluster, 3)
 
-	s.change(cluster, func() { cluster.Spec.Version = "3.2.13" })
-	eventually(t, "all members are upgraded", func() error {
-		for _, pod := range s.pods(t) {
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	sandboxtest.Eventually(t, "all members are upgraded", func() error {
+		for _, pod := range env.pods(t) {
 			if image := pod.Spec.Containers[0].Image; image != "quay.io/coreos/etcd:v3.2.13" {
 				return fmt.Errorf("%s has %s", pod.Name, image)
 			}
@@ -248,12 +249,12 @@ func TestClassicLife(t *testing.T) {
 		}
 		return nil
 	})
-	upgraded := s.becomes(t, cluster, 3)
+	upgraded := env.becomes(t, cluster, 3)
 	if !slices.Equal(podNames(upgraded), podNames(pods)) {
 		t.Errorf("the pods were %v, and are %v", podNames(pods), podNames(upgraded))
 	}
-	eventually(t, "the version is in the status", func() error {
-		s.read(cluster)
+	sandboxtest.Eventually(t, "the version is in the status", func() error {
+		env.MustGet(cluster)
 		if cluster.Status.CurrentVersion != "3.2.13" || condition(cluster, v1beta2.ConditionUpgrading) != "" {
 			return fmt.Errorf("%+v", cluster.Status)
 		}
@@ -261,26 +262,26 @@ func TestClassicLife(t *testing.T) {
 	})
 
 	stop()
-	s.kill(t, &upgraded[2])
-	eventually(t, "a member is missing", func() error {
-		if left := len(s.pods(t)); left != 2 {
+	env.kill(t, &upgraded[2])
+	sandboxtest.Eventually(t, "a member is missing", func() error {
+		if left := len(env.pods(t)); left != 2 {
 			return fmt.Errorf("%d are there", left)
 		}
 		return nil
 	})
-	s.run(t)
-	eventually(t, "it is replaced", func() error {
-		if left := len(s.pods(t)); left != 3 {
+	env.run(t)
+	sandboxtest.Eventually(t, "it is replaced", func() error {
+		if left := len(env.pods(t)); left != 3 {
 			return fmt.Errorf("%d are there", left)
 		}
 		return nil
 	})
-	s.becomes(t, cluster, 3)
+	env.becomes(t, cluster, 3)
 	answer, err := store.Get(t.Context(), "greeting")
 	if err != nil || len(answer.Kvs) != 1 || string(answer.Kvs[0].Value) != "hello" {
 		t.Errorf("the greeting is %v (%v)", answer, err)
 	}
-	reasons := s.reasons(t)
+	reasons := env.reasons(t)
 	for reason, least := range map[string]int{
 		"New Member Added": 5, "Replacing Dead Member": 2, "Member Removed": 2, "Member Upgraded": 3,
 	} {
@@ -289,14 +290,14 @@ func TestClassicLife(t *testing.T) {
 		}
 	}
 
-	s.delete(cluster)
-	eventually(t, "everything is gone", func() error {
+	env.MustDelete(cluster)
+	sandboxtest.Eventually(t, "everything is gone", func() error {
 		services := &corev1.ServiceList{}
-		if err := s.List(t.Context(), services, client.InNamespace(s.namespace)); err != nil {
+		if err := env.List(t.Context(), services, client.InNamespace(env.Name)); err != nil {
 			return err
 		}
-		if len(services.Items) > 0 || len(s.pods(t)) > 0 {
-			return fmt.Errorf("%d Services and %d pods", len(services.Items), len(s.pods(t)))
+		if len(services.Items) > 0 || len(env.pods(t)) > 0 {
+			return fmt.Errorf("%d Services and %d pods", len(services.Items), len(env.pods(t)))
 		}
 		return nil
 	})

@@ -39,15 +39,15 @@ const (
 const (
 	// defaultTimeout of a backup, and of the check of one.
 	defaultTimeout = 60 * time.Second
-	// startTime is what a pod may need besides: the image, the volumes. The agent itself says when its time is over; the
-	// kubelet has the last word.
+	// startTime is added to the time limit of a pod for its image and volumes. The agent keeps the limit itself; the kubelet
+	// enforces it.
 	startTime = 30 * time.Second
 
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
 )
 
-// backOff is how long to wait after so many failures in a row.
+// backOff returns the time to wait after a number of failures in a row.
 func backOff(failures int) time.Duration {
 	return min(firstRetry<<min(failures-1, 10), lastRetry)
 }
@@ -70,7 +70,7 @@ func (a attempt) over() bool {
 // then never ends: it does not count, and what it does meanwhile does no harm.
 func (a attempt) active() bool { return !a.over() && a.pod.DeletionTimestamp.IsZero() }
 
-// ended is when it did.
+// ended returns when it has ended.
 func (a attempt) ended() metav1.Time {
 	for _, status := range a.pod.Status.ContainerStatuses {
 		if t := status.State.Terminated; t != nil && !t.FinishedAt.IsZero() {
@@ -85,7 +85,7 @@ func (a attempt) ended() metav1.Time {
 	return a.pod.CreationTimestamp
 }
 
-// result is what came of one that has ended.
+// result returns what an attempt that has ended reported.
 func (a attempt) result() report.Result {
 	said := ""
 	code := "and nobody knows how"
@@ -108,7 +108,7 @@ func (a attempt) result() report.Result {
 	return report.Result{Error: "the agent ended " + code + " and left no result: see the log of its pod", Reason: report.ReasonFailed}
 }
 
-// waitsFor is why one has not begun, if that is anything to speak of.
+// waitsFor returns why an attempt has not begun; empty if it has, or if the reason passes by itself.
 func (a attempt) waitsFor() string {
 	for _, condition := range a.pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

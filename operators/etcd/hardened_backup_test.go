@@ -15,16 +15,17 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// backupsClaim is where the backups of a stage go.
+// backupsClaim is where the backups of a test go.
 const backupsClaim = "backups"
 
 // claim makes a volume for backups.
-func (s *stage) claim() {
-	s.t.Helper()
-	s.create(&corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: backupsClaim},
+func (env *testEnv) claim() {
+	env.t.Helper()
+	env.MustCreate(&corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: backupsClaim},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 			Resources: corev1.VolumeResourceRequirements{
@@ -35,11 +36,11 @@ func (s *stage) claim() {
 }
 
 // onVolume is a backup of a cluster, on the volume.
-func (s *stage) onVolume(cluster *v1beta2.EtcdCluster, name string) *v1beta2.EtcdBackup {
+func (env *testEnv) onVolume(cluster *v1beta2.EtcdCluster, name string) *v1beta2.EtcdBackup {
 	return &v1beta2.EtcdBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: name},
 		Spec: v1beta2.EtcdBackupSpec{
-			EtcdEndpoints:         []string{"http://" + cluster.Name + "-client." + s.namespace + ".svc:2379"},
+			EtcdEndpoints:         []string{"http://" + cluster.Name + "-client." + env.Name + ".svc:2379"},
 			StorageType:           v1beta2.StorageVolume,
 			PersistentVolumeClaim: &v1beta2.VolumeSource{ClaimName: backupsClaim, Path: "dir/" + name},
 		},
@@ -47,9 +48,9 @@ func (s *stage) onVolume(cluster *v1beta2.EtcdCluster, name string) *v1beta2.Etc
 }
 
 // fromVolume is a restore of a cluster, from the volume.
-func (s *stage) fromVolume(cluster *v1beta2.EtcdCluster, path string) *v1beta2.EtcdRestore {
+func (env *testEnv) fromVolume(cluster *v1beta2.EtcdCluster, path string) *v1beta2.EtcdRestore {
 	return &v1beta2.EtcdRestore{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: cluster.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: cluster.Name},
 		Spec: v1beta2.EtcdRestoreSpec{
 			EtcdCluster:           v1beta2.ClusterReference{Name: cluster.Name},
 			BackupStorageType:     v1beta2.StorageVolume,
@@ -71,37 +72,37 @@ func holdsCondition(all []metav1.Condition, generation int64, kind string, statu
 }
 
 // backedUp waits until a backup is Ready.
-func (s *stage) backedUp(backup *v1beta2.EtcdBackup) v1beta2.EtcdBackupStatus {
-	s.t.Helper()
-	s.backup(backup, metav1.ConditionTrue, etcd.ReasonBackedUp)
+func (env *testEnv) backedUp(backup *v1beta2.EtcdBackup) v1beta2.EtcdBackupStatus {
+	env.t.Helper()
+	env.backup(backup, metav1.ConditionTrue, etcd.ReasonBackedUp)
 	if !backup.Status.Succeeded || backup.Status.Reason != "" {
-		s.t.Errorf("Ready, and the status is %+v", backup.Status)
+		env.t.Errorf("Ready, and the status is %+v", backup.Status)
 	}
 	return backup.Status
 }
 
-func (s *stage) backup(backup *v1beta2.EtcdBackup, status metav1.ConditionStatus, reason string) {
-	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("the EtcdBackup %s becomes Ready=%s, %s", backup.Name, status, reason), func() error {
-		s.read(backup)
+func (env *testEnv) backup(backup *v1beta2.EtcdBackup, status metav1.ConditionStatus, reason string) {
+	env.t.Helper()
+	sandboxtest.Eventually(env.t, fmt.Sprintf("the EtcdBackup %s becomes Ready=%s, %s", backup.Name, status, reason), func() error {
+		env.MustGet(backup)
 		return holdsCondition(backup.Status.Conditions, backup.Generation, etcd.ConditionReady, status, reason)
 	})
 }
 
-func (s *stage) restore(restore *v1beta2.EtcdRestore, kind string, status metav1.ConditionStatus, reason string) {
-	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("the EtcdRestore %s becomes %s=%s, %s", restore.Name, kind, status, reason), func() error {
-		s.read(restore)
+func (env *testEnv) restore(restore *v1beta2.EtcdRestore, kind string, status metav1.ConditionStatus, reason string) {
+	env.t.Helper()
+	sandboxtest.Eventually(env.t, fmt.Sprintf("the EtcdRestore %s becomes %s=%s, %s", restore.Name, kind, status, reason), func() error {
+		env.MustGet(restore)
 		return holdsCondition(restore.Status.Conditions, restore.Generation, kind, status, reason)
 	})
 }
 
 // agents are the pods of the agent that somebody owns.
-func (s *stage) agents(owner client.Object) (pods []corev1.Pod) {
-	s.t.Helper()
+func (env *testEnv) agents(owner client.Object) (pods []corev1.Pod) {
+	env.t.Helper()
 	var list corev1.PodList
-	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
-		s.t.Fatal(err)
+	if err := env.List(env.t.Context(), &list, client.InNamespace(env.Name)); err != nil {
+		env.t.Fatal(err)
 	}
 	for _, pod := range list.Items {
 		if metav1.IsControlledBy(&pod, owner) {
@@ -112,10 +113,10 @@ func (s *stage) agents(owner client.Object) (pods []corev1.Pod) {
 }
 
 // onVolumePod runs commands where the volume is /backup, and waits for their end.
-func (s *stage) onVolumePod(name, script string) {
-	s.t.Helper()
+func (env *testEnv) onVolumePod(name, script string) {
+	env.t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: name},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{
@@ -127,9 +128,9 @@ func (s *stage) onVolumePod(name, script string) {
 			}}},
 		},
 	}
-	s.create(pod)
-	eventually(s.t, "the pod "+name+" ends", func() error {
-		s.read(pod)
+	env.MustCreate(pod)
+	sandboxtest.Eventually(env.t, "the pod "+name+" ends", func() error {
+		env.MustGet(pod)
 		if pod.Status.Phase != corev1.PodSucceeded {
 			return fmt.Errorf("it is %s: %+v", pod.Status.Phase, pod.Status.ContainerStatuses)
 		}
@@ -140,157 +141,157 @@ func (s *stage) onVolumePod(name, script string) {
 // TestBackupOnce: one backup, of one endpoint of three that answers (B-04), is made once; with another spec, once more.
 func TestBackupOnce(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	s.claim()
-	cluster := s.cluster(sized(1))
-	s.settles(cluster)
-	revision := s.put(cluster, "a", "1")
-	backup := s.onVolume(cluster, "once")
-	backup.Spec.EtcdEndpoints = append([]string{"http://nobody." + s.namespace + ".svc:2379", "http://127.0.0.1:1"}, backup.Spec.EtcdEndpoints...)
-	s.create(backup)
-	status := s.backedUp(backup)
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	env.claim()
+	cluster := env.cluster(sized(1))
+	env.settles(cluster)
+	revision := env.put(cluster, "a", "1")
+	backup := env.onVolume(cluster, "once")
+	backup.Spec.EtcdEndpoints = append([]string{"http://nobody." + env.Name + ".svc:2379", "http://127.0.0.1:1"}, backup.Spec.EtcdEndpoints...)
+	env.MustCreate(backup)
+	status := env.backedUp(backup)
 	if status.EtcdRevision != revision || status.Location != "dir/once" || status.SizeBytes == 0 || len(status.SHA256) != 64 ||
 		status.EtcdVersion == "" || status.LastSuccessDate == nil || status.Kept != 1 {
 		t.Errorf("the status is %+v", status)
 	}
-	s.wantEvents(etcd.ReasonBackedUp)
+	env.wantEvents(etcd.ReasonBackedUp)
 
 	version := backup.ResourceVersion
-	revision = s.put(cluster, "a", "2")
-	s.change(backup, func() { backup.Spec.PersistentVolumeClaim.Path = "dir/twice" })
-	status = s.backedUp(backup)
+	revision = env.put(cluster, "a", "2")
+	env.MustUpdate(backup, func() { backup.Spec.PersistentVolumeClaim.Path = "dir/twice" })
+	status = env.backedUp(backup)
 	if status.EtcdRevision != revision || status.Location != "dir/twice" || status.ObservedGeneration != backup.Generation {
 		t.Errorf("after a change the status is %+v (resource version was %s)", status, version)
 	}
-	eventually(t, "only the last pod is left", func() error {
-		if pods := s.agents(backup); len(pods) != 1 {
+	sandboxtest.Eventually(t, "only the last pod is left", func() error {
+		if pods := env.agents(backup); len(pods) != 1 {
 			return fmt.Errorf("there are %d", len(pods))
 		}
 		return nil
 	})
 
 	// Who deletes the backup object gets rid of its pods, and keeps the backup.
-	s.delete(backup)
-	eventually(t, "the pods are collected", func() error {
-		if pods := s.agents(backup); len(pods) != 0 {
+	env.MustDelete(backup)
+	sandboxtest.Eventually(t, "the pods are collected", func() error {
+		if pods := env.agents(backup); len(pods) != 0 {
 			return fmt.Errorf("there are %d", len(pods))
 		}
 		return nil
 	})
-	s.onVolumePod("look", "test -s /backup/dir/once && test -s /backup/dir/twice")
+	env.onVolumePod("look", "test -s /backup/dir/once && test -s /backup/dir/twice")
 }
 
 // TestBackupsThatCannotBe: B-03 and B-05. One that fails is tried again, and none disturbs another.
 func TestBackupsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	cluster := s.newCluster()
-	early := s.onVolume(cluster, "early")
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	cluster := env.newCluster()
+	early := env.onVolume(cluster, "early")
 	early.Spec.EtcdEndpoints = []string{"http://127.0.0.1:1"}
-	s.create(early)
-	s.backup(early, metav1.ConditionFalse, etcd.ReasonPodPending) // there is no claim yet
+	env.MustCreate(early)
+	env.backup(early, metav1.ConditionFalse, etcd.ReasonPodPending) // there is no claim yet
 	if !strings.Contains(early.Status.Reason, backupsClaim) {
 		t.Errorf("nothing is said of the claim that is missing: %s", early.Status.Reason)
 	}
-	s.claim()
-	s.backup(early, metav1.ConditionFalse, report.ReasonNoEndpoint) // and no cluster
+	env.claim()
+	env.backup(early, metav1.ConditionFalse, report.ReasonNoEndpoint) // and no cluster
 	if early.Status.Succeeded || early.Status.Reason == "" || early.Status.LastSuccessDate != nil {
 		t.Errorf("it failed, and the status is %+v", early.Status)
 	}
 
-	secret := s.onVolume(cluster, "secret")
+	secret := env.onVolume(cluster, "secret")
 	secret.Spec.ClientTLSSecret = "none"
-	s.create(secret)
-	s.backup(secret, metav1.ConditionFalse, etcd.ReasonSecretMissing)
+	env.MustCreate(secret)
+	env.backup(secret, metav1.ConditionFalse, etcd.ReasonSecretMissing)
 
-	noURL := s.onVolume(cluster, "no-url")
+	noURL := env.onVolume(cluster, "no-url")
 	noURL.Spec.EtcdEndpoints = []string{"here"}
-	s.create(noURL)
-	s.backup(noURL, metav1.ConditionFalse, etcd.ReasonSpecInvalid)
+	env.MustCreate(noURL)
+	env.backup(noURL, metav1.ConditionFalse, etcd.ReasonSpecInvalid)
 
 	for name, change := range map[string]func(*v1beta2.EtcdBackup){
 		"type":  func(b *v1beta2.EtcdBackup) { b.Spec.StorageType = "ABS" },
 		"block": func(b *v1beta2.EtcdBackup) { b.Spec.StorageType = v1beta2.StorageS3 },
 		"path":  func(b *v1beta2.EtcdBackup) { b.Spec.PersistentVolumeClaim.Path = "a/../../b" },
 	} {
-		bad := s.onVolume(cluster, "bad-"+name)
+		bad := env.onVolume(cluster, "bad-"+name)
 		change(bad)
-		if err := s.Create(t.Context(), bad); err == nil {
+		if err := env.Create(t.Context(), bad); err == nil {
 			t.Errorf("the API server took a backup with a bad %s", name)
 		}
 	}
 
-	cluster = s.cluster(sized(1))
-	s.settles(cluster)
-	s.change(early, func() {
-		early.Spec.EtcdEndpoints = []string{"http://" + cluster.Name + "-client." + s.namespace + ".svc:2379"}
+	cluster = env.cluster(sized(1))
+	env.settles(cluster)
+	env.MustUpdate(early, func() {
+		early.Spec.EtcdEndpoints = []string{"http://" + cluster.Name + "-client." + env.Name + ".svc:2379"}
 	})
-	s.backedUp(early)
-	s.wantEvents(report.ReasonNoEndpoint)
+	env.backedUp(early)
+	env.wantEvents(report.ReasonNoEndpoint)
 }
 
 // TestBackupIsTriedAgain: B-05. Nothing is changed but that the cluster is there at last.
 func TestBackupIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	s.claim()
-	cluster := s.newCluster()
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	env.claim()
+	cluster := env.newCluster()
 	cluster.Spec.Size = 1
-	backup := s.onVolume(cluster, "early")
-	s.create(backup)
-	s.backup(backup, metav1.ConditionFalse, report.ReasonNoEndpoint)
-	s.create(cluster)
-	s.backedUp(backup)
+	backup := env.onVolume(cluster, "early")
+	env.MustCreate(backup)
+	env.backup(backup, metav1.ConditionFalse, report.ReasonNoEndpoint)
+	env.MustCreate(cluster)
+	env.backedUp(backup)
 }
 
 // TestPeriodicBackups: B-01 and B-02. They go on after the operator was away, the newest ones are kept by their number,
 // and end with their object.
 func TestPeriodicBackups(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	stop := s.operate(t, etcd.Options{})
-	s.claim()
-	cluster := s.cluster(sized(1))
-	s.settles(cluster)
+	env := newTestEnv(t, etcd.Hardened)
+	stop := env.operate(t, etcd.Options{})
+	env.claim()
+	cluster := env.cluster(sized(1))
+	env.settles(cluster)
 	revision := int64(1)
 	for revision < 9 {
-		revision = s.put(cluster, "a", fmt.Sprint(revision))
+		revision = env.put(cluster, "a", fmt.Sprint(revision))
 	}
-	backup := s.onVolume(cluster, "often")
+	backup := env.onVolume(cluster, "often")
 	backup.Spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 1, MaxBackups: 2}
-	s.create(backup)
-	first := s.backedUp(backup)
+	env.MustCreate(backup)
+	first := env.backedUp(backup)
 	oldest := fmt.Sprintf("_v%d_", revision)
 	if first.EtcdRevision != revision || !strings.HasPrefix(first.Location, "dir/often"+oldest) {
 		t.Errorf("the first is %+v, want revision %d", first, revision)
 	}
-	s.backedUpAt(backup, s.put(cluster, "a", "10"))
+	env.backedUpAt(backup, env.put(cluster, "a", "10"))
 	stop()
-	revision = s.put(cluster, "a", "11")
-	s.operate(t, etcd.Options{})
-	s.backedUpAt(backup, revision)
+	revision = env.put(cluster, "a", "11")
+	env.operate(t, etcd.Options{})
+	env.backedUpAt(backup, revision)
 	if backup.Status.Kept != 2 {
 		t.Errorf("%d are kept, want 2", backup.Status.Kept)
 	}
-	s.change(backup, func() { backup.Spec.BackupPolicy.BackupIntervalInSecond = 3600 })
-	last := s.backedUp(backup)
-	s.onVolumePod("look", `ls /backup/dir; test -e "/backup/`+last.Location+`" && test "$(ls /backup/dir | wc -l)" -eq 2 && test "$(ls /backup/dir | grep -c `+oldest+`)" -eq 0`)
-	s.delete(backup)
-	eventually(t, "its pods are gone", func() error {
-		if pods := s.agents(backup); len(pods) > 0 {
+	env.MustUpdate(backup, func() { backup.Spec.BackupPolicy.BackupIntervalInSecond = 3600 })
+	last := env.backedUp(backup)
+	env.onVolumePod("look", `ls /backup/dir; test -e "/backup/`+last.Location+`" && test "$(ls /backup/dir | wc -l)" -eq 2 && test "$(ls /backup/dir | grep -c `+oldest+`)" -eq 0`)
+	env.MustDelete(backup)
+	sandboxtest.Eventually(t, "its pods are gone", func() error {
+		if pods := env.agents(backup); len(pods) > 0 {
 			return fmt.Errorf("there are %d", len(pods))
 		}
 		return nil
 	})
 }
 
-func (s *stage) backedUpAt(backup *v1beta2.EtcdBackup, revision int64) {
-	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("there is a backup of revision %d", revision), func() error {
-		s.read(backup)
+func (env *testEnv) backedUpAt(backup *v1beta2.EtcdBackup, revision int64) {
+	env.t.Helper()
+	sandboxtest.Eventually(env.t, fmt.Sprintf("there is a backup of revision %d", revision), func() error {
+		env.MustGet(backup)
 		if got := backup.Status.EtcdRevision; got != revision {
 			return fmt.Errorf("the last is of revision %d: %+v", got, backup.Status)
 		}
@@ -301,54 +302,54 @@ func (s *stage) backedUpAt(backup *v1beta2.EtcdBackup, revision int64) {
 // TestRestore: the cluster gets the data of the backup and keeps all else, and none of it happens twice.
 func TestRestore(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	stop := s.operate(t, etcd.Options{})
-	s.claim()
-	cluster := s.cluster(nil)
-	s.settles(cluster)
-	s.put(cluster, "a", "before")
-	backup := s.onVolume(cluster, "b")
-	s.create(backup)
-	revision := s.backedUp(backup).EtcdRevision
-	s.put(cluster, "a", "after")
-	old := names(s.pods(cluster))
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: cluster.Name + "-client"}}
-	s.read(service)
+	env := newTestEnv(t, etcd.Hardened)
+	stop := env.operate(t, etcd.Options{})
+	env.claim()
+	cluster := env.cluster(nil)
+	env.settles(cluster)
+	env.put(cluster, "a", "before")
+	backup := env.onVolume(cluster, "b")
+	env.MustCreate(backup)
+	revision := env.backedUp(backup).EtcdRevision
+	env.put(cluster, "a", "after")
+	old := names(env.pods(cluster))
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: cluster.Name + "-client"}}
+	env.MustGet(service)
 
-	restore := s.fromVolume(cluster, "dir/b")
-	s.create(restore)
-	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	restore := env.fromVolume(cluster, "dir/b")
+	env.MustCreate(restore)
+	env.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
 	if !restore.Status.Succeeded || restore.Status.EtcdRevision != revision || restore.Status.SHA256 != backup.Status.SHA256 {
 		t.Errorf("the status is %+v, want revision %d", restore.Status, revision)
 	}
-	s.want(cluster, "a", "before")
-	s.settles(cluster)
-	s.want(cluster, "a", "before")
+	env.want(cluster, "a", "before")
+	env.settles(cluster)
+	env.want(cluster, "a", "before")
 	if cluster.Status.RestoredFrom != string(restore.UID) {
 		t.Errorf("the cluster says it is restored from %q", cluster.Status.RestoredFrom)
 	}
-	for name := range names(s.pods(cluster)) {
+	for name := range names(env.pods(cluster)) {
 		if old[name] {
 			t.Errorf("%s was there before the restore", name)
 		}
 	}
 	was := service.UID
-	if s.read(service); service.UID != was {
+	if env.MustGet(service); service.UID != was {
 		t.Error("the Service for clients is another one")
 	}
-	s.wantEvents(etcd.ReasonBackupWhole, etcd.ReasonRestored)
+	env.wantEvents(etcd.ReasonBackupWhole, etcd.ReasonRestored)
 
 	// Done once is done for good, whatever becomes of the status, and whoever looks.
-	s.put(cluster, "a", "later")
-	now := names(s.pods(cluster))
+	env.put(cluster, "a", "later")
+	now := names(env.pods(cluster))
 	stop()
-	s.changeStatus(restore, func() { restore.Status = v1beta2.EtcdRestoreStatus{} })
-	s.changeStatus(cluster, func() { cluster.Status = v1beta2.EtcdClusterStatus{} })
-	s.operate(t, etcd.Options{})
-	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
-	s.settles(cluster)
-	s.want(cluster, "a", "later")
-	for name := range names(s.pods(cluster)) {
+	env.MustUpdateStatus(restore, func() { restore.Status = v1beta2.EtcdRestoreStatus{} })
+	env.MustUpdateStatus(cluster, func() { cluster.Status = v1beta2.EtcdClusterStatus{} })
+	env.operate(t, etcd.Options{})
+	env.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	env.settles(cluster)
+	env.want(cluster, "a", "later")
+	for name := range names(env.pods(cluster)) {
 		if !now[name] {
 			t.Errorf("%s was not there before the operator was", name)
 		}
@@ -358,40 +359,40 @@ func TestRestore(t *testing.T) {
 // TestRestoreOfWhatIsNoBackup: R-01 and R-02. The status says so, and the cluster is as it was.
 func TestRestoreOfWhatIsNoBackup(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	s.claim()
-	cluster := s.cluster(sized(1))
-	s.settles(cluster)
-	s.put(cluster, "a", "1")
-	backup := s.onVolume(cluster, "b")
-	s.create(backup)
-	s.backedUp(backup)
-	s.onVolumePod("spoil", "cd /backup/dir && head -c 5000 b > truncated && : > empty")
-	before := names(s.pods(cluster))
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	env.claim()
+	cluster := env.cluster(sized(1))
+	env.settles(cluster)
+	env.put(cluster, "a", "1")
+	backup := env.onVolume(cluster, "b")
+	env.MustCreate(backup)
+	env.backedUp(backup)
+	env.onVolumePod("spoil", "cd /backup/dir && head -c 5000 b > truncated && : > empty")
+	before := names(env.pods(cluster))
 	for path, reason := range map[string]string{
 		"dir/none":      report.ReasonBackupMissing,
 		"dir/truncated": report.ReasonBackupUnreadable,
 		"dir/empty":     report.ReasonBackupUnreadable,
 	} {
-		restore := s.fromVolume(cluster, path)
-		s.create(restore)
-		s.restore(restore, etcd.ConditionChecked, metav1.ConditionFalse, reason)
-		s.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, reason)
+		restore := env.fromVolume(cluster, path)
+		env.MustCreate(restore)
+		env.restore(restore, etcd.ConditionChecked, metav1.ConditionFalse, reason)
+		env.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, reason)
 		if restore.Status.Succeeded || restore.Status.Reason == "" || restore.Status.SHA256 != "" {
 			t.Errorf("%s: the status is %+v", path, restore.Status)
 		}
-		s.delete(restore)
-		eventually(t, "it is gone", func() error {
-			if s.exists(restore) {
+		env.MustDelete(restore)
+		sandboxtest.Eventually(t, "it is gone", func() error {
+			if env.Exists(restore) {
 				return errors.New("it is there")
 			}
 			return nil
 		})
 	}
-	s.settles(cluster)
-	s.want(cluster, "a", "1")
-	for name := range names(s.pods(cluster)) {
+	env.settles(cluster)
+	env.want(cluster, "a", "1")
+	for name := range names(env.pods(cluster)) {
 		if !before[name] {
 			t.Errorf("%s is new", name)
 		}
@@ -401,53 +402,53 @@ func TestRestoreOfWhatIsNoBackup(t *testing.T) {
 // TestRestoreWithoutACluster: the restore waits for one, and R-04: it is not done before the data are there.
 func TestRestoreWithoutACluster(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	s.claim()
-	cluster := s.cluster(sized(1))
-	s.settles(cluster)
-	s.put(cluster, "a", "1")
-	backup := s.onVolume(cluster, "b")
-	s.create(backup)
-	s.backedUp(backup)
-	s.delete(cluster)
-	eventually(t, "the cluster is gone", func() error {
-		if s.exists(cluster) || len(s.pods(cluster)) > 0 {
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	env.claim()
+	cluster := env.cluster(sized(1))
+	env.settles(cluster)
+	env.put(cluster, "a", "1")
+	backup := env.onVolume(cluster, "b")
+	env.MustCreate(backup)
+	env.backedUp(backup)
+	env.MustDelete(cluster)
+	sandboxtest.Eventually(t, "the cluster is gone", func() error {
+		if env.Exists(cluster) || len(env.pods(cluster)) > 0 {
 			return errors.New("it is there")
 		}
 		return nil
 	})
-	restore := s.fromVolume(cluster, "dir/b")
-	s.create(restore)
-	s.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, etcd.ReasonClusterMissing)
-	cluster = s.cluster(sized(1))
-	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
-	s.want(cluster, "a", "1")
+	restore := env.fromVolume(cluster, "dir/b")
+	env.MustCreate(restore)
+	env.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, etcd.ReasonClusterMissing)
+	cluster = env.cluster(sized(1))
+	env.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	env.want(cluster, "a", "1")
 }
 
 // TestConvergedBackupsAreLeftAlone: what is done causes no more writes, also when the operator is a new one.
 func TestConvergedBackupsAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	stop := s.operate(t, etcd.Options{})
-	s.claim()
-	cluster := s.cluster(sized(1))
-	s.settles(cluster)
-	backup := s.onVolume(cluster, "b")
-	s.create(backup)
-	s.backedUp(backup)
-	pods := s.agents(backup)
+	env := newTestEnv(t, etcd.Hardened)
+	stop := env.operate(t, etcd.Options{})
+	env.claim()
+	cluster := env.cluster(sized(1))
+	env.settles(cluster)
+	backup := env.onVolume(cluster, "b")
+	env.MustCreate(backup)
+	env.backedUp(backup)
+	pods := env.agents(backup)
 	stop()
-	s.operate(t, etcd.Options{})
+	env.operate(t, etcd.Options{})
 	// A later one has its turn, so the first has had it.
-	later := s.onVolume(cluster, "later")
-	s.create(later)
-	s.backedUp(later)
+	later := env.onVolume(cluster, "later")
+	env.MustCreate(later)
+	env.backedUp(later)
 	was := backup.ResourceVersion
-	if s.read(backup); backup.ResourceVersion != was {
+	if env.MustGet(backup); backup.ResourceVersion != was {
 		t.Errorf("the backup was written to: %+v", backup.Status)
 	}
-	if now := s.agents(backup); len(now) != len(pods) || now[0].UID != pods[0].UID {
+	if now := env.agents(backup); len(now) != len(pods) || now[0].UID != pods[0].UID {
 		t.Errorf("there are other pods: %v, were %v", names(now), names(pods))
 	}
 }

@@ -150,7 +150,7 @@ func (r *hardenedBackups) start(ctx context.Context, p *backupPass) error {
 	return nil
 }
 
-// recheckInterval is how long to wait for what somebody else has to do, when no event tells of it.
+// recheckInterval is the time between two looks at what somebody else has to do, when no event tells of it.
 const recheckInterval = 5 * time.Second
 
 // missingSecret names a Secret that is needed and is not there: without it the pod would wait, and not say for what.
@@ -178,7 +178,7 @@ func missingSecret(ctx context.Context, live client.Reader, namespace string, na
 	return "", nil
 }
 
-// backupJob is what the agent is to do, and the time it has for that.
+// backupJob returns the job of the agent, and its time limit.
 func backupJob(backup *v1beta2.EtcdBackup) (agentJob, time.Duration) {
 	spec := backup.Spec
 	policy := backupPolicy(backup)
@@ -209,7 +209,7 @@ func periodic(backup *v1beta2.EtcdBackup) bool {
 	return backupPolicy(backup).BackupIntervalInSecond > 0
 }
 
-// backupProblem is what is wrong with a spec that got past the schema, such as an older one.
+// backupProblem returns what is wrong with a spec that an older schema has let in; empty if nothing is.
 func backupProblem(spec *v1beta2.EtcdBackupSpec) string {
 	if len(spec.EtcdEndpoints) == 0 {
 		return "etcdEndpoints: there are none"
@@ -251,5 +251,5 @@ func storageProblem(field string, kind v1beta2.StorageType, s3 *v1beta2.S3Source
 	return ""
 }
 
-// reasonText is what status.Reason says of a failure.
+// reasonText returns status.Reason of a failure.
 func reasonText(result report.Result) string { return result.Reason + ": " + result.Error }

@@ -83,7 +83,7 @@ func birthOf(obj client.Object) (b birth) {
 	return b
 }
 
-// latestBirth is the latest record of those that there are.
+// latestBirth returns the latest record that the objects have; the zero value if they have none.
 func latestBirth(objects ...client.Object) (latest birth) {
 	for _, obj := range objects {
 		b := birthOf(obj)
@@ -206,7 +206,7 @@ func (r *clusterWriter) knowsBirth(ctx context.Context, p *clusterPass) (latest 
 	return true, nil
 }
 
-// nextBirth is the record that should be there instead of the one that is, and why; without a reason there is none.
+// nextBirth returns the record that should replace the present one, and why; without a reason the present one stays.
 func (p *clusterState) nextBirth() (next birth, why string) {
 	if p.birth.Token == "" {
 		return p.firstBirth()
@@ -241,7 +241,7 @@ func (p *clusterState) wantsRestore() bool {
 		p.birth.Restored != string(p.restore.UID) && p.birth.Source != fromRestore+string(p.restore.UID)
 }
 
-// before is what a life that follows this one has to know of the last one that was formed.
+// before returns the record of the last life that was formed, for Before of a life that follows this one.
 func (b birth) before() string {
 	if !b.Formed {
 		return b.Before
@@ -272,7 +272,7 @@ func (p *clusterState) backToBefore() (next birth, why string) {
 	return next, "What the cluster was to begin anew with is not wanted any more: it goes on with the members of before"
 }
 
-// survivor is the pod a person has named, if its member still answers.
+// survivor returns the member that a person has named, if it still answers; else nil.
 func (p *clusterState) survivor(name string) *member {
 	m := p.member(name)
 	if m == nil || m.pod == nil || m.pod.DeletionTimestamp != nil || !p.ours(m.pod) || m.status == nil || m.learner {
@@ -281,8 +281,8 @@ func (p *clusterState) survivor(name string) *member {
 	return m
 }
 
-// firstBirth is for a cluster without a record. What there is already is adopted; of the status it counts only that there
-// was something.
+// firstBirth returns the record of a cluster that has none. Pods and claims that exist are adopted. Of the status only one
+// thing counts: whether it tells of a cluster.
 func (p *clusterState) firstBirth() (next birth, why string) {
 	token := ""
 	for _, pod := range p.pods {

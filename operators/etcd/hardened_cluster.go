@@ -40,7 +40,7 @@ import (
 // fieldOwner owns the fields the operator writes.
 const fieldOwner = client.FieldOwner("etcd-operator")
 
-// How soon to look again at what nobody tells of: etcd has no watch for its leader, its learners or its health.
+// The times between two looks at what no event tells of: etcd has no watch for its leader, its learners or its health.
 const (
 	learnerInterval = time.Second      // while a learner catches up
 	changeInterval  = 2 * time.Second  // while something else is on its way
@@ -97,7 +97,7 @@ func setupHardenedClusters(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// clusterState is what a pass has read of a cluster, from the API and from etcd. Its methods decide, and change nothing
+// clusterState holds what a pass has read of a cluster from the API and from etcd. Its methods decide, and change nothing
 // outside of it.
 type clusterState struct {
 	cluster *v1beta2.EtcdCluster
@@ -276,7 +276,7 @@ func (p *clusterState) mine(obj client.Object) bool {
 	return false
 }
 
-// claim is a member's.
+// claim returns the claim of a member; nil if it has none.
 func (p *clusterState) claim(name string) *corev1.PersistentVolumeClaim {
 	for _, claim := range p.claims {
 		if claim.Name == name {

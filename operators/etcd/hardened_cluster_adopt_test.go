@@ -12,18 +12,19 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestAdopt: AC-E12 and AC-E13. Hardened goes on with a cluster that classic has begun: its members stay, more are added,
 // one that dies is replaced.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	stop := s.operate(t, etcd.Options{Variant: etcd.Classic, Period: 500 * time.Millisecond})
-	cluster := s.cluster(nil)
-	eventually(t, "classic has made three members", func() error {
+	env := newTestEnv(t, etcd.Hardened)
+	stop := env.operate(t, etcd.Options{Variant: etcd.Classic, Period: 500 * time.Millisecond})
+	cluster := env.cluster(nil)
+	sandboxtest.Eventually(t, "classic has made three members", func() error {
 		ready := 0
-		for _, pod := range s.pods(cluster) {
+		for _, pod := range env.pods(cluster) {
 			if isReady(&pod) {
 				ready++
 			}
@@ -34,21 +35,21 @@ func TestAdopt(t *testing.T) {
 		return nil
 	})
 	stop()
-	s.put(cluster, "a", "1")
-	before := s.pods(cluster)
+	env.put(cluster, "a", "1")
+	before := env.pods(cluster)
 
-	s.operate(t, etcd.Options{})
-	s.settles(cluster)
+	env.operate(t, etcd.Options{})
+	env.settles(cluster)
 	for _, pod := range before {
-		if !names(s.pods(cluster))[pod.Name] {
+		if !names(env.pods(cluster))[pod.Name] {
 			t.Errorf("%s is gone", pod.Name)
 		}
 	}
-	s.kill(before[0])
-	s.change(cluster, func() { cluster.Spec.Size = 5 })
-	s.settles(cluster)
-	s.want(cluster, "a", "1")
-	s.wantEvents("Adopted")
+	env.kill(before[0])
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = 5 })
+	env.settles(cluster)
+	env.want(cluster, "a", "1")
+	env.wantEvents("Adopted")
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -63,21 +64,21 @@ func isReady(pod *corev1.Pod) bool {
 // TestReboot: E-03. All nodes restart at once; members without claims keep their data. It is not parallel: the others need
 // their nodes.
 func TestReboot(t *testing.T) {
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(nil)
-	s.put(cluster, "a", "1")
-	before := names(s.pods(cluster))
-	for _, node := range s.lab.NodeNames() {
-		if err := s.lab.RestartNode(node); err != nil {
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(nil)
+	env.put(cluster, "a", "1")
+	before := names(env.pods(cluster))
+	for _, node := range env.lab.NodeNames() {
+		if err := env.lab.RestartNode(node); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.lab.AwaitNodes(t.Context()); err != nil {
+	if err := env.lab.AwaitNodes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.want(cluster, "a", "1")
-	s.settles(cluster)
-	if after := names(s.pods(cluster)); !maps.Equal(before, after) {
+	env.want(cluster, "a", "1")
+	env.settles(cluster)
+	if after := names(env.pods(cluster)); !maps.Equal(before, after) {
 		t.Errorf("the members are %v, were %v", after, before)
 	}
 }
@@ -85,9 +86,9 @@ func TestReboot(t *testing.T) {
 // TestLostNode: the pod of a member on a node without power is not deleted by anybody for good; the member is replaced all
 // the same. It is not parallel: the others need their nodes.
 func TestLostNode(t *testing.T) {
-	s := newStage(t, hardenedCRDs)
+	env := newTestEnv(t, etcd.Hardened)
 	seconds := int64(1)
-	cluster, _ := s.run(func(c *v1beta2.EtcdCluster) {
+	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) {
 		c.Spec.Pod = &v1beta2.PodPolicy{}
 		for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 			c.Spec.Pod.Tolerations = append(c.Spec.Pod.Tolerations, corev1.Toleration{
@@ -95,27 +96,27 @@ func TestLostNode(t *testing.T) {
 			})
 		}
 	})
-	s.put(cluster, "a", "1")
-	lost := s.pods(cluster)[0]
-	if err := s.lab.LoseNode(lost.Spec.NodeName); err != nil {
+	env.put(cluster, "a", "1")
+	lost := env.pods(cluster)[0]
+	if err := env.lab.LoseNode(lost.Spec.NodeName); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.lab.ReturnNode(lost.Spec.NodeName); err != nil {
+		if err := env.lab.ReturnNode(lost.Spec.NodeName); err != nil {
 			t.Error(err)
 		}
-		if err := s.lab.AwaitNodes(context.WithoutCancel(t.Context())); err != nil {
+		if err := env.lab.AwaitNodes(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
-	s.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionTrue, "")
-	eventually(t, "the member is another one", func() error {
-		if pods := names(s.pods(cluster)); pods[lost.Name] || len(pods) != 3 {
-			s.read(cluster)
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
+	env.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionTrue, "")
+	sandboxtest.Eventually(t, "the member is another one", func() error {
+		if pods := names(env.pods(cluster)); pods[lost.Name] || len(pods) != 3 {
+			env.MustGet(cluster)
 			return fmt.Errorf("there are %v: %+v", pods, cluster.Status.Conditions)
 		}
 		return nil
 	})
-	s.want(cluster, "a", "1")
+	env.want(cluster, "a", "1")
 }

@@ -18,16 +18,17 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // cluster creates the sample, changed.
-func (s *stage) cluster(change func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
-	s.t.Helper()
-	cluster := s.newCluster()
+func (env *testEnv) cluster(change func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
+	env.t.Helper()
+	cluster := env.newCluster()
 	if change != nil {
 		change(cluster)
 	}
-	s.create(cluster)
+	env.MustCreate(cluster)
 	return cluster
 }
 
@@ -50,14 +51,14 @@ func is(cluster *v1beta2.EtcdCluster, kind string, status metav1.ConditionStatus
 }
 
 // settles waits until a cluster is as it should be: all members there, Ready, with a vote, and nothing under way.
-func (s *stage) settles(cluster *v1beta2.EtcdCluster) {
-	s.t.Helper()
-	eventually(s.t, cluster.Name+" settles", func() error { return s.settled(cluster) })
+func (env *testEnv) settles(cluster *v1beta2.EtcdCluster) {
+	env.t.Helper()
+	sandboxtest.Eventually(env.t, cluster.Name+" settles", func() error { return env.settled(cluster) })
 }
 
-func (s *stage) settled(cluster *v1beta2.EtcdCluster) error {
-	s.t.Helper()
-	s.read(cluster)
+func (env *testEnv) settled(cluster *v1beta2.EtcdCluster) error {
+	env.t.Helper()
+	env.MustGet(cluster)
 	status := cluster.Status
 	if got := len(status.Members.Ready); got != cluster.Spec.Size || status.Size != got || len(status.Members.Unready) > 0 {
 		return fmt.Errorf("ready are %v, not ready %v, want %d: %+v", status.Members.Ready, status.Members.Unready, cluster.Spec.Size, status.Conditions)
@@ -75,9 +76,9 @@ func (s *stage) settled(cluster *v1beta2.EtcdCluster) error {
 }
 
 // inPieces runs operators of which each ends after its first write to something other than events, until something is true.
-func (s *stage) inPieces(t *testing.T, cfg *rest.Config, done func() error) {
+func (env *testEnv) inPieces(t *testing.T, cfg *rest.Config, done func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * patience); ; {
+	for deadline := time.Now().Add(3 * sandboxtest.Patience); ; {
 		err := done()
 		if err == nil {
 			return
@@ -89,7 +90,7 @@ func (s *stage) inPieces(t *testing.T, cfg *rest.Config, done func() error) {
 		once := sync.OnceFunc(func() { close(wrote) })
 		piece := rest.CopyConfig(cfg)
 		piece.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
+			return sandboxtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 				answer, err := next.RoundTrip(r)
 				if r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/events") {
 					once()
@@ -97,7 +98,7 @@ func (s *stage) inPieces(t *testing.T, cfg *rest.Config, done func() error) {
 				return answer, err
 			})
 		})
-		stop := s.operateAs(t, piece, etcd.Options{})
+		stop := env.operateAs(t, piece, etcd.Options{})
 		select {
 		case <-wrote:
 		case <-time.After(5 * time.Second): // it has nothing to write just now
@@ -107,20 +108,20 @@ func (s *stage) inPieces(t *testing.T, cfg *rest.Config, done func() error) {
 }
 
 // becomes waits for a condition.
-func (s *stage) becomes(cluster *v1beta2.EtcdCluster, kind string, status metav1.ConditionStatus, reason string) {
-	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("%s becomes %s=%s, %s", cluster.Name, kind, status, reason), func() error {
-		s.read(cluster)
+func (env *testEnv) becomes(cluster *v1beta2.EtcdCluster, kind string, status metav1.ConditionStatus, reason string) {
+	env.t.Helper()
+	sandboxtest.Eventually(env.t, fmt.Sprintf("%s becomes %s=%s, %s", cluster.Name, kind, status, reason), func() error {
+		env.MustGet(cluster)
 		return is(cluster, kind, status, reason)
 	})
 }
 
 // pods of a cluster that are not being deleted.
-func (s *stage) pods(cluster *v1beta2.EtcdCluster) (pods []corev1.Pod) {
-	s.t.Helper()
+func (env *testEnv) pods(cluster *v1beta2.EtcdCluster) (pods []corev1.Pod) {
+	env.t.Helper()
 	var list corev1.PodList
-	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels{etcd.ClusterLabel: cluster.Name}); err != nil {
-		s.t.Fatal(err)
+	if err := env.List(env.t.Context(), &list, client.InNamespace(env.Name), client.MatchingLabels{etcd.ClusterLabel: cluster.Name}); err != nil {
+		env.t.Fatal(err)
 	}
 	for _, pod := range list.Items {
 		if pod.DeletionTimestamp == nil {
@@ -139,19 +140,19 @@ func names(pods []corev1.Pod) map[string]bool {
 }
 
 // kill deletes a pod at once, as if its node was gone.
-func (s *stage) kill(pods ...corev1.Pod) {
-	s.t.Helper()
+func (env *testEnv) kill(pods ...corev1.Pod) {
+	env.t.Helper()
 	for i := range pods {
-		if err := s.Delete(s.t.Context(), &pods[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			s.t.Fatal(err)
+		if err := env.Delete(env.t.Context(), &pods[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			env.t.Fatal(err)
 		}
 	}
 }
 
 // hasEvent tells whether there is an event of a reason.
-func (s *stage) hasEvent(reason string) error {
+func (env *testEnv) hasEvent(reason string) error {
 	var list eventsv1.EventList
-	if err := s.List(s.t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
+	if err := env.List(env.t.Context(), &list, client.InNamespace(env.Name)); err != nil {
 		return err
 	}
 	for _, event := range list.Items {
@@ -162,21 +163,21 @@ func (s *stage) hasEvent(reason string) error {
 	return fmt.Errorf("there is no event %s", reason)
 }
 
-func (s *stage) wantEvents(reasons ...string) {
-	s.t.Helper()
+func (env *testEnv) wantEvents(reasons ...string) {
+	env.t.Helper()
 	for _, reason := range reasons {
-		eventually(s.t, "an event "+reason, func() error { return s.hasEvent(reason) })
+		sandboxtest.Eventually(env.t, "an event "+reason, func() error { return env.hasEvent(reason) })
 	}
 }
 
 // put writes a key through the Service for clients, however long that takes, and returns the revision since. It may be more
 // than one further: what was not answered in time may have been written.
-func (s *stage) put(cluster *v1beta2.EtcdCluster, key, value string) (revision int64) {
-	s.t.Helper()
-	store := s.store(s.t, cluster)
+func (env *testEnv) put(cluster *v1beta2.EtcdCluster, key, value string) (revision int64) {
+	env.t.Helper()
+	store := env.store(env.t, cluster)
 	defer func() { _ = store.Close() }()
-	eventually(s.t, "write "+key, func() error {
-		ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Second)
+	sandboxtest.Eventually(env.t, "write "+key, func() error {
+		ctx, cancel := context.WithTimeout(env.t.Context(), 3*time.Second)
 		defer cancel()
 		answer, err := store.Put(ctx, key, value)
 		if err == nil {
@@ -188,13 +189,13 @@ func (s *stage) put(cluster *v1beta2.EtcdCluster, key, value string) (revision i
 }
 
 // want reads a key through the Service for clients.
-func (s *stage) want(cluster *v1beta2.EtcdCluster, key, value string) {
-	s.t.Helper()
-	store := s.store(s.t, cluster)
+func (env *testEnv) want(cluster *v1beta2.EtcdCluster, key, value string) {
+	env.t.Helper()
+	store := env.store(env.t, cluster)
 	defer func() { _ = store.Close() }()
 	got := ""
-	eventually(s.t, "read "+key, func() error {
-		ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Second)
+	sandboxtest.Eventually(env.t, "read "+key, func() error {
+		ctx, cancel := context.WithTimeout(env.t.Context(), 3*time.Second)
 		defer cancel()
 		answer, err := store.Get(ctx, key)
 		if err == nil && len(answer.Kvs) == 1 {
@@ -203,32 +204,32 @@ func (s *stage) want(cluster *v1beta2.EtcdCluster, key, value string) {
 		return err
 	})
 	if got != value {
-		s.t.Errorf("%s is %q, want %q", key, got, value)
+		env.t.Errorf("%s is %q, want %q", key, got, value)
 	}
 }
 
 // TestCreate: AC-E01 and AC-E04.
 func TestCreate(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	cluster := s.cluster(nil)
-	s.settles(cluster)
-	s.put(cluster, "a", "1")
-	s.want(cluster, "a", "1")
-	s.wantEvents("MemberAdded", "MemberPromoted", "QuorumHealthy")
-	for _, pod := range s.pods(cluster) {
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	cluster := env.cluster(nil)
+	env.settles(cluster)
+	env.put(cluster, "a", "1")
+	env.want(cluster, "a", "1")
+	env.wantEvents("MemberAdded", "MemberPromoted", "QuorumHealthy")
+	for _, pod := range env.pods(cluster) {
 		if pod.Spec.Containers[0].Image != "quay.io/coreos/etcd:v3.2.13" || pod.Labels[etcd.AppLabel] != "etcd" {
 			t.Errorf("%s is of %s with the labels %v", pod.Name, pod.Spec.Containers[0].Image, pod.Labels)
 		}
 	}
-	s.delete(cluster)
-	eventually(t, "all is gone", func() error {
+	env.MustDelete(cluster)
+	sandboxtest.Eventually(t, "all is gone", func() error {
 		var services corev1.ServiceList
-		if err := s.List(t.Context(), &services, client.InNamespace(s.namespace)); err != nil {
+		if err := env.List(t.Context(), &services, client.InNamespace(env.Name)); err != nil {
 			return err
 		}
-		if pods := s.pods(cluster); len(pods)+len(services.Items) > 0 {
+		if pods := env.pods(cluster); len(pods)+len(services.Items) > 0 {
 			return fmt.Errorf("there are %d pods and %d Services", len(pods), len(services.Items))
 		}
 		return nil

@@ -216,7 +216,7 @@ func claimVolume(name string) corev1.Volume {
 	}}
 }
 
-// joining is how a member comes to those that there are.
+// joining returns how a new member joins the present ones.
 func (p *clusterState) joining() beginning {
 	b := beginning{state: "existing", members: map[string]string{}}
 	for _, in := range p.view.list {
@@ -263,7 +263,7 @@ func (r *clusterWriter) podExists(ctx context.Context, p *clusterPass, member st
 	return err == nil, nil
 }
 
-// gone: neither its process nor its data come back.
+// gone tells whether neither the process of a member nor its data come back.
 func (m *member) gone(now time.Time) bool {
 	switch {
 	case m.status != nil:
@@ -295,7 +295,7 @@ func (p *clusterState) mayLose(gone *member) bool {
 	return left > 0 && healthy >= quorum(left)
 }
 
-// voters are the members that vote.
+// voters returns the members that vote.
 func (p *clusterState) voters() (voters []*member) {
 	for _, m := range p.members {
 		if m.inEtcd && !m.learner {
@@ -384,7 +384,7 @@ func (r *hardenedMembers) tellOfLoss(_ context.Context, p *clusterPass) (busy bo
 	return false, nil
 }
 
-// startPatience is how long etcd may run without an answer before it is not taken for starting any more.
+// startPatience is the time after which an etcd that runs and does not answer is no longer taken for starting.
 const startPatience = time.Minute
 
 // runsInVain tells whether a pod's etcd has run for so long that it should answer.

@@ -90,7 +90,7 @@ func (r *hardenedMembers) settle(ctx context.Context, p *clusterPass, gone *memb
 	return nil
 }
 
-// about is what an event of a member is about too. It must not be a nil pod in an interface.
+// about returns the related object of an event of a member: its pod, or nil, which must not be a nil pod in an interface.
 func (m *member) about() runtime.Object {
 	if m.pod == nil {
 		return nil
@@ -149,8 +149,8 @@ func (r *hardenedMembers) promote(ctx context.Context, p *clusterPass, m *member
 	return nil
 }
 
-// target is how many members there should be right now: one more while members are replaced because of their policy, if
-// there may be room for it.
+// target returns how many members there should be now: one more than spec.size while members are replaced because of their
+// policy, if a node may have room for it.
 func (p *clusterState) target() int {
 	size := p.cluster.Spec.Size
 	if p.surges() && slices.ContainsFunc(p.voters(), p.outdated) {
@@ -228,7 +228,7 @@ func (r *hardenedMembers) add(ctx context.Context, p *clusterPass) error {
 	return r.makePod(ctx, p, memberPod(p.cluster, name, p.newVersion(), p.birth.Token, p.joining()))
 }
 
-// leaver is who goes: one that is not as it should be, else one that is not healthy, else the newest; the leader last.
+// leaver returns the member to remove: one that is not healthy, else one that is outdated, else the newest; the leader last.
 func (p *clusterState) leaver() *member {
 	return slices.MinFunc(p.voters(), func(a, b *member) int {
 		for _, before := range []func(*member) bool{

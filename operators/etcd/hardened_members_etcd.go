@@ -29,7 +29,7 @@ const (
 	changeTimeout = 2 * time.Second
 )
 
-// view is what etcd says about itself.
+// view holds what the members of etcd answered in a pass.
 type view struct {
 	quorum  bool         // the list was agreed on just now
 	list    []*pb.Member // nil if no member told
@@ -44,7 +44,7 @@ type alarm struct {
 	kind   pb.AlarmType
 }
 
-// member is what is known of one member, from the API and from etcd.
+// member holds what the API and etcd say of one member.
 type member struct {
 	name    string
 	pod     *corev1.Pod
@@ -57,7 +57,7 @@ type member struct {
 	problem string             // why it does not
 }
 
-// healthy: it answers, and knows a leader.
+// healthy tells whether a member answers, and knows a leader.
 func (m *member) healthy() bool {
 	return m.status != nil && m.status.Leader != 0 && m.inEtcd && m.started
 }
@@ -235,7 +235,7 @@ func (p *clusterState) askAlarms(ctx context.Context, conns *conns) {
 	}
 }
 
-// plain is an error of etcd for people.
+// plain returns an error of etcd in words for people.
 func plain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "DeadlineExceeded") {
 		return "the members do not agree on anything in time"
@@ -280,8 +280,8 @@ func (e *etcds) forget(key types.NamespacedName) {
 	}
 }
 
-// of are the connections to a cluster. Those to members that have no pod any more, and those with other certificates, are
-// ended.
+// of returns the connections to a cluster. It closes those to members that have no pod any more, and those with other
+// certificates.
 func (e *etcds) of(p *clusterPass) *conns {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -364,14 +364,14 @@ func (c *conns) get(name string) (*clientv3.Client, error) {
 	return conn, nil
 }
 
-// clientTLS is by what the operator is a client of members. A nil one is of a cluster without TLS.
+// clientTLS holds the certificates by which the operator connects to members. It is nil for a cluster without TLS.
 type clientTLS struct {
 	versions [3]string // of the Secrets
 	config   *tls.Config
 	problem  string
 }
 
-// version tells whether the Secrets are others than before.
+// version returns the versions of the Secrets, which differ when a Secret has changed.
 func (t *clientTLS) version() [3]string {
 	if t == nil {
 		return [3]string{}

@@ -30,11 +30,11 @@ const (
 	// nobody is the user of members that are told no other.
 	nobody = int64(65532)
 
-	// lostAfter is how long a node may be away, in seconds, before the member on it is given up.
+	// lostAfter is the time, in seconds, after which the member on a node that is away is given up.
 	lostAfter = int64(30)
 )
 
-// beginning is how a member that has no data yet joins.
+// beginning says how a member that has no data yet joins.
 type beginning struct {
 	state   string            // new or existing
 	token   string            // of etcd, for new

@@ -14,14 +14,15 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // run makes a cluster and waits until it is as it should be.
-func (s *stage) run(change func(*v1beta2.EtcdCluster)) (cluster *v1beta2.EtcdCluster, stop func()) {
-	s.t.Helper()
-	stop = s.operate(s.t, etcd.Options{})
-	cluster = s.cluster(change)
-	s.settles(cluster)
+func (env *testEnv) run(change func(*v1beta2.EtcdCluster)) (cluster *v1beta2.EtcdCluster, stop func()) {
+	env.t.Helper()
+	stop = env.operate(env.t, etcd.Options{})
+	cluster = env.cluster(change)
+	env.settles(cluster)
 	return cluster, stop
 }
 
@@ -29,53 +30,53 @@ func (s *stage) run(change func(*v1beta2.EtcdCluster)) (cluster *v1beta2.EtcdClu
 // status. What the others hold stays.
 func TestOneMemberRecovery(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, stop := s.run(nil)
-	s.put(cluster, "a", "1")
-	old := s.pods(cluster)
-	s.kill(old[0])
-	eventually(t, "another member", func() error {
-		if pods := s.pods(cluster); len(pods) != 3 || names(pods)[old[0].Name] {
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, stop := env.run(nil)
+	env.put(cluster, "a", "1")
+	old := env.pods(cluster)
+	env.kill(old[0])
+	sandboxtest.Eventually(t, "another member", func() error {
+		if pods := env.pods(cluster); len(pods) != 3 || names(pods)[old[0].Name] {
 			return fmt.Errorf("there are %v", names(pods))
 		}
 		return nil
 	})
-	s.settles(cluster)
-	s.wantEvents("ReplacingMember", "MemberRemoved")
+	env.settles(cluster)
+	env.wantEvents("ReplacingMember", "MemberRemoved")
 
 	stop()
-	before := s.pods(cluster)
-	s.kill(before[0])
-	s.changeStatus(cluster, func() { cluster.Status = v1beta2.EtcdClusterStatus{} })
-	s.delete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: cluster.Name}})
-	s.operate(t, etcd.Options{})
-	eventually(t, "another member", func() error {
-		if pods := s.pods(cluster); len(pods) != 3 {
+	before := env.pods(cluster)
+	env.kill(before[0])
+	env.MustUpdateStatus(cluster, func() { cluster.Status = v1beta2.EtcdClusterStatus{} })
+	env.MustDelete(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: cluster.Name}})
+	env.operate(t, etcd.Options{})
+	sandboxtest.Eventually(t, "another member", func() error {
+		if pods := env.pods(cluster); len(pods) != 3 {
 			return fmt.Errorf("there are %v", names(pods))
 		}
 		return nil
 	})
-	s.settles(cluster)
-	after := names(s.pods(cluster))
+	env.settles(cluster)
+	after := names(env.pods(cluster))
 	if !after[before[1].Name] || !after[before[2].Name] {
 		t.Errorf("members that were well are gone: %v, before %v", after, names(before))
 	}
-	s.want(cluster, "a", "1")
+	env.want(cluster, "a", "1")
 }
 
 // TestResize: AC-E06 and AC-E07, E-04 and E-13: from 1 to 2 to 5 to 3, with a leader that is not removed.
 func TestResize(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(sized(1))
-	s.put(cluster, "a", "1")
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(sized(1))
+	env.put(cluster, "a", "1")
 	for _, size := range []int{2, 5, 3} {
-		s.change(cluster, func() { cluster.Spec.Size = size })
-		s.settles(cluster)
+		env.MustUpdate(cluster, func() { cluster.Spec.Size = size })
+		env.settles(cluster)
 	}
-	s.wantEvents("EvenSize", "ScalingIn")
-	s.want(cluster, "a", "1")
-	members, err := s.store(t, cluster).MemberList(t.Context())
+	env.wantEvents("EvenSize", "ScalingIn")
+	env.want(cluster, "a", "1")
+	members, err := env.store(t, cluster).MemberList(t.Context())
 	if err != nil || len(members.Members) != 3 {
 		t.Errorf("etcd knows %v, %v", members, err)
 	}
@@ -84,15 +85,15 @@ func TestResize(t *testing.T) {
 // TestUpgrade: AC-E03, T21, E-06: in place, one by one; then a version that cannot be pulled, and back.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(func(c *v1beta2.EtcdCluster) { c.Spec.Version = "3.1.10" })
-	s.put(cluster, "a", "1")
-	before := names(s.pods(cluster))
-	s.change(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) { c.Spec.Version = "3.1.10" })
+	env.put(cluster, "a", "1")
+	before := names(env.pods(cluster))
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
 	upgraded := func(version string) func() error {
 		return func() error {
-			s.read(cluster)
-			for _, pod := range s.pods(cluster) {
+			env.MustGet(cluster)
+			for _, pod := range env.pods(cluster) {
 				if got := pod.Spec.Containers[0].Image; got != "quay.io/coreos/etcd:v"+version {
 					return fmt.Errorf("%s is of %s: %+v", pod.Name, got, cluster.Status.Conditions)
 				}
@@ -103,9 +104,9 @@ func TestUpgrade(t *testing.T) {
 			return nil
 		}
 	}
-	eventually(t, "all are upgraded", upgraded("3.2.13"))
-	s.settles(cluster)
-	pods := s.pods(cluster)
+	sandboxtest.Eventually(t, "all are upgraded", upgraded("3.2.13"))
+	env.settles(cluster)
+	pods := env.pods(cluster)
 	if !maps.Equal(names(pods), before) {
 		t.Errorf("the members are %v, were %v", names(pods), before)
 	}
@@ -115,42 +116,42 @@ func TestUpgrade(t *testing.T) {
 		}
 	}
 
-	s.change(cluster, func() { cluster.Spec.Version = "3.4.0" })
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "UpgradeRefused")
-	s.change(cluster, func() { cluster.Spec.Version = "3.1.10" })
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "UpgradeRefused")
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.4.0" })
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "UpgradeRefused")
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.1.10" })
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "UpgradeRefused")
 	if err := upgraded("3.2.13")(); err != nil {
 		t.Error(err)
 	}
-	s.change(cluster, func() { cluster.Spec.Version = "3.2.13"; cluster.Spec.Repository = "quay.io/coreos/etcd" })
-	s.settles(cluster)
-	s.want(cluster, "a", "1")
-	s.wantEvents("MemberUpgraded", "UpgradeRefused")
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13"; cluster.Spec.Repository = "quay.io/coreos/etcd" })
+	env.settles(cluster)
+	env.want(cluster, "a", "1")
+	env.wantEvents("MemberUpgraded", "UpgradeRefused")
 }
 
 // TestPause: AC-E02 and E-07.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(nil)
-	s.change(cluster, func() { cluster.Spec.Paused = true })
-	eventually(t, "it says that it is paused", func() error {
-		s.read(cluster)
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(nil)
+	env.MustUpdate(cluster, func() { cluster.Spec.Paused = true })
+	sandboxtest.Eventually(t, "it says that it is paused", func() error {
+		env.MustGet(cluster)
 		if !cluster.Status.ControlPaused {
 			return errors.New("it does not")
 		}
 		return nil
 	})
-	s.kill(s.pods(cluster)[0])
-	eventually(t, "the status tells of the member", func() error {
-		s.read(cluster)
+	env.kill(env.pods(cluster)[0])
+	sandboxtest.Eventually(t, "the status tells of the member", func() error {
+		env.MustGet(cluster)
 		return is(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
 	})
-	if got := len(s.pods(cluster)); got != 2 {
+	if got := len(env.pods(cluster)); got != 2 {
 		t.Errorf("there are %d pods", got)
 	}
-	s.change(cluster, func() { cluster.Spec.Paused = false })
-	s.settles(cluster)
+	env.MustUpdate(cluster, func() { cluster.Spec.Paused = false })
+	env.settles(cluster)
 }
 
 func claimed(c *v1beta2.EtcdCluster) {
@@ -165,40 +166,40 @@ func claimed(c *v1beta2.EtcdCluster) {
 // TestClaims: AC-E08, and E-02: all pods die at once, and come back with their data; then a policy changes.
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(claimed)
-	s.put(cluster, "a", "1")
-	before := s.pods(cluster)
-	s.kill(before...)
-	eventually(t, "all pods are others", func() error {
-		for _, pod := range s.pods(cluster) {
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(claimed)
+	env.put(cluster, "a", "1")
+	before := env.pods(cluster)
+	env.kill(before...)
+	sandboxtest.Eventually(t, "all pods are others", func() error {
+		for _, pod := range env.pods(cluster) {
 			for _, old := range before {
 				if pod.UID == old.UID {
 					return fmt.Errorf("%s is the old one", pod.Name)
 				}
 			}
 		}
-		if got := len(s.pods(cluster)); got != 3 {
+		if got := len(env.pods(cluster)); got != 3 {
 			return fmt.Errorf("there are %d", got)
 		}
 		return nil
 	})
-	s.settles(cluster)
-	if !maps.Equal(names(s.pods(cluster)), names(before)) {
-		t.Errorf("the members are %v, were %v", names(s.pods(cluster)), names(before))
+	env.settles(cluster)
+	if !maps.Equal(names(env.pods(cluster)), names(before)) {
+		t.Errorf("the members are %v, were %v", names(env.pods(cluster)), names(before))
 	}
-	s.want(cluster, "a", "1")
+	env.want(cluster, "a", "1")
 
-	s.change(cluster, func() { cluster.Spec.Pod.Labels = map[string]string{"team": "blue"} })
-	s.labelled(cluster, "team", "blue")
-	if !maps.Equal(names(s.pods(cluster)), names(before)) {
-		t.Errorf("the members are %v, were %v", names(s.pods(cluster)), names(before))
+	env.MustUpdate(cluster, func() { cluster.Spec.Pod.Labels = map[string]string{"team": "blue"} })
+	env.labelled(cluster, "team", "blue")
+	if !maps.Equal(names(env.pods(cluster)), names(before)) {
+		t.Errorf("the members are %v, were %v", names(env.pods(cluster)), names(before))
 	}
-	s.change(cluster, func() { cluster.Spec.Size = 1 })
-	s.settles(cluster)
-	eventually(t, "the claims of those that left are gone", func() error {
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = 1 })
+	env.settles(cluster)
+	sandboxtest.Eventually(t, "the claims of those that left are gone", func() error {
 		var claims corev1.PersistentVolumeClaimList
-		if err := s.List(t.Context(), &claims, client.InNamespace(s.namespace)); err != nil {
+		if err := env.List(t.Context(), &claims, client.InNamespace(env.Name)); err != nil {
 			return err
 		}
 		if len(claims.Items) != 1 {
@@ -206,55 +207,55 @@ func TestClaims(t *testing.T) {
 		}
 		return nil
 	})
-	s.want(cluster, "a", "1")
+	env.want(cluster, "a", "1")
 }
 
 // labelled waits until all members have a label.
-func (s *stage) labelled(cluster *v1beta2.EtcdCluster, key, value string) {
-	s.t.Helper()
-	eventually(s.t, "all members have the label", func() error {
-		pods := s.pods(cluster)
+func (env *testEnv) labelled(cluster *v1beta2.EtcdCluster, key, value string) {
+	env.t.Helper()
+	sandboxtest.Eventually(env.t, "all members have the label", func() error {
+		pods := env.pods(cluster)
 		if len(pods) < cluster.Spec.Size { // the last one is being made anew
 			return fmt.Errorf("there are %d pods", len(pods))
 		}
 		for _, pod := range pods {
 			if pod.Labels[key] != value {
-				s.read(cluster)
+				env.MustGet(cluster)
 				return fmt.Errorf("%s has not: %+v", pod.Name, cluster.Status.Conditions)
 			}
 		}
 		return nil
 	})
-	s.settles(cluster)
+	env.settles(cluster)
 }
 
 // TestPolicy: E-18.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(sized(1))
-	s.put(cluster, "a", "1")
-	s.change(cluster, func() { cluster.Spec.Pod = &v1beta2.PodPolicy{Labels: map[string]string{"team": "blue"}} })
-	s.labelled(cluster, "team", "blue")
-	s.want(cluster, "a", "1")
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(sized(1))
+	env.put(cluster, "a", "1")
+	env.MustUpdate(cluster, func() { cluster.Spec.Pod = &v1beta2.PodPolicy{Labels: map[string]string{"team": "blue"}} })
+	env.labelled(cluster, "team", "blue")
+	env.want(cluster, "a", "1")
 }
 
 // TestQuorumLost: E-01 and E-08. Nothing is destroyed until a person approves; then the data of the one that is left are
 // everybody's.
 func TestQuorumLost(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, stop := s.run(nil)
-	s.put(cluster, "a", "1")
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, stop := env.run(nil)
+	env.put(cluster, "a", "1")
 	stop()
-	pods := s.pods(cluster)
-	s.kill(pods[:2]...)
-	s.operate(t, etcd.Options{})
-	s.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionFalse, "QuorumLost")
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "QuorumLost")
+	pods := env.pods(cluster)
+	env.kill(pods[:2]...)
+	env.operate(t, etcd.Options{})
+	env.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionFalse, "QuorumLost")
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "QuorumLost")
 	left := pods[2].Name
-	eventually(t, "it says what to do", func() error {
-		s.read(cluster)
+	sandboxtest.Eventually(t, "it says what to do", func() error {
+		env.MustGet(cluster)
 		for _, c := range cluster.Status.Conditions {
 			if c.Type == v1beta2.ConditionDegraded && strings.Contains(c.Message, v1beta2.RecoverAnnotation+"="+left) {
 				return nil
@@ -262,57 +263,57 @@ func TestQuorumLost(t *testing.T) {
 		}
 		return fmt.Errorf("%+v", cluster.Status.Conditions)
 	})
-	if got := names(s.pods(cluster)); len(got) != 1 || !got[left] {
+	if got := names(env.pods(cluster)); len(got) != 1 || !got[left] {
 		t.Fatalf("the pods are %v", got)
 	}
-	s.change(cluster, func() { cluster.Annotations = map[string]string{v1beta2.RecoverAnnotation: left} })
-	eventually(t, "the one that was left is gone", func() error {
-		if got := names(s.pods(cluster)); got[left] {
-			s.read(cluster)
+	env.MustUpdate(cluster, func() { cluster.Annotations = map[string]string{v1beta2.RecoverAnnotation: left} })
+	sandboxtest.Eventually(t, "the one that was left is gone", func() error {
+		if got := names(env.pods(cluster)); got[left] {
+			env.MustGet(cluster)
 			return fmt.Errorf("the pods are %v: %+v", got, cluster.Status.Conditions)
 		}
 		return nil
 	})
-	s.settles(cluster)
-	s.want(cluster, "a", "1")
-	s.wantEvents("QuorumLost", "RecoveryStarted")
+	env.settles(cluster)
+	env.want(cluster, "a", "1")
+	env.wantEvents("QuorumLost", "RecoveryStarted")
 }
 
 // TestDataLost: all members without claims die at once. Nobody pretends that nothing has happened; a person may.
 func TestDataLost(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(sized(1))
-	s.kill(s.pods(cluster)...)
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "DataLost")
-	s.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionFalse, "")
-	if got := s.pods(cluster); len(got) > 0 {
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(sized(1))
+	env.kill(env.pods(cluster)...)
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "DataLost")
+	env.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionFalse, "")
+	if got := env.pods(cluster); len(got) > 0 {
 		t.Errorf("there are pods: %v", names(got))
 	}
-	s.change(cluster, func() { cluster.Annotations = map[string]string{v1beta2.RecoverAnnotation: etcd.Nothing} })
-	s.settles(cluster)
+	env.MustUpdate(cluster, func() { cluster.Annotations = map[string]string{v1beta2.RecoverAnnotation: etcd.Nothing} })
+	env.settles(cluster)
 }
 
 // TestServices: E-16.
 func TestServices(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(sized(1))
-	clients := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: cluster.Name + "-client"}}
-	s.delete(clients)
-	eventually(t, "it is back", func() error {
-		if !s.exists(clients) {
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(sized(1))
+	clients := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: cluster.Name + "-client"}}
+	env.MustDelete(clients)
+	sandboxtest.Eventually(t, "it is back", func() error {
+		if !env.Exists(clients) {
 			return errors.New("it is not")
 		}
 		return nil
 	})
-	s.change(clients, func() { clients.Spec.Ports[0].Port = 9999; clients.Spec.Selector = map[string]string{"app": "else"} })
-	eventually(t, "it is as before", func() error {
-		s.read(clients)
+	env.MustUpdate(clients, func() { clients.Spec.Ports[0].Port = 9999; clients.Spec.Selector = map[string]string{"app": "else"} })
+	sandboxtest.Eventually(t, "it is as before", func() error {
+		env.MustGet(clients)
 		if len(clients.Spec.Ports) != 1 || clients.Spec.Ports[0].Port != 2379 || clients.Spec.Selector["app"] != "etcd" {
 			return fmt.Errorf("%+v", clients.Spec)
 		}
 		return nil
 	})
-	s.put(cluster, "a", "1")
+	env.put(cluster, "a", "1")
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
 	"github.com/operator-lab/operator-lab/sandbox/node"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // stuckVersion is one whose image cannot be pulled.
@@ -34,14 +35,14 @@ const stuckVersion = "3.2.99"
 // undoes it.
 func TestStuckUpgrade(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(nil)
-	s.put(cluster, "a", "1")
-	s.change(cluster, func() { cluster.Spec.Version = stuckVersion })
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "UpgradeStuck")
-	s.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionTrue, "")
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(nil)
+	env.put(cluster, "a", "1")
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = stuckVersion })
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "UpgradeStuck")
+	env.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionTrue, "")
 	touched := 0
-	for _, pod := range s.pods(cluster) {
+	for _, pod := range env.pods(cluster) {
 		if strings.HasSuffix(pod.Spec.Containers[0].Image, stuckVersion) {
 			touched++
 		}
@@ -49,28 +50,28 @@ func TestStuckUpgrade(t *testing.T) {
 	if touched != 1 {
 		t.Errorf("%d members were upgraded", touched)
 	}
-	s.put(cluster, "b", "2")
-	s.change(cluster, func() { cluster.Spec.Version = "3.2.13" })
-	s.settles(cluster)
-	s.want(cluster, "a", "1")
-	s.want(cluster, "b", "2")
+	env.put(cluster, "b", "2")
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	env.settles(cluster)
+	env.want(cluster, "a", "1")
+	env.want(cluster, "b", "2")
 }
 
 // TestAloneAndKilled: the member that is left alone knows so also when it is killed, before anybody has written again.
 func TestAloneAndKilled(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(func(c *v1beta2.EtcdCluster) { c.Spec.Size = 2 })
-	s.put(cluster, "a", "1")
-	s.change(cluster, func() { cluster.Spec.Size = 1 })
-	s.settles(cluster)
-	alone := s.pods(cluster)[0]
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) { c.Spec.Size = 2 })
+	env.put(cluster, "a", "1")
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = 1 })
+	env.settles(cluster)
+	alone := env.pods(cluster)[0]
 	match := node.Match{Namespace: alone.Namespace, Pod: alone.Name}
-	if killed, err := s.lab.KillContainers(match, node.ReasonError); err != nil || len(killed) != 1 {
+	if killed, err := env.lab.KillContainers(match, node.ReasonError); err != nil || len(killed) != 1 {
 		t.Fatalf("killed %v: %v", killed, err)
 	}
-	eventually(t, "the member is back", func() error {
-		s.read(&alone)
+	sandboxtest.Eventually(t, "the member is back", func() error {
+		env.MustGet(&alone)
 		for _, c := range alone.Status.ContainerStatuses {
 			if c.RestartCount > 0 && c.Ready {
 				return nil
@@ -78,31 +79,31 @@ func TestAloneAndKilled(t *testing.T) {
 		}
 		return fmt.Errorf("it is %+v", alone.Status.ContainerStatuses)
 	})
-	s.settles(cluster)
-	s.want(cluster, "a", "1")
+	env.settles(cluster)
+	env.want(cluster, "a", "1")
 }
 
 // TestStuckBirth: the very first image cannot be pulled; another version heals it.
 func TestStuckBirth(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	cluster := s.cluster(func(c *v1beta2.EtcdCluster) { c.Spec.Size, c.Spec.Version = 1, stuckVersion })
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
-	s.change(cluster, func() { cluster.Spec.Version = "3.2.13" })
-	s.settles(cluster)
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	cluster := env.cluster(func(c *v1beta2.EtcdCluster) { c.Spec.Size, c.Spec.Version = 1, stuckVersion })
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	env.settles(cluster)
 }
 
 // TestNoSpace fills a member's quota.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(func(c *v1beta2.EtcdCluster) {
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) {
 		c.Spec.Size = 1
 		c.Spec.Pod = &v1beta2.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: "4194304"}}}
 	})
-	store := s.store(t, cluster)
-	eventually(t, "the quota is used up", func() error {
+	store := env.store(t, cluster)
+	sandboxtest.Eventually(t, "the quota is used up", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		_, err := store.Put(ctx, "big", strings.Repeat("x", 1<<20))
@@ -111,9 +112,9 @@ func TestNoSpace(t *testing.T) {
 		}
 		return fmt.Errorf("writing was answered by: %w", err)
 	})
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "NoSpace")
-	s.wantEvents("NoSpace")
-	before := names(s.pods(cluster))
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "NoSpace")
+	env.wantEvents("NoSpace")
+	before := names(env.pods(cluster))
 
 	members, err := store.MemberList(t.Context())
 	if err != nil {
@@ -132,32 +133,32 @@ func TestNoSpace(t *testing.T) {
 	if _, err := store.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
 		t.Fatal(err)
 	}
-	s.settles(cluster)
-	if after := names(s.pods(cluster)); len(after) != 1 || !before[members.Members[0].Name] || !after[members.Members[0].Name] {
+	env.settles(cluster)
+	if after := names(env.pods(cluster)); len(after) != 1 || !before[members.Members[0].Name] || !after[members.Members[0].Name] {
 		t.Errorf("the members are %v, were %v", after, before)
 	}
-	s.put(cluster, "a", "1")
+	env.put(cluster, "a", "1")
 }
 
 // TestTLS: AC-E09. The Secrets come late, and one is wrong at first.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	cluster := s.cluster(func(c *v1beta2.EtcdCluster) { c.Spec.TLS = tls("peer", "server", "operator") })
-	s.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "TLSSecretInvalid")
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	cluster := env.cluster(func(c *v1beta2.EtcdCluster) { c.Spec.TLS = tls("peer", "server", "operator") })
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "TLSSecretInvalid")
 	a := newAuthority(t)
 	hosts := []string{
-		"localhost", cluster.Name + "-client." + s.namespace + ".svc", "*." + cluster.Name + "." + s.namespace + ".svc",
+		"localhost", cluster.Name + "-client." + env.Name + ".svc", "*." + cluster.Name + "." + env.Name + ".svc",
 	}
-	server := a.secret(t, s.namespace, "server", "server", hosts)
+	server := a.secret(t, env.Name, "server", "server", hosts)
 	key := server.Data["server.key"]
 	server.Data["server.key"] = []byte("no key")
-	for _, secret := range []*corev1.Secret{a.secret(t, s.namespace, "peer", "peer", hosts), server, a.secret(t, s.namespace, "operator", "etcd-client", nil)} {
-		s.create(secret)
+	for _, secret := range []*corev1.Secret{a.secret(t, env.Name, "peer", "peer", hosts), server, a.secret(t, env.Name, "operator", "etcd-client", nil)} {
+		env.MustCreate(secret)
 	}
-	eventually(t, "it says what is wrong", func() error {
-		s.read(cluster)
+	sandboxtest.Eventually(t, "it says what is wrong", func() error {
+		env.MustGet(cluster)
 		for _, c := range cluster.Status.Conditions {
 			if c.Type == v1beta2.ConditionDegraded && strings.Contains(c.Message, "Secret server: server.crt and server.key are no pair") {
 				return nil
@@ -165,11 +166,11 @@ func TestTLS(t *testing.T) {
 		}
 		return fmt.Errorf("%+v", cluster.Status.Conditions)
 	})
-	s.change(server, func() { server.Data["server.key"] = key })
-	s.settles(cluster)
+	env.MustUpdate(server, func() { server.Data["server.key"] = key })
+	env.settles(cluster)
 
-	store := s.storeWith(t, clientv3.Config{Endpoints: []string{"https://" + cluster.Name + "-client." + s.namespace + ".svc:2379"}, TLS: a.client(t)})
-	eventually(t, "write a", func() error {
+	store := env.storeWith(t, clientv3.Config{Endpoints: []string{"https://" + cluster.Name + "-client." + env.Name + ".svc:2379"}, TLS: a.client(t)})
+	sandboxtest.Eventually(t, "write a", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		_, err := store.Put(ctx, "a", "1")
@@ -256,20 +257,20 @@ func (a *authority) client(t *testing.T) *cryptotls.Config {
 // that is needed gets its pod.
 func TestGhost(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, stop := s.run(sized(1))
-	s.put(cluster, "a", "1")
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, stop := env.run(sized(1))
+	env.put(cluster, "a", "1")
 	stop()
 	ghost := func(name string) {
-		url := "http://" + name + "." + cluster.Name + "." + s.namespace + ".svc:2380"
-		if _, err := s.store(t, cluster).MemberAddAsLearner(t.Context(), []string{url}); err != nil {
+		url := "http://" + name + "." + cluster.Name + "." + env.Name + ".svc:2380"
+		if _, err := env.store(t, cluster).MemberAddAsLearner(t.Context(), []string{url}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ghost(cluster.Name + "-ghost")
-	stop = s.operate(t, etcd.Options{})
-	eventually(t, "the ghost is gone", func() error {
-		list, err := s.store(t, cluster).MemberList(t.Context())
+	stop = env.operate(t, etcd.Options{})
+	sandboxtest.Eventually(t, "the ghost is gone", func() error {
+		list, err := env.store(t, cluster).MemberList(t.Context())
 		if err == nil && len(list.Members) != 1 {
 			err = fmt.Errorf("there are %v", list.Members)
 		}
@@ -277,55 +278,55 @@ func TestGhost(t *testing.T) {
 	})
 	stop()
 	ghost(cluster.Name + "-needed")
-	s.change(cluster, func() { cluster.Spec.Size = 2 })
-	s.operate(t, etcd.Options{})
-	s.settles(cluster)
-	if !names(s.pods(cluster))[cluster.Name+"-needed"] {
-		t.Errorf("the pods are %v", names(s.pods(cluster)))
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = 2 })
+	env.operate(t, etcd.Options{})
+	env.settles(cluster)
+	if !names(env.pods(cluster))[cluster.Name+"-needed"] {
+		t.Errorf("the pods are %v", names(env.pods(cluster)))
 	}
-	s.want(cluster, "a", "1")
+	env.want(cluster, "a", "1")
 }
 
 // TestHalfAdded: what E-04 leaves. A member was added with a vote, its pod never came, so there is no quorum; making its
 // pod is all that it takes.
 func TestHalfAdded(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, stop := s.run(sized(1))
-	s.put(cluster, "a", "1")
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, stop := env.run(sized(1))
+	env.put(cluster, "a", "1")
 	stop()
 	name := cluster.Name + "-half"
-	url := "http://" + name + "." + cluster.Name + "." + s.namespace + ".svc:2380"
-	if _, err := s.store(t, cluster).MemberAdd(t.Context(), []string{url}); err != nil {
+	url := "http://" + name + "." + cluster.Name + "." + env.Name + ".svc:2380"
+	if _, err := env.store(t, cluster).MemberAdd(t.Context(), []string{url}); err != nil {
 		t.Fatal(err)
 	}
-	s.change(cluster, func() { cluster.Spec.Size = 2 })
-	s.operate(t, etcd.Options{})
-	s.settles(cluster)
-	s.want(cluster, "a", "1")
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = 2 })
+	env.operate(t, etcd.Options{})
+	env.settles(cluster)
+	env.want(cluster, "a", "1")
 }
 
 // TestConverged: an operator that looks at a cluster that is as it should be writes nothing; nor does one that comes new.
 // It is not parallel: a member that is busy with the others' may answer too late, and that is written down.
 func TestConverged(t *testing.T) {
-	s := newStage(t, hardenedCRDs)
-	cluster, stop := s.run(nil)
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, stop := env.run(nil)
 	stop()
 	w := &writes{}
-	cfg := s.operatorConfig(t, etcd.Hardened)
+	cfg := env.operatorConfig(t, etcd.Hardened)
 	cfg.Wrap(w.wrap)
-	s.operateAs(t, cfg, etcd.Options{})
+	env.operateAs(t, cfg, etcd.Options{})
 	// Somebody else's change shows that the operator has looked at everything.
-	eventually(t, "the operator reads", func() error {
+	sandboxtest.Eventually(t, "the operator reads", func() error {
 		if w.count() == 0 && w.reads() < 6 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-	other := s.newCluster()
+	other := env.newCluster()
 	other.Name, other.Spec.Size = "other", 1
-	s.create(other)
-	s.settles(other)
+	env.MustCreate(other)
+	env.settles(other)
 	for _, path := range w.about(cluster.Name) {
 		t.Errorf("it wrote %s", path)
 	}
@@ -339,7 +340,7 @@ type writes struct {
 }
 
 func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return sandboxtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		w.mu.Lock()
 		if r.Method == http.MethodGet {
 			w.read++
@@ -374,32 +375,28 @@ func (w *writes) about(name string) (about []string) {
 	return about
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // TestKilledAfterEachWrite runs an operator that ends after each of its writes, until the cluster is there, has lost a
 // member and has another one.
 func TestKilledAfterEachWrite(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cfg := s.operatorConfig(t, etcd.Hardened)
-	cluster := s.cluster(nil)
-	s.inPieces(t, cfg, func() error { return s.settled(cluster) })
-	s.put(cluster, "a", "1")
-	old := s.pods(cluster)
-	s.kill(old[0])
-	s.inPieces(t, cfg, func() error {
-		if err := s.settled(cluster); err != nil {
+	env := newTestEnv(t, etcd.Hardened)
+	cfg := env.operatorConfig(t, etcd.Hardened)
+	cluster := env.cluster(nil)
+	env.inPieces(t, cfg, func() error { return env.settled(cluster) })
+	env.put(cluster, "a", "1")
+	old := env.pods(cluster)
+	env.kill(old[0])
+	env.inPieces(t, cfg, func() error {
+		if err := env.settled(cluster); err != nil {
 			return err
 		}
-		if names(s.pods(cluster))[old[0].Name] {
+		if names(env.pods(cluster))[old[0].Name] {
 			return errors.New("the old member is still there")
 		}
 		return nil
 	})
-	s.want(cluster, "a", "1")
-	members, err := s.store(t, cluster).MemberList(t.Context())
+	env.want(cluster, "a", "1")
+	members, err := env.store(t, cluster).MemberList(t.Context())
 	if err != nil || len(members.Members) != 3 {
 		t.Errorf("etcd knows %v, %v", members, err)
 	}
@@ -409,13 +406,13 @@ func TestKilledAfterEachWrite(t *testing.T) {
 // that: the labels come back, and the member was never gone.
 func TestLabelsTakenOff(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster, _ := s.run(sized(1))
-	s.put(cluster, "a", "1")
-	pod := &s.pods(cluster)[0]
-	s.change(pod, func() { pod.Labels = nil })
-	eventually(t, "the labels are back", func() error {
-		s.read(pod)
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(sized(1))
+	env.put(cluster, "a", "1")
+	pod := &env.pods(cluster)[0]
+	env.MustUpdate(pod, func() { pod.Labels = nil })
+	sandboxtest.Eventually(t, "the labels are back", func() error {
+		env.MustGet(pod)
 		for _, label := range []string{etcd.TokenLabel, etcd.ClusterLabel, etcd.VotingLabel} {
 			if pod.Labels[label] == "" {
 				return fmt.Errorf("there is no label %s: %v", label, pod.Labels)
@@ -423,9 +420,9 @@ func TestLabelsTakenOff(t *testing.T) {
 		}
 		return nil
 	})
-	s.settles(cluster)
-	s.want(cluster, "a", "1")
-	if now := s.pods(cluster); len(now) != 1 || now[0].UID != pod.UID {
+	env.settles(cluster)
+	env.want(cluster, "a", "1")
+	if now := env.pods(cluster); len(now) != 1 || now[0].UID != pod.UID {
 		t.Errorf("the members are %v, were %s", names(now), pod.Name)
 	}
 }

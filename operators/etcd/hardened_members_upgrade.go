@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// newVersion is what a member to come is asked for: what the cluster asks for, unless the members may not, or cannot, go
-// there.
+// newVersion returns the version for a new member: that of the spec, or, while the members may not or cannot be upgraded to
+// it, the lowest that one of them runs.
 func (p *clusterState) newVersion() string {
 	lowest := p.lowestVersion()
 	if lowest != "" && (p.upgradeProblem() != nil || p.stuckUpgrade() != nil) {
@@ -19,8 +19,7 @@ func (p *clusterState) newVersion() string {
 	return versionOf(p.cluster)
 }
 
-// lowestVersion is the oldest that a member runs: by it etcd decides what the data may look like. It is empty if none has
-// ever run.
+// lowestVersion returns the oldest version that a member runs; empty if none has ever run. It decides the format of the data.
 func (p *clusterState) lowestVersion() (lowest string) {
 	for _, m := range p.members {
 		if m.pod == nil {
@@ -33,8 +32,8 @@ func (p *clusterState) lowestVersion() (lowest string) {
 	return lowest
 }
 
-// upgradeProblem is why the members may not go to the version that is asked for. Those that went ahead may go back while
-// one is left behind, since the data are still of the old version then.
+// upgradeProblem returns why the members may not be upgraded to the version of the spec; nil if they may. Members that were
+// upgraded may go back as long as one was not, since the data are still of the old version then.
 func (p *clusterState) upgradeProblem() error {
 	lowest := p.lowestVersion()
 	if lowest == "" {
@@ -43,7 +42,7 @@ func (p *clusterState) upgradeProblem() error {
 	return checkUpgrade(lowest, versionOf(p.cluster))
 }
 
-// stuckUpgrade is a member that was given another image and does not come back with it.
+// stuckUpgrade returns a member that was given another image and does not start with it; nil if there is none.
 func (p *clusterState) stuckUpgrade() *member {
 	for _, m := range p.members {
 		if m.pod == nil || m.pod.Annotations[UpgradedFromAnnotation] == "" || podReady(m.pod) && renewed(m.pod) {

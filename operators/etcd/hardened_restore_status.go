@@ -87,7 +87,7 @@ func (r *hardenedRestores) follow(ctx context.Context, p *restorePass) error {
 	return nil
 }
 
-// seedFailure is why the init container of a first member failed the last time.
+// seedFailure returns the last failure of the init container of a first member, and whether there was one.
 func seedFailure(pod *corev1.Pod) (report.Result, bool) {
 	for _, status := range pod.Status.InitContainerStatuses {
 		if status.Name != seedContainer {

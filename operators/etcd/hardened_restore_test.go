@@ -11,58 +11,59 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestRestoreOfABackupThatChanged: what is restored is what was checked, or nothing, and nothing is lost by that. Another
 // restore mends it.
 func TestRestoreOfABackupThatChanged(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	s.operate(t, etcd.Options{})
-	s.claim()
-	cluster := s.cluster(sized(1))
-	s.settles(cluster)
-	s.put(cluster, "a", "1")
-	old := s.pods(cluster)
-	backup := s.onVolume(cluster, "b")
-	s.create(backup)
-	s.backedUp(backup)
-	s.change(cluster, func() { cluster.Spec.Paused = true })
-	s.becomes(cluster, v1beta2.ConditionProgressing, metav1.ConditionFalse, "Paused")
-	restore := s.fromVolume(cluster, "dir/b")
-	s.create(restore)
-	s.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, etcd.ReasonRestoring)
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	env.claim()
+	cluster := env.cluster(sized(1))
+	env.settles(cluster)
+	env.put(cluster, "a", "1")
+	old := env.pods(cluster)
+	backup := env.onVolume(cluster, "b")
+	env.MustCreate(backup)
+	env.backedUp(backup)
+	env.MustUpdate(cluster, func() { cluster.Spec.Paused = true })
+	env.becomes(cluster, v1beta2.ConditionProgressing, metav1.ConditionFalse, "Paused")
+	restore := env.fromVolume(cluster, "dir/b")
+	env.MustCreate(restore)
+	env.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, etcd.ReasonRestoring)
 	if !strings.Contains(meta.FindStatusCondition(restore.Status.Conditions, etcd.ConditionReady).Message, "paused") {
 		t.Errorf("nothing is said of the pause: %+v", restore.Status.Conditions)
 	}
-	s.want(cluster, "a", "1") // checked, and not begun
-	s.put(cluster, "a", "2")
-	s.change(backup, func() { backup.Spec.BackupPolicy = &v1beta2.BackupPolicy{TimeoutInSecond: 30} })
-	s.backedUp(backup) // under the same name
+	env.want(cluster, "a", "1") // checked, and not begun
+	env.put(cluster, "a", "2")
+	env.MustUpdate(backup, func() { backup.Spec.BackupPolicy = &v1beta2.BackupPolicy{TimeoutInSecond: 30} })
+	env.backedUp(backup) // under the same name
 
-	s.change(cluster, func() { cluster.Spec.Paused = false })
-	s.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, report.ReasonBackupChanged)
+	env.MustUpdate(cluster, func() { cluster.Spec.Paused = false })
+	env.restore(restore, etcd.ConditionReady, metav1.ConditionFalse, report.ReasonBackupChanged)
 	if restore.Status.Succeeded {
 		t.Errorf("the status is %+v", restore.Status)
 	}
-	s.want(cluster, "a", "2") // it costs nothing, not even the clients
-	s.put(cluster, "b", "3")
-	s.delete(restore)
-	eventually(t, "the restore is gone", func() error {
-		if s.exists(restore) {
+	env.want(cluster, "a", "2") // it costs nothing, not even the clients
+	env.put(cluster, "b", "3")
+	env.MustDelete(restore)
+	sandboxtest.Eventually(t, "the restore is gone", func() error {
+		if env.Exists(restore) {
 			return errors.New("it is there")
 		}
 		return nil
 	})
-	s.settles(cluster)
-	if now := names(s.pods(cluster)); len(now) != 1 || !now[old[0].Name] {
+	env.settles(cluster)
+	if now := names(env.pods(cluster)); len(now) != 1 || !now[old[0].Name] {
 		t.Errorf("the members are %v, were %s", now, old[0].Name)
 	}
-	s.want(cluster, "b", "3")
-	s.wantEvents("RestoreStarted", "GivenUp")
+	env.want(cluster, "b", "3")
+	env.wantEvents("RestoreStarted", "GivenUp")
 
-	restore = s.fromVolume(cluster, "dir/b")
-	s.create(restore)
-	s.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
-	s.want(cluster, "a", "2")
+	restore = env.fromVolume(cluster, "dir/b")
+	env.MustCreate(restore)
+	env.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	env.want(cluster, "a", "2")
 }

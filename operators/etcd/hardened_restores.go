@@ -62,9 +62,8 @@ func restoreDone(restore *v1beta2.EtcdRestore) bool {
 }
 
 // hardenedRestores has a pod of the agent read the backup, all of it, and says whether it is good. Only then does the
-// cluster controller begin a first member with it, and take the others away when that one answers: see restoreWanted, and
-// seed. What is left to do
-// here is to say how that goes, and to note when it is done.
+// cluster controller begin a first member with it, and delete the others when that one answers: see restoreWanted and
+// seed. This controller follows that in the status, and notes when it is done.
 type hardenedRestores struct {
 	client  client.Client
 	live    client.Reader
@@ -256,7 +255,7 @@ func (p *restorePass) retries() bool {
 	return checked.Status != metav1.ConditionTrue && !slices.Contains(final, checked.Reason)
 }
 
-// restoreProblem is what is wrong with a spec that got past the schema.
+// restoreProblem returns what is wrong with a spec that an older schema has let in; empty if nothing is.
 func restoreProblem(restore *v1beta2.EtcdRestore) string {
 	spec := restore.Spec
 	if spec.EtcdCluster.Name != restore.Name {

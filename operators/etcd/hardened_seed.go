@@ -16,7 +16,8 @@ const SeededFromAnnotation = v1beta2.Group + "/seeded-from"
 // seedContainer is the init container that fills the data directory of a first member.
 const seedContainer = "seed"
 
-// seedTimeout is how long it may take. Nobody waits for it meanwhile, and one that is given up begins at nothing again.
+// seedTimeout is the time limit for making the data of a first member. Nobody waits for it meanwhile; after it, everything
+// begins anew.
 const seedTimeout = 10 * time.Minute
 
 // seed says where the first member of a cluster has its data from: the backup of a restore, or another member, or, if

@@ -63,7 +63,7 @@ func (p *clusterPass) progress(reason, message string) {
 	p.doing = append(p.doing, progress{reason, message})
 }
 
-// status is what the status should be.
+// status returns the status that the cluster should have.
 func (p *clusterPass) status() v1beta2.EtcdClusterStatus {
 	s := v1beta2.EtcdClusterStatus{
 		Phase:              v1beta2.ClusterPhaseRunning,

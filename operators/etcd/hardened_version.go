@@ -21,7 +21,7 @@ const (
 	UpgradedFromAnnotation = v1beta2.Group + "/upgraded-from"
 )
 
-// versionPattern is what the definition of EtcdCluster lets in.
+// versionPattern matches the versions that the definition of EtcdCluster accepts.
 var versionPattern = regexp.MustCompile(`^v?([0-9]+)\.([0-9]+)\.([0-9]+)(-[0-9A-Za-z.-]+)?$`)
 
 // version is of etcd, as far as an upgrade minds.
@@ -104,7 +104,7 @@ func imageOf(cluster *v1beta2.EtcdCluster, version string) string {
 	return repository + ":v" + version
 }
 
-// podVersion is what a member runs: the version its pod was asked for, or, while that one has not come up, the one before.
+// podVersion returns the version that a member runs: the one its pod was asked for, or the one before until that has come up.
 // A member that never ran has none.
 func podVersion(pod *corev1.Pod) string {
 	if from, container, ok := strings.Cut(pod.Annotations[UpgradedFromAnnotation], " "); ok {
@@ -173,7 +173,7 @@ func whyNotRunning(pod *corev1.Pod) string {
 	return "its pod does not run yet"
 }
 
-// cannotStart is why a container waits, if it is a reason that does not go away in a moment.
+// cannotStart returns the reason why a container waits; empty if it does not, or if the reason passes by itself.
 func cannotStart(pod *corev1.Pod) string {
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, status := range statuses {

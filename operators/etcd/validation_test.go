@@ -11,21 +11,21 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
 )
 
-// newCluster is the sample in the stage's namespace, not created yet.
-func (s *stage) newCluster() *v1beta2.EtcdCluster {
-	s.t.Helper()
+// newCluster is the sample in the test's namespace, not created yet.
+func (env *testEnv) newCluster() *v1beta2.EtcdCluster {
+	env.t.Helper()
 	cluster, err := etcd.Sample()
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
-	cluster.Namespace = s.namespace
+	cluster.Namespace = env.Name
 	return cluster
 }
 
 // TestBadInput has the API server refuse what cannot be kept, and say why.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
+	env := newTestEnv(t, etcd.Hardened)
 	for name, test := range map[string]struct {
 		spoil func(*v1beta2.EtcdCluster)
 		want  string
@@ -45,9 +45,9 @@ func TestBadInput(t *testing.T) {
 		"reserved variable": {variable("ETCD_NAME"), "are the operator's"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := s.newCluster()
+			cluster := env.newCluster()
 			test.spoil(cluster)
-			err := s.Create(t.Context(), cluster)
+			err := env.Create(t.Context(), cluster)
 			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v\nwant an error with %q", err, test.want)
 			}
@@ -58,14 +58,14 @@ func TestBadInput(t *testing.T) {
 // TestSizeZero needs a raw object: Go's zero is left out, and would be the default.
 func TestSizeZero(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster := s.newCluster()
+	env := newTestEnv(t, etcd.Hardened)
+	cluster := env.newCluster()
 	cluster.Spec.Size = 0
 	obj, err := unstructuredOf(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Create(t.Context(), obj)
+	err = env.Create(t.Context(), obj)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "should be greater than or equal to 1") {
 		t.Errorf("got %v", err)
 	}
@@ -74,7 +74,7 @@ func TestSizeZero(t *testing.T) {
 // TestGoodInput has the API server accept what people may well write.
 func TestGoodInput(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
+	env := newTestEnv(t, etcd.Hardened)
 	for name, change := range map[string]func(*v1beta2.EtcdCluster){
 		"even":        func(c *v1beta2.EtcdCluster) { c.Spec.Size = 2 },
 		"longest":     func(c *v1beta2.EtcdCluster) { c.Name = strings.Repeat("a", 52) },
@@ -87,9 +87,9 @@ func TestGoodInput(t *testing.T) {
 		"variable":    func(c *v1beta2.EtcdCluster) { c.Name = "variable"; variable("ETCD_QUOTA_BACKEND_BYTES")(c) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := s.newCluster()
+			cluster := env.newCluster()
 			change(cluster)
-			if err := s.Create(t.Context(), cluster); err != nil {
+			if err := env.Create(t.Context(), cluster); err != nil {
 				t.Error(err)
 			}
 		})
@@ -99,11 +99,11 @@ func TestGoodInput(t *testing.T) {
 // TestTLSStays has the API server refuse to change TLS.
 func TestTLSStays(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, hardenedCRDs)
-	cluster := s.newCluster()
-	s.create(cluster)
+	env := newTestEnv(t, etcd.Hardened)
+	cluster := env.newCluster()
+	env.MustCreate(cluster)
 	cluster.Spec.TLS = tls("peer", "", "")
-	if err := s.Update(t.Context(), cluster); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "TLS cannot be changed") {
+	if err := env.Update(t.Context(), cluster); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "TLS cannot be changed") {
 		t.Errorf("got %v", err)
 	}
 }

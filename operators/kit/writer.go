@@ -39,8 +39,8 @@ const (
 )
 
 // Ensure makes an object have the wanted fields of metadata and spec, and leaves its other fields to others. current is
-// what the cache has, without a UID if it has none, and is what the API server has answered afterwards. mine tells
-// whether an object is the caller's. Errors of the API server can be told apart by package apierrors.
+// the object from the cache, without a UID if it has none, and becomes the API server's answer. mine tells whether an
+// object is the caller's. Errors of the API server can be told apart by package apierrors.
 func (w Writer) Ensure(ctx context.Context, current client.Object, want *unstructured.Unstructured, mine func(client.Object) bool) (Change, error) {
 	switch {
 	case current.GetUID() == "":

@@ -273,7 +273,7 @@ func movedCRD(env *testEnv, variant maintpage.Variant) error {
 		env.settle(page, variant)
 		return nil
 	}
-	sandboxtest.Eventually(env.t, "the Pod is refused", func() bool { return env.traffic.number("POST pods Unprocessable") >= 3 })
+	sandboxtest.Eventually(env.t, "the Pod is refused", func() bool { return env.writes.Count("POST pods Unprocessable") >= 3 })
 	return errors.New("the spec was dropped, and three times a Pod without an image was refused")
 }
 
@@ -281,7 +281,7 @@ func movedCRD(env *testEnv, variant maintpage.Variant) error {
 func fasterWriter(env *testEnv, variant maintpage.Variant) error {
 	page := env.run(variant)
 	writes := 0
-	env.traffic.beforeEach(func(write string) {
+	env.writes.BeforeEach(func(write string) {
 		if write != "PUT maintpages/example/status" && write != "PATCH maintpages/example/status" {
 			return
 		}
@@ -296,7 +296,7 @@ func fasterWriter(env *testEnv, variant maintpage.Variant) error {
 	back := false
 	sandboxtest.Eventually(env.t, "the image is back, or tried in vain", func() bool {
 		back = env.image("httpd") == page.Spec.AppConfig.AppImage
-		return back || env.traffic.number("maintpages/example/status Conflict") >= 3
+		return back || env.writes.Count("maintpages/example/status Conflict") >= 3
 	})
 	if !back {
 		return errors.New("three times the status was in conflict, and the image is not put back")
@@ -313,15 +313,15 @@ func writesWithoutChange(env *testEnv, variant maintpage.Variant) error {
 	env.settle(page, variant)
 	env.othersHadTheirTurn(variant)
 	about := func() int {
-		return env.traffic.number("services/httpd ") + env.traffic.number("maintpages/example/status ") +
-			env.traffic.number("pods/example-maintpage-pod ") + env.traffic.number("deployments/httpd ")
+		return env.writes.Count("services/httpd ") + env.writes.Count("maintpages/example/status ") +
+			env.writes.Count("pods/example-maintpage-pod ") + env.writes.Count("deployments/httpd ")
 	}
 	before := about()
 	deployment := env.deployment("httpd")
 	env.MustUpdate(deployment, func() { deployment.Annotations = map[string]string{"looked": "at"} })
 	env.othersHadTheirTurn(variant)
 	if n := about() - before; n > 0 {
-		return fmt.Errorf("an annotation of the Deployment made %d writes: %v", n, env.traffic.all())
+		return fmt.Errorf("an annotation of the Deployment made %d writes: %v", n, env.writes.All())
 	}
 	return nil
 }
@@ -337,7 +337,7 @@ func noName(env *testEnv, variant maintpage.Variant) error {
 		}
 		return nil
 	}
-	sandboxtest.Eventually(env.t, "the Deployment is refused", func() bool { return env.traffic.number("POST deployments Unprocessable") >= 3 })
+	sandboxtest.Eventually(env.t, "the Deployment is refused", func() bool { return env.writes.Count("POST deployments Unprocessable") >= 3 })
 	return errors.New("three times a Deployment without a name was refused")
 }
 

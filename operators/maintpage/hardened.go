@@ -38,7 +38,7 @@ const (
 	// fieldOwner owns the fields the operator writes.
 	fieldOwner = client.FieldOwner("maintpage-operator")
 
-	// retryAfter is how long to wait before trying again what somebody else has to make possible, such as
+	// retryAfter is the time to wait before trying again what somebody else has to make possible, such as
 	// by deleting an object whose name is needed. Nothing wakes us when they do; a few seconds cost
 	// nothing while a person reads the event.
 	retryAfter = 5 * time.Second

@@ -46,7 +46,7 @@ func selectorOf(page *v1alpha1.MaintPage, s site) map[string]string {
 	return map[string]string{appLabel: app, PageLabel: string(s)}
 }
 
-// pass is what one call of Reconcile knows.
+// pass holds what one call of Reconcile has read, and what came of it.
 type pass struct {
 	page *v1alpha1.MaintPage // from the cache, never changed
 
@@ -106,7 +106,7 @@ func (p *pass) served() site {
 	return ""
 }
 
-// nextSelector is what the selector of the Service should be, for the time being.
+// nextSelector returns the selector that the Service should have for now.
 func (p *pass) nextSelector() map[string]string {
 	want := p.wanted()
 	switch {
@@ -157,7 +157,7 @@ func rolledOut(d *appsv1.Deployment) bool {
 // onTheWay are the reasons for a container to wait that pass by themselves and say nothing.
 var onTheWay = []string{"", "ContainerCreating", "PodInitializing"}
 
-// whyNot says what a page that cannot take requests lacks. It counts nothing: that would be news every
+// whyNot returns what a page that cannot take requests lacks. It counts nothing: that would be news every
 // time a pod starts, and be written each time.
 func (p *pass) whyNot(s site) string {
 	if s == production {

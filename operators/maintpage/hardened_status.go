@@ -14,7 +14,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
 )
 
-// verdict is what a pass has to say about a MaintPage, by the reason of its conditions.
+// verdict holds the conditions of a MaintPage, and the type of the event, that go with a reason.
 type verdict struct {
 	ready, progressing metav1.ConditionStatus
 	event              string // the type of the event that says so first
@@ -49,7 +49,7 @@ func (p *pass) verdict() (reason, message string) {
 	}
 }
 
-// lastReason is what the status says already; empty if it says nothing.
+// lastReason returns the reason that the status has already; empty if it has none.
 func (p *pass) lastReason() string {
 	if ready := meta.FindStatusCondition(p.known.Conditions, v1alpha1.ConditionReady); ready != nil {
 		return ready.Reason

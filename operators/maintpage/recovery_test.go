@@ -243,11 +243,11 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := newTestEnv(t, hardenedCRDs)
-			env.traffic.failOnce(text)
+			env.writes.FailOnce(text)
 			page := env.run(maintpage.Hardened)
 			env.toggle(page, true)
 			env.settle(page, maintpage.Hardened)
-			if !env.traffic.failed() {
+			if !env.writes.Failed() {
 				t.Errorf("nothing failed: there was no write with %s", text)
 			}
 		})

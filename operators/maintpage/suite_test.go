@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -69,10 +71,10 @@ func TestMain(m *testing.M) {
 type testEnv struct {
 	*sandboxtest.Namespace
 	t           *testing.T
-	traffic     traffic
-	watchErrors atomic.Int32  // lists and watches of the operator that failed
-	caches      []cache.Cache // of the operators that run
-	others      int           // MaintPages of others, see othersHadTheirTurn
+	writes      *sandboxtest.Writes // of the operator to objects of the namespace
+	watchErrors atomic.Int32        // lists and watches of the operator that failed
+	caches      []cache.Cache       // of the operators that run
+	others      int                 // MaintPages of others, see othersHadTheirTurn
 }
 
 // newTestEnv makes a namespace in the API server that has a set of CRDs.
@@ -82,14 +84,25 @@ func newTestEnv(t *testing.T, crds crdSet) *testEnv {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), maintpage.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return &testEnv{Namespace: sandboxtest.NewNamespace(t, servers[crds].Get(t), scheme), t: t}
+	return &testEnv{Namespace: sandboxtest.NewNamespace(t, servers[crds].Get(t), scheme), t: t, writes: sandboxtest.NewWrites(target)}
+}
+
+// target returns the resource of a request, with the name and the subresource if it has them. Events are
+// left out.
+func target(req *http.Request) string {
+	_, rest, ok := strings.Cut(req.URL.Path, "/namespaces/")
+	_, target, named := strings.Cut(rest, "/")
+	if !ok || !named || strings.HasPrefix(target, "events") {
+		return ""
+	}
+	return target
 }
 
 // operate runs an operator in the test's namespace until the returned function, or the end of the test, stops it.
 func (env *testEnv) operate(o maintpage.Options) (stop func()) {
 	env.t.Helper()
 	cfg := rest.CopyConfig(env.Config)
-	cfg.Wrap(env.traffic.wrap)
+	cfg.Wrap(env.writes.Wrap)
 	return env.operateAs(cfg, o)
 }
 

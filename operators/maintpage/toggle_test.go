@@ -70,11 +70,11 @@ func TestClassicMakesOneObjectPerPass(t *testing.T) {
 		return page.Status.MaintPublishStatus == v1alpha1.NotPublished
 	})
 	for _, write := range []string{"POST pods Created", "POST deployments Created", "POST services Created"} {
-		if n := env.traffic.number(write); n != 1 {
+		if n := env.writes.Count(write); n != 1 {
 			t.Errorf("%d times %s, want 1", n, write)
 		}
 	}
-	if n := env.traffic.number("PUT services/httpd"); n != 0 {
+	if n := env.writes.Count("PUT services/httpd"); n != 0 {
 		t.Errorf("the Service was turned %d times, which it need not be", n)
 	}
 	env.toggle(page, true)
@@ -163,10 +163,10 @@ func TestToggle(t *testing.T) {
 // before its caller has counted it. A conflict wrote nothing: it is what comes of a watch that is behind.
 func (env *testEnv) wantWrites(want int) {
 	env.t.Helper()
-	written := func() int { return env.traffic.number("") - env.traffic.number(" Conflict") }
+	written := func() int { return env.writes.Count("") - env.writes.Count(" Conflict") }
 	sandboxtest.Eventually(env.t, "the last write is counted", func() bool { return written() >= want })
 	if got := written(); got != want {
-		env.t.Errorf("took %d writes, want %d: %v", got, want, env.traffic.all())
+		env.t.Errorf("took %d writes, want %d: %v", got, want, env.writes.All())
 	}
 }
 

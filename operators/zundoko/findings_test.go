@@ -127,7 +127,7 @@ func missingWord(env *testEnv, variant zundoko.Variant) error {
 	back := false
 	sandboxtest.Eventually(env.t, "it is back, or tried in vain", func() bool {
 		back = env.Exists(env.word("hikawa", 2))
-		return back || env.traffic.number("POST zundokos Conflict") >= 3
+		return back || env.writes.Count("POST zundokos Conflict") >= 3
 	})
 	if !back {
 		return errors.New("three times the next word already existed, and the missing one is missing still")
@@ -157,13 +157,13 @@ func wordsOfOneSecond(env *testEnv, variant zundoko.Variant) error {
 
 // kiyoshiNotNoted: a failing write of status.kiyoshied is made good later.
 func kiyoshiNotNoted(env *testEnv, variant zundoko.Variant) error {
-	env.traffic.failOnce(`"kiyoshied":true`)
+	env.writes.FailOnce(`"kiyoshied":true`)
 	env.sing(variant, short)
 	hikawa := env.hikawa("hikawa", quick)
 	noted := false
 	sandboxtest.Eventually(env.t, "it is noted, or tried in vain", func() bool {
 		noted = env.sung(hikawa)
-		return noted || env.traffic.number("POST kiyoshis Conflict") >= 3
+		return noted || env.writes.Count("POST kiyoshis Conflict") >= 3
 	})
 	if !noted {
 		return errors.New("three times the Kiyoshi already existed, and the status does not know")
@@ -190,14 +190,14 @@ func statusSubresource(env *testEnv, variant zundoko.Variant) error {
 	over := false
 	sandboxtest.Eventually(env.t, "the song is over, or the word was counted", func() bool {
 		over = env.sung(hikawa)
-		return over || env.traffic.number("PUT hikawas OK") >= 2
+		return over || env.writes.Count("PUT hikawas OK") >= 2
 	})
 	if over {
 		return nil
 	}
 	// What would go on, has gone on once another Hikawa had as many writes answered.
 	env.hikawa("other", quick)
-	sandboxtest.Eventually(env.t, "the word of the other was counted", func() bool { return env.traffic.number("PUT hikawas OK") >= 4 })
+	sandboxtest.Eventually(env.t, "the word of the other was counted", func() bool { return env.writes.Count("PUT hikawas OK") >= 4 })
 	env.MustGet(hikawa)
 	return fmt.Errorf("stopped without an error, with %d word and a status that counts %d",
 		len(env.words(hikawa.UID)), hikawa.Status.NumZundokosSaid)

@@ -40,7 +40,7 @@ const (
 	// fieldOwner owns the fields the operator writes.
 	fieldOwner = client.FieldOwner("zundoko-operator")
 
-	// nameTakenRetry is how long to wait before trying a taken name again. What has the name is not
+	// nameTakenRetry is the time to wait before trying a taken name again. What has the name is not
 	// ours, so nothing wakes us when it goes; a few seconds cost nothing while a person reads the event.
 	nameTakenRetry = 5 * time.Second
 )

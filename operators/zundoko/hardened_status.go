@@ -12,7 +12,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 )
 
-// outcome is what a pass has to say about the song. The steps set it; conditions translate it.
+// outcome says how the song is after a pass. The steps set it; conditions translate it.
 type outcome int
 
 const (
@@ -37,7 +37,7 @@ var conditions = map[outcome][]metav1.Condition{
 	},
 }
 
-// pass is what one call of Reconcile knows.
+// pass holds what one call of Reconcile has read, and what came of it.
 type pass struct {
 	hikawa *v1beta1.Hikawa // from the cache, never changed
 

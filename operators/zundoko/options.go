@@ -45,7 +45,7 @@ type Options struct {
 	// empty: random words.
 	Song []v1beta1.Word
 
-	// Clock tells the time, and is what classic sleeps by. The default is the real one.
+	// Clock tells the time, and classic sleeps by it. The default is the real one.
 	Clock clock.Clock
 
 	// Controller is given to the controller as it is. The default is controller-runtime's.

@@ -68,12 +68,12 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := newTestEnv(t, zundoko.Hardened)
-			env.traffic.failOnce(text)
+			env.writes.FailOnce(text)
 			env.sing(zundoko.Hardened, short)
 			hikawa := env.hikawa("hikawa", quick)
 			env.wantSong(hikawa, short)
 			env.wantConditions(hikawa, metav1.ConditionTrue, metav1.ConditionFalse, v1beta1.ReasonSung)
-			if env.traffic.failing != "" {
+			if !env.writes.Failed() {
 				t.Errorf("nothing failed: there was no write with %s", text)
 			}
 		})

@@ -89,9 +89,9 @@ func TestSong(t *testing.T) {
 // before its caller has counted it.
 func (env *testEnv) wantWrites(want int) {
 	env.t.Helper()
-	sandboxtest.Eventually(env.t, "the last write is counted", func() bool { return env.traffic.number("") >= want })
-	if got := env.traffic.number(""); got != want {
-		env.t.Errorf("took %d writes, want %d: %v", got, want, env.traffic.all())
+	sandboxtest.Eventually(env.t, "the last write is counted", func() bool { return env.writes.Count("") >= want })
+	if got := env.writes.Count(""); got != want {
+		env.t.Errorf("took %d writes, want %d: %v", got, want, env.writes.All())
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,8 +47,8 @@ func TestMain(m *testing.M) {
 // testEnv is a namespace of a test's own, and the operators that run in it.
 type testEnv struct {
 	*sandboxtest.Namespace
-	t       *testing.T
-	traffic traffic
+	t      *testing.T
+	writes *sandboxtest.Writes // of the operator to its own kinds
 }
 
 // newTestEnv makes a namespace in the API server that has the CRDs of a variant.
@@ -56,14 +58,27 @@ func newTestEnv(t *testing.T, crds zundoko.Variant) *testEnv {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), zundoko.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return &testEnv{Namespace: sandboxtest.NewNamespace(t, servers[crds].Get(t), scheme), t: t}
+	return &testEnv{Namespace: sandboxtest.NewNamespace(t, servers[crds].Get(t), scheme), t: t, writes: sandboxtest.NewWrites(ownResource)}
+}
+
+// ownResource returns the resource of a request to the operator's own group, with its subresource; else nothing.
+func ownResource(req *http.Request) string {
+	_, rest, ok := strings.Cut(req.URL.Path, "/zundokokiyoshi.kaitoy.github.com/v1beta1/namespaces/")
+	parts := strings.Split(rest, "/") // namespace, resource, name, subresource
+	if !ok || len(parts) < 2 {
+		return ""
+	}
+	if len(parts) > 3 {
+		return parts[1] + "/" + parts[3]
+	}
+	return parts[1]
 }
 
 // operate runs an operator in the test's namespace until the returned function, or the end of the test, stops it.
 func (env *testEnv) operate(o zundoko.Options) (stop func()) {
 	env.t.Helper()
 	cfg := rest.CopyConfig(env.Config)
-	cfg.Wrap(env.traffic.wrap)
+	cfg.Wrap(env.writes.Wrap)
 	return env.operateAs(cfg, o)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 )
 
-// zunsBeforeDoko is how many Zun in a row, no fewer and no more, make the next Doko end the song.
+// zunsBeforeDoko is the number of Zun in a row, no fewer and no more, after which a Doko ends the song.
 const zunsBeforeDoko = 4
 
 // ParseSong reads a list of words separated by commas, as in "Zun,Zun,Doko". Space around a word and

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,5 +108,44 @@ func TestNoLeaks(t *testing.T) {
 		go func() { <-time.After(50 * time.Millisecond) }() // it ends soon
 	}); r.text != "" {
 		t.Errorf("nothing is left, and it said %q", r.text)
+	}
+}
+
+func TestWrites(t *testing.T) {
+	writes := sandboxtest.NewWrites(func(req *http.Request) string { return strings.TrimPrefix(req.URL.Path, "/") })
+	var sent []string
+	client := &http.Client{Transport: writes.Wrap(sandboxtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(req.Body)
+		sent = append(sent, string(body))
+		return &http.Response{StatusCode: http.StatusCreated, Body: http.NoBody, Request: req}, err
+	}))}
+	post := func(path, body string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server.invalid/"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		return resp.StatusCode
+	}
+	var before []string
+	writes.BeforeEach(func(write string) { before = append(before, write) })
+	writes.FailOnce("two")
+	for i, want := range []int{http.StatusCreated, http.StatusInternalServerError, http.StatusCreated, http.StatusCreated} {
+		if got := post([]string{"pods", "pods", "pods", ""}[i], []string{"one", "two", "two", "not described"}[i]); got != want {
+			t.Errorf("write %d: the status is %d, want %d", i, got, want)
+		}
+	}
+	if want := []string{"one", "two", "not described"}; !slices.Equal(sent, want) {
+		t.Errorf("the server got %q, want %q", sent, want)
+	}
+	if n := writes.Count("POST pods Created"); n != 2 || len(writes.All()) != 1 || len(before) != 3 || !writes.Failed() {
+		t.Errorf("counted %v, told of %v before, failed: %t", writes.All(), before, writes.Failed())
 	}
 }

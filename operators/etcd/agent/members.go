@@ -26,7 +26,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 )
 
-// answerTimeout is how long a member has to say how it is.
+// answerTimeout is the time limit for the status of a member.
 const answerTimeout = 5 * time.Second
 
 // members are those a backup can be taken from, as the flags say.

@@ -10,7 +10,7 @@ import (
 // timeLayout of names. Two backups of one revision within a second are the same.
 const timeLayout = "2006-01-02-15:04:05"
 
-// version is what tells the periodic backups of one path from each other.
+// version tells the periodic backups of one path apart.
 type version struct {
 	revision int64
 	taken    time.Time // UTC, in whole seconds

@@ -18,7 +18,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 )
 
-// backup is what is known of a snapshot that was verified.
+// backup describes a snapshot that was verified.
 type backup struct {
 	report.Result
 	// lastKey is the revision of the last change that is in it. A compaction may have removed later ones.

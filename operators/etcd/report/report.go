@@ -31,7 +31,7 @@ const (
 	ReasonFailed = "Failed"
 )
 
-// MaxLength is how much a kubelet keeps of the last words of a container.
+// MaxLength is the length, in bytes, of a termination message that a kubelet keeps.
 const MaxLength = 4096
 
 // Result of a job. Of one that failed there is the error, and nothing that could be taken for a backup.

@@ -31,7 +31,7 @@ func NewDir(dir string) (*Dir, error) {
 // Close ends the use of the directory.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// partial is what a file is called while it is being written.
+// partial is the name of a file while it is being written.
 const partial = ".partial"
 
 // Put writes a file beside its place, brings it to the disk, and moves it there: a reader never meets half of it, not
