@@ -146,14 +146,7 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, nil // the garbage collector takes everything away
 	}
 
-	latest := r.written.Latest(cluster)
-	if latest.Generation == cluster.Generation {
-		cluster.ResourceVersion = latest.ResourceVersion // it goes with the status that is written next
-	}
-	p := &clusterPass{
-		clusterState: clusterState{cluster: cluster, known: latest.Status, now: r.members.options.Clock.Now()},
-		wait:         steadyInterval,
-	}
+	p := r.newPass(cluster)
 	if err := r.look(ctx, p); err != nil {
 		return ctrl.Result{}, err // without knowing what there is there is no status to write
 	}
@@ -180,6 +173,18 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: p.wait}, nil
+}
+
+// newPass begins a look at a cluster, with the latest status that is known.
+func (r *hardenedClusters) newPass(cluster *v1beta2.EtcdCluster) *clusterPass {
+	latest := r.written.Latest(cluster)
+	if latest.Generation == cluster.Generation {
+		cluster.ResourceVersion = latest.ResourceVersion // it goes with the status that is written next
+	}
+	return &clusterPass{
+		clusterState: clusterState{cluster: cluster, known: latest.Status, now: r.members.options.Clock.Now()},
+		wait:         steadyInterval,
+	}
 }
 
 // heed notes what the API server refused for reasons that a person has to see, and returns all other errors.

@@ -7,8 +7,10 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -34,19 +36,22 @@ func Share[T any](start func(context.Context) (value T, stop func() error, err e
 	return &Shared[T]{start: start}
 }
 
-// ShareSandbox shares a sandbox. It is ephemeral, whatever the options say.
+// ShareSandbox shares a sandbox. It is ephemeral, whatever the options say. Its CRDs are installed when it runs: data that
+// is prepared with them, as [sandbox.Start] does it, only pays when more than one sandbox is started with it.
 func ShareSandbox(options func() (sandbox.Options, error)) *Shared[*sandbox.Sandbox] {
 	return Share(func(ctx context.Context) (*sandbox.Sandbox, func() error, error) {
 		o, err := options()
 		if err != nil {
 			return nil, nil, err
 		}
-		o.Ephemeral = true
+		crds := o.CRDs
+		o.Ephemeral, o.CRDs = true, nil
 		s, err := sandbox.Start(ctx, o)
 		if err != nil {
 			return nil, nil, err
 		}
-		return s, s.Stop, nil
+		_, err = envtest.InstallCRDs(s.Config(), envtest.CRDInstallOptions{CRDs: crds, MaxTime: Patience})
+		return s, s.Stop, err
 	})
 }
 
@@ -95,10 +100,15 @@ func (s *Shared[T]) Stop() error {
 	return s.stop()
 }
 
-// Main runs the tests of a package without the logs of controllers, which would drown a failure, and stops what they
-// share. It returns the exit code of the process.
+// Main runs the tests of a package, and stops what they share. It returns the exit code of the process. The logs of
+// controllers would drown a failure: they are only printed, to stderr, if the environment variable OPERATOR_LOG is set.
 func Main(m *testing.M, shared ...interface{ Stop() error }) (code int) {
 	log.SetLogger(logr.Discard())
+	if os.Getenv("OPERATOR_LOG") != "" {
+		log.SetLogger(funcr.New(func(prefix, args string) {
+			fmt.Fprintln(os.Stderr, time.Now().Format("05.000"), prefix, args)
+		}, funcr.Options{}))
+	}
 	klog.SetLogger(logr.Discard())
 	code = m.Run()
 	for _, s := range shared {
