@@ -27,14 +27,14 @@ type Writer struct {
 type Change int
 
 const (
-	// None: nothing was written. The object is as wanted, or is being deleted, or an earlier call has created it and the
-	// cache does not have it yet.
+	// None means that nothing was written. The object is as wanted, or is being deleted, or an earlier call has created it
+	// and the cache does not have it yet.
 	None Change = iota
-	// Created: the object was created.
+	// Created means that the object was created.
 	Created
-	// Applied: the wanted fields were written over others.
+	// Applied means that the wanted fields were written over others.
 	Applied
-	// Taken: the name belongs to an object of somebody else, which was left alone.
+	// Taken means that the name belongs to an object of somebody else, which was left alone.
 	Taken
 )
 
