@@ -78,6 +78,7 @@ func (env *classicEnv) published(t *testing.T, spec bool) {
 // moment; E-15, the book's definition keeps no status.
 func TestClassicAlone(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := alone(t)
 	only := func(o *etcd.Options) { o.Controllers = []string{etcd.ClusterController} }
 	cfg := env.lab.Config()

@@ -81,6 +81,7 @@ func (env *classicEnv) backedUp(t *testing.T, backup *v1beta2.EtcdBackup) v1beta
 // TestClassicBackups are B-01, B-02, B-04 and B-05.
 func TestClassicBackups(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	s3 := env.s3()
 	stop := env.run(t)
@@ -232,6 +233,7 @@ func (env *classicEnv) runToEnd(t *testing.T) error {
 // TestClassicRestore: a good one, whose data is back, and a bad one, which is.
 func TestClassicRestore(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	s3 := env.s3()
 	var byName atomic.Int32

@@ -55,6 +55,7 @@ func (env *classicEnv) looksFine(t *testing.T, cluster *v1beta2.EtcdCluster, mem
 // TestClassicQuorumLost is E-01, and E-08 as far as nothing is taken back.
 func TestClassicQuorumLost(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t)
 	cluster := env.cluster(t, 3)
@@ -99,6 +100,7 @@ func TestClassicAllDead(t *testing.T) {
 // TestClassicSecondMember is E-04: the article's own step, on a cluster where the second pod finds no place.
 func TestClassicSecondMember(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t)
 	cluster := env.cluster(t, 1)
@@ -134,6 +136,7 @@ type lostReplies struct {
 // TestClassicGhost is E-05.
 func TestClassicGhost(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	replies := &lostReplies{dial: env.dial}
 	replies.on.Store(true)
@@ -205,6 +208,7 @@ func (c *lossyConn) Close() error {
 // TestClassicUpgradeInAHurry is E-06: the next member is upgraded while the one before is not Ready yet.
 func TestClassicUpgradeInAHurry(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t)
 	cluster := env.cluster(t, 3)
@@ -228,6 +232,7 @@ func TestClassicUpgradeInAHurry(t *testing.T) {
 // TestClassicPause is E-07, and what a pause does.
 func TestClassicPause(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t)
 	cluster := env.cluster(t, 3)
@@ -350,6 +355,7 @@ func (env *classicEnv) touch(t *testing.T, cluster *v1beta2.EtcdCluster, n int) 
 // TestClassicTouchedAllTheTime is E-10. The period is long, so that there is no gap by chance.
 func TestClassicTouchedAllTheTime(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t, func(o *etcd.Options) { o.Period = 2 * time.Second })
 	cluster := env.cluster(t, 1)

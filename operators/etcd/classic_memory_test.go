@@ -25,6 +25,7 @@ import (
 // removed. It is the leader, too (E-13).
 func TestClassicFirstMemberRemoved(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t, func(o *etcd.Options) { o.Seed = etcd.ClassicSeedForFirst(env.Name, "example") })
 	cluster := env.cluster(t, 1)
@@ -117,6 +118,7 @@ func TestClassicSizeZero(t *testing.T) {
 // TestClassicStatusWiped is E-15: the EtcdCluster is replaced by a file without a status, and the operator starts anew.
 func TestClassicStatusWiped(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	stop := env.run(t)
 	cluster := env.cluster(t, 1)
@@ -154,6 +156,7 @@ func TestClassicStatusWiped(t *testing.T) {
 // TestClassicServiceDeleted is E-16.
 func TestClassicServiceDeleted(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	stop := env.run(t)
 	cluster := env.cluster(t, 1)
@@ -181,6 +184,7 @@ func TestClassicServiceDeleted(t *testing.T) {
 // put up with that.
 func TestClassicInvalidThenDeleted(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t)
 	cluster := env.cluster(t, 1)
@@ -200,6 +204,7 @@ func TestClassicInvalidThenDeleted(t *testing.T) {
 // TestClassicPodPolicy is E-18, and E-14 for an even size.
 func TestClassicPodPolicy(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t)
 	cluster := env.cluster(t, 1)
@@ -220,6 +225,7 @@ func TestClassicPodPolicy(t *testing.T) {
 // TestClassicLongName is E-20.
 func TestClassicLongName(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	env.run(t)
 	long := env.cluster(t, 1, func(c *v1beta2.EtcdCluster) { c.Name = "a" + strings.Repeat("b", 52) })

@@ -213,6 +213,7 @@ func (l *classicLines) tail(n int) string {
 // TestClassicLife is the life of a cluster as the articles tell it.
 func TestClassicLife(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newClassic(t)
 	stop := env.run(t)
 	cluster := env.cluster(t, 1)

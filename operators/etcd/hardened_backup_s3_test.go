@@ -179,6 +179,7 @@ func TestS3ThatLetsNobodyIn(t *testing.T) {
 // first member does not come up, the one that was left is kept, and the approval can be taken back.
 func TestRecoveryFromAMember(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	env.operate(t, etcd.Options{})
 	cluster := env.cluster(sized(2))

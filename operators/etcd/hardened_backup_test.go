@@ -302,6 +302,7 @@ func (env *testEnv) backedUpAt(backup *v1beta2.EtcdBackup, revision int64) {
 // TestRestore: the cluster gets the data of the backup and keeps all else, and none of it happens twice.
 func TestRestore(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	stop := env.operate(t, etcd.Options{})
 	env.claim()

@@ -19,6 +19,7 @@ import (
 // one that dies is replaced.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	stop := env.operate(t, etcd.Options{Variant: etcd.Classic, Period: 500 * time.Millisecond})
 	cluster := env.cluster(nil)
@@ -64,6 +65,7 @@ func isReady(pod *corev1.Pod) bool {
 // TestReboot: E-03. All nodes restart at once; members without claims keep their data. It is not parallel: the others need
 // their nodes.
 func TestReboot(t *testing.T) {
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, _ := env.run(nil)
 	env.put(cluster, "a", "1")
@@ -86,6 +88,7 @@ func TestReboot(t *testing.T) {
 // TestLostNode: the pod of a member on a node without power is not deleted by anybody for good; the member is replaced all
 // the same. It is not parallel: the others need their nodes.
 func TestLostNode(t *testing.T) {
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	seconds := int64(1)
 	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) {

@@ -30,6 +30,7 @@ func (env *testEnv) run(change func(*v1beta2.EtcdCluster)) (cluster *v1beta2.Etc
 // status. What the others hold stays.
 func TestOneMemberRecovery(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, stop := env.run(nil)
 	env.put(cluster, "a", "1")
@@ -166,6 +167,7 @@ func claimed(c *v1beta2.EtcdCluster) {
 // TestClaims: AC-E08, and E-02: all pods die at once, and come back with their data; then a policy changes.
 func TestClaims(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, _ := env.run(claimed)
 	env.put(cluster, "a", "1")
@@ -232,6 +234,7 @@ func (env *testEnv) labelled(cluster *v1beta2.EtcdCluster, key, value string) {
 // TestPolicy: E-18.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, _ := env.run(sized(1))
 	env.put(cluster, "a", "1")

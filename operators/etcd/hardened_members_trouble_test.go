@@ -35,6 +35,7 @@ const stuckVersion = "3.2.99"
 // undoes it.
 func TestStuckUpgrade(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, _ := env.run(nil)
 	env.put(cluster, "a", "1")
@@ -97,6 +98,7 @@ func TestStuckBirth(t *testing.T) {
 // TestNoSpace fills a member's quota.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) {
 		c.Spec.Size = 1
@@ -291,6 +293,7 @@ func TestGhost(t *testing.T) {
 // pod is all that it takes.
 func TestHalfAdded(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, stop := env.run(sized(1))
 	env.put(cluster, "a", "1")
@@ -309,6 +312,7 @@ func TestHalfAdded(t *testing.T) {
 // TestConverged: an operator that looks at a cluster that is as it should be writes nothing; nor does one that comes new.
 // It is not parallel: a member that is busy with the others' may answer too late, and that is written down.
 func TestConverged(t *testing.T) {
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, stop := env.run(nil)
 	stop()

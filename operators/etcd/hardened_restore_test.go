@@ -18,6 +18,7 @@ import (
 // restore mends it.
 func TestRestoreOfABackupThatChanged(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	env.operate(t, etcd.Options{})
 	env.claim()
