@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // series collects durations; what is reported is their median.
@@ -265,7 +266,7 @@ func firstWrite(b *testing.B, config *rest.Config) {
 
 func poll(b *testing.B, done func(context.Context) bool) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.Context(), sandboxtest.Patience)
 	defer cancel()
 	for !done(ctx) {
 		if ctx.Err() != nil {

@@ -189,7 +189,7 @@ func TestKilledUndo(t *testing.T) {
 			word, delay = "restores", time.Duration(random.IntN(1200))*time.Millisecond
 		}
 		killUndo(t, name, word, delay)
-		eventually(t, fmt.Sprintf("round %d: killed %v after it %s: no process", round, delay, word), func(context.Context) error {
+		sandboxtest.Eventually(t, fmt.Sprintf("round %d: killed %v after it %s: no process", round, delay, word), func(context.Context) error {
 			if left := programs(dir); len(left) > 0 {
 				return fmt.Errorf("processes %v are left", left)
 			}

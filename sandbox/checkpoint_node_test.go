@@ -52,7 +52,7 @@ func keeper(t *testing.T, c kubernetes.Interface) (pod *corev1.Pod) {
 	if _, err := c.AppsV1().Deployments("default").Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pod of the Deployment to be ready", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the pod of the Deployment to be ready", func(ctx context.Context) error {
 		pods, err := c.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "program=keeper"})
 		if err == nil && (len(pods.Items) != 1 || !isReady(&pods.Items[0])) {
 			err = fmt.Errorf("there are %d pods", len(pods.Items))
@@ -182,7 +182,7 @@ func TestCheckpointStandsStill(t *testing.T) {
 		}
 		before = first
 		// Before it has to stand still again, it has to have had a processor.
-		eventually(t, "it to go on", func(context.Context) error {
+		sandboxtest.Eventually(t, "it to go on", func(context.Context) error {
 			if now := number(t, filepath.Join(scratchOf(lab.Dir(), pod), "first")); now <= before {
 				return fmt.Errorf("after checkpoint %d it says %d", i, now)
 			}
@@ -207,7 +207,7 @@ func number(t *testing.T, file string) uint64 {
 
 func awaitLog(t *testing.T, c kubernetes.Interface, pod, line string) {
 	t.Helper()
-	eventually(t, pod+" to say "+line, func(ctx context.Context) error {
+	sandboxtest.Eventually(t, pod+" to say "+line, func(ctx context.Context) error {
 		log, err := c.CoreV1().Pods("default").GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
 		if err == nil && !strings.Contains(string(log), line) {
 			err = fmt.Errorf("it says %q", log)
@@ -227,7 +227,7 @@ func TestRestoreOfPodsThatAreNeverRestarted(t *testing.T) {
 	once.Spec.RestartPolicy = corev1.RestartPolicyNever
 	createPod(t, c, once)
 	was := awaitPod(t, c, "once", "to run", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
-	eventually(t, "its word", func(context.Context) error {
+	sandboxtest.Eventually(t, "its word", func(context.Context) error {
 		_, err := os.Stat(filepath.Join(scratchOf(lab.Dir(), was), "word"))
 		return err
 	})

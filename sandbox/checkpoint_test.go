@@ -107,7 +107,7 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := createMap(t, c, "later", fmt.Sprint("round ", round))
-		eventually(t, "the informer to see what happens", seen.is(func(m map[string]*corev1.ConfigMap) bool {
+		sandboxtest.Eventually(t, "the informer to see what happens", seen.is(func(m map[string]*corev1.ConfigMap) bool {
 			return m["later"] != nil && m["deleted"] == nil
 		}))
 		songs.spoil(t)
@@ -120,7 +120,7 @@ func TestRestore(t *testing.T) {
 		}
 		expectRevisions(t, c, point, untouched, later)
 		songs.expect(t)
-		eventually(t, "the informer to see the state of then", seen.is(func(m map[string]*corev1.ConfigMap) bool {
+		sandboxtest.Eventually(t, "the informer to see the state of then", seen.is(func(m map[string]*corev1.ConfigMap) bool {
 			return m["later"] == nil && m["deleted"] != nil && m["deleted"].UID == deleted.UID && m["changed"].Data["value"] == "then"
 		}))
 		watching.sees(t, "deleted")
@@ -241,7 +241,7 @@ func kubectlWatch(t *testing.T, lab *sandbox.Sandbox) kubectlRun {
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "kubectl to see what there is", func(context.Context) error {
+	sandboxtest.Eventually(t, "kubectl to see what there is", func(context.Context) error {
 		if !strings.Contains(w.out.String(), "later") {
 			return errors.New(w.out.String())
 		}
@@ -253,7 +253,7 @@ func kubectlWatch(t *testing.T, lab *sandbox.Sandbox) kubectlRun {
 // sees: kubectl goes on, and is told of an object that was put back. It is ended then.
 func (w kubectlRun) sees(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "kubectl to be told of "+name, func(context.Context) error {
+	sandboxtest.Eventually(t, "kubectl to be told of "+name, func(context.Context) error {
 		if !strings.Contains(w.out.String(), "\n"+name+" ") {
 			return errors.New(w.out.String())
 		}
@@ -339,7 +339,7 @@ func (o *objects) spoil(t *testing.T) {
 		}
 	}
 	for kind, was := range o.was {
-		eventually(t, was.GetName()+" to be gone", func(ctx context.Context) error {
+		sandboxtest.Eventually(t, was.GetName()+" to be gone", func(ctx context.Context) error {
 			_, err := o.dynamic.Resource(kind).Namespace(was.GetNamespace()).Get(ctx, was.GetName(), metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestClusterBehaviour checks what a bare API server lacks and everybody expects: each is done by one of Kubernetes'
@@ -72,7 +73,7 @@ func namespace(t *testing.T, c client.Client) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, c, ns)
-	eventually(t, "the default service account", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the default service account", func(ctx context.Context) error {
 		return c.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "default"}, &corev1.ServiceAccount{})
 	})
 	return ns.Name
@@ -90,7 +91,7 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 // expectCount waits until a list in a namespace has n items.
 func expectCount(t *testing.T, c client.Client, list client.ObjectList, ns string, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d in %T", n, list), func(ctx context.Context) error {
+	sandboxtest.Eventually(t, fmt.Sprintf("%d in %T", n, list), func(ctx context.Context) error {
 		u, err := countOf(ctx, c, list, ns)
 		if err == nil && u != n {
 			err = fmt.Errorf("there are %d", u)
@@ -137,7 +138,7 @@ func statefulSetMakesItsFirstPod(t *testing.T, _ *sandbox.Sandbox, c client.Clie
 	create(t, c, &appsv1.StatefulSet{ObjectMeta: meta(ns, "db"), Spec: appsv1.StatefulSetSpec{
 		Replicas: new(int32(3)), Selector: selector(), Template: podTemplate(), ServiceName: "db",
 	}})
-	eventually(t, "pod db-0", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "pod db-0", func(ctx context.Context) error {
 		return c.Get(ctx, client.ObjectKey{Namespace: ns, Name: "db-0"}, &corev1.Pod{})
 	})
 }
@@ -145,7 +146,7 @@ func statefulSetMakesItsFirstPod(t *testing.T, _ *sandbox.Sandbox, c client.Clie
 func daemonSetFindsNoNodes(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns string) {
 	set := &appsv1.DaemonSet{ObjectMeta: meta(ns, "agent"), Spec: appsv1.DaemonSetSpec{Selector: selector(), Template: podTemplate()}}
 	create(t, c, set)
-	eventually(t, "the DaemonSet's status", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the DaemonSet's status", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 			return err
 		}
@@ -193,7 +194,7 @@ func clusterRoleAggregates(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns
 		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: part.Labels}}},
 	}
 	create(t, c, part, whole)
-	eventually(t, "the rules to be aggregated", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the rules to be aggregated", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(whole), whole); err != nil {
 			return err
 		}
@@ -248,7 +249,7 @@ func claimBindsToVolume(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns st
 			Resources: corev1.VolumeResourceRequirements{Requests: size},
 		}},
 	)
-	eventually(t, "the claim to be bound", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the claim to be bound", func(ctx context.Context) error {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: ns, Name: "data"}, claim); err != nil {
 			return err
@@ -265,7 +266,7 @@ func budgetCountsPods(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns stri
 		Selector: selector(), MinAvailable: new(intstr.FromInt32(1)),
 	}}
 	create(t, c, budget)
-	eventually(t, "the budget's status", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the budget's status", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(budget), budget); err != nil {
 			return err
 		}
@@ -282,7 +283,7 @@ func quotaRefusesTheSecond(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns
 	}})
 	// Admission asks a watch of its own, which may be behind what the API server answers: that the quota is counted does
 	// not say that admission knows it. That it refuses what nobody may have says so, of the whole quota.
-	eventually(t, "admission to know the quota", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "admission to know the quota", func(ctx context.Context) error {
 		err := c.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta(ns, "none")}, client.DryRunAll)
 		if err == nil {
 			return errors.New("a first ConfigMap is admitted")
@@ -311,7 +312,7 @@ func childrenOfANewKindAreCollected(t *testing.T, lab *sandbox.Sandbox, c client
 			}},
 		},
 	}
-	if _, err := envtest.InstallCRDs(lab.Config(), envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, MaxTime: patience}); err != nil {
+	if _, err := envtest.InstallCRDs(lab.Config(), envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, MaxTime: sandboxtest.Patience}); err != nil {
 		t.Fatal(err)
 	}
 	thing := func(name string) *unstructured.Unstructured {
@@ -334,7 +335,7 @@ func childrenOfANewKindAreCollected(t *testing.T, lab *sandbox.Sandbox, c client
 		t.Fatal(err)
 	}
 	for _, o := range []client.Object{child, config} {
-		eventually(t, "the collection of "+o.GetName(), gone(c, o))
+		sandboxtest.Eventually(t, "the collection of "+o.GetName(), gone(c, o))
 	}
 }
 
@@ -367,7 +368,7 @@ func deletionPropagates(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns st
 	if err := c.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the owner to go after its child", gone(c, owner))
+	sandboxtest.Eventually(t, "the owner to go after its child", gone(c, owner))
 	if err := gone(c, child)(t.Context()); err != nil {
 		t.Error("the owner went before its child")
 	}
@@ -375,7 +376,7 @@ func deletionPropagates(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns st
 	if err := c.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the owner to go", gone(c, owner))
+	sandboxtest.Eventually(t, "the owner to go", gone(c, owner))
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil || len(child.OwnerReferences) != 0 {
 		t.Errorf("the orphan: %v with owners %v; want it to stay without one", err, child.OwnerReferences)
 	}
@@ -396,20 +397,20 @@ func namespaceGoesWithItsObjects(t *testing.T, _ *sandbox.Sandbox, c client.Clie
 	if err := gone(c, o)(t.Context()); err == nil {
 		t.Error("the namespace is gone although an object in it has a finalizer")
 	}
-	eventually(t, "the finalizer to be taken off", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the finalizer to be taken off", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(held), held); err != nil {
 			return err
 		}
 		held.Finalizers = nil
 		return c.Update(ctx, held)
 	})
-	eventually(t, "the namespace to go", gone(c, o))
+	sandboxtest.Eventually(t, "the namespace to go", gone(c, o))
 }
 
 func podIsPendingWithAReason(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns string) {
 	pod := &corev1.Pod{ObjectMeta: meta(ns, "lonely"), Spec: podTemplate().Spec}
 	create(t, c, pod)
-	eventually(t, "the scheduler's verdict", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the scheduler's verdict", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}

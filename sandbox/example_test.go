@@ -3,40 +3,61 @@ package sandbox_test
 import (
 	"context"
 	"fmt"
+	"log"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// In a test of your own operator: start a sandbox, and what you know of a cluster happens. Here a child is collected
-// after its owner was deleted, which a bare envtest never does.
+// Start a sandbox, and what you know of a cluster happens. Here a child is collected after its owner was deleted, which a
+// bare envtest never does. For tests of your own operator see also the package sandboxtest.
 func ExampleStart() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	lab, err := sandbox.Start(ctx, sandbox.Options{Ephemeral: true})
 	if err != nil {
-		fmt.Println(err) // says how to get the binary when it is missing
-		return
+		log.Panic(err) // says how to get the binary when it is missing
 	}
-	defer func() { _ = lab.Stop() }()
-	c, err := client.New(lab.Config(), client.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
-	_ = c.Create(ctx, owner)
-	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child"}}
-	child.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}}
-	_ = c.Create(ctx, child)
-	_ = c.Delete(ctx, owner)
-
-	for c.Get(ctx, client.ObjectKeyFromObject(child), child) == nil {
-		continue // still there
+	defer func() {
+		if err := lab.Stop(); err != nil {
+			log.Panic(err)
+		}
+	}()
+	if err := collects(ctx, lab); err != nil {
+		log.Panic(err)
 	}
 	fmt.Println("collected")
 	// Output: collected
+}
+
+// collects makes an owner and a child, deletes the owner, and waits until the child is gone.
+func collects(ctx context.Context, lab *sandbox.Sandbox) error {
+	c, err := client.New(lab.Config(), client.Options{})
+	if err != nil {
+		return err
+	}
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
+	if err := c.Create(ctx, owner); err != nil {
+		return err
+	}
+	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "child",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}},
+	}}
+	if err := c.Create(ctx, child); err != nil {
+		return err
+	}
+	if err := c.Delete(ctx, owner); err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(child), child)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
 }

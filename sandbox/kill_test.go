@@ -66,7 +66,7 @@ func TestKill(t *testing.T) {
 // usable waits until a sandbox can be written to, and has not given up.
 func usable(t *testing.T, lab *sandbox.Sandbox, client kubernetes.Interface, name string) {
 	t.Helper()
-	eventually(t, "the sandbox to be usable after "+name+" was killed", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the sandbox to be usable after "+name+" was killed", func(ctx context.Context) error {
 		select {
 		case <-lab.Done():
 			t.Fatalf("the sandbox gave up after %s was killed: %v", name, lab.Err())

@@ -90,7 +90,7 @@ func TestAProgramThatDiesIsReportedAndComesBack(t *testing.T) {
 		if e := <-exits; e.Program != program || !e.Restarted {
 			t.Errorf("reported was %+v, killed was %s", e, program)
 		}
-		eventually(t, program+" to be back", func(ctx context.Context) error {
+		sandboxtest.Eventually(t, program+" to be back", func(ctx context.Context) error {
 			if now := lab.PIDs()[program]; now == pid || now == 0 {
 				return fmt.Errorf("its pid is %d", now)
 			}
@@ -122,7 +122,7 @@ func TestAProgramThatDoesNotStayUpEndsTheSandbox(t *testing.T) {
 		if err := lab.Err(); err == nil || !strings.Contains(err.Error(), "kube-scheduler") {
 			t.Errorf("the reason is %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(sandboxtest.Patience):
 		t.Error("nobody says that the scheduler does not stay up")
 	}
 }
@@ -333,7 +333,7 @@ func TestKilledLab(t *testing.T) {
 			time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond) //nolint:forbidigo // chaos: a random moment is the point
 		}
 		child.kill()
-		eventually(t, fmt.Sprintf("round %d: %s killed after %v: no process", round, victim, delay), func(context.Context) error {
+		sandboxtest.Eventually(t, fmt.Sprintf("round %d: %s killed after %v: no process", round, victim, delay), func(context.Context) error {
 			if left := programs(dir); len(left) > 0 {
 				return fmt.Errorf("processes %v are left", left)
 			}
@@ -351,12 +351,12 @@ func TestKilledLab(t *testing.T) {
 func TestKilledDemoIsCleared(t *testing.T) {
 	dir := filepath.Join(stateDir, "sandboxes", "demo")
 	demo := launch(t, "run", "zundoko", "--plain", "--name", "demo", "--interval", "1h")
-	eventually(t, "the demo's sandbox to be ready", readyIn("demo"))
+	sandboxtest.Eventually(t, "the demo's sandbox to be ready", readyIn("demo"))
 	if lifeline.Gone(filepath.Join(dir, "bin")) {
 		t.Error("the programs are alive, and nobody can tell")
 	}
 	demo.kill()
-	eventually(t, "its programs to end", func(context.Context) error {
+	sandboxtest.Eventually(t, "its programs to end", func(context.Context) error {
 		if !lifeline.Gone(filepath.Join(dir, "bin")) {
 			return errors.New("they are alive")
 		}

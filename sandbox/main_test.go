@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
@@ -95,27 +94,6 @@ func clientset(t *testing.T, lab *sandbox.Sandbox) *kubernetes.Clientset {
 		t.Fatal(err)
 	}
 	return client
-}
-
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
-const patience = 60 * time.Second
-
-// eventually waits until the condition holds, and fails with its last error.
-func eventually(t *testing.T, what string, condition func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 // programs lists the pids of processes that were started by a link below dir. It looks into /proc; elsewhere it finds

@@ -36,7 +36,7 @@ func TestNothingIsLeftOfMembers(t *testing.T) {
 	lab := launch(t, "up", "--name", "members")
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, "members") })
 	var record *sandbox.Record
-	eventually(t, "the sandbox", func(context.Context) (err error) {
+	sandboxtest.Eventually(t, "the sandbox", func(context.Context) (err error) {
 		if record, err = sandbox.Lookup(stateDir, "members"); err == nil && !record.Ready {
 			err = errors.New(lab.said.String())
 		}
@@ -64,5 +64,5 @@ func TestNothingIsLeftOfMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	lab.kill()
-	eventually(t, "all members to be gone", func(context.Context) error { return exactly(0, membersIn(record.Dir)) })
+	sandboxtest.Eventually(t, "all members to be gone", func(context.Context) error { return exactly(0, membersIn(record.Dir)) })
 }

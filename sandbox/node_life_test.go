@@ -31,7 +31,7 @@ func TestCordonedNodeComesBack(t *testing.T) {
 	if err := lab.RestartNode("node-1"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), sandboxtest.Patience)
 	defer cancel()
 	if err := lab.AwaitNodes(ctx); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestCordonedNodeComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = clientset(t, start(t, sandbox.Options{Name: name}))
-	eventually(t, "the node to be gone", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the node to be gone", func(ctx context.Context) error {
 		if _, err := c.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}

@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // imagesFile maps an image test/<name> to each of podPrograms.
@@ -144,7 +145,7 @@ func createPod(t *testing.T, c kubernetes.Interface, pod *corev1.Pod) {
 // awaitPod waits until a pod is as it should be.
 func awaitPod(t *testing.T, c kubernetes.Interface, name, what string, is func(*corev1.Pod) bool) (pod *corev1.Pod) {
 	t.Helper()
-	eventually(t, name+" "+what, func(ctx context.Context) (err error) {
+	sandboxtest.Eventually(t, name+" "+what, func(ctx context.Context) (err error) {
 		if pod, err = c.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = clientset(t, start(t, sandbox.Options{Name: name, Nodes: 1}))
-	eventually(t, "the second node to be gone", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the second node to be gone", func(ctx context.Context) error {
 		_, err := c.CoreV1().Nodes().Get(ctx, "node-2", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -250,7 +251,7 @@ func TestBadPrograms(t *testing.T) {
 		})
 	})
 	awaitPod(t, c, "deaf", "to run", running)
-	eventually(t, "deaf to be said not to be ready", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "deaf to be said not to be ready", func(ctx context.Context) error {
 		events, err := c.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=deaf,reason=Unhealthy"})
 		if err == nil && !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, "connection refused") }) {
 			err = fmt.Errorf("the events are %+v", events.Items)
@@ -264,20 +265,20 @@ func TestBadPrograms(t *testing.T) {
 	}
 	awaitPod(t, c, "stubborn", "to run", running)
 	awaitPod(t, c, "daemons", "to run", running)
-	eventually(t, "the children of daemons", func(context.Context) error { return exactly(6, processesOfTest(t)) }) // deaf, floods, stubborn, three
+	sandboxtest.Eventually(t, "the children of daemons", func(context.Context) error { return exactly(6, processesOfTest(t)) }) // deaf, floods, stubborn, three
 	for _, name := range []string{"stubborn", "floods", "daemons", "deaf", "exits"} {
 		if err := c.CoreV1().Pods("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the pods to be gone", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the pods to be gone", func(ctx context.Context) error {
 		pods, err := c.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
 		if err == nil && len(pods.Items) > 2 {
 			err = fmt.Errorf("%d are there", len(pods.Items))
 		}
 		return err
 	})
-	eventually(t, "all processes to be gone", func(context.Context) error { return exactly(0, processesOfTest(t)) })
+	sandboxtest.Eventually(t, "all processes to be gone", func(context.Context) error { return exactly(0, processesOfTest(t)) })
 }
 
 // TestNothingIsLeftOfPods kills a lab with -9, or one of its nodes, while pods run processes.
@@ -286,7 +287,7 @@ func TestNothingIsLeftOfPods(t *testing.T) {
 	lab := launch(t, "up", "--name", "killed", "--images", imagesFile(t))
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, "killed") })
 	var record *sandbox.Record
-	eventually(t, "the sandbox", func(context.Context) (err error) {
+	sandboxtest.Eventually(t, "the sandbox", func(context.Context) (err error) {
 		if record, err = sandbox.Lookup(stateDir, "killed"); err == nil && !record.Ready {
 			err = errors.New(lab.said.String())
 		}
@@ -298,7 +299,7 @@ func TestNothingIsLeftOfPods(t *testing.T) {
 	}
 	c := kubernetes.NewForConfigOrDie(access.Config())
 	createPod(t, c, podOf("daemons"))
-	eventually(t, "its processes", func(context.Context) error { return exactly(3, processesOfTest(t)) })
+	sandboxtest.Eventually(t, "its processes", func(context.Context) error { return exactly(3, processesOfTest(t)) })
 	before := processesOfTest(t)
 
 	// A node that is killed takes its containers with it; started again it starts them again.
@@ -309,7 +310,7 @@ func TestNothingIsLeftOfPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "other processes", func(context.Context) error {
+	sandboxtest.Eventually(t, "other processes", func(context.Context) error {
 		now := processesOfTest(t)
 		if slices.ContainsFunc(now, func(pid int) bool { return slices.Contains(before, pid) }) {
 			return fmt.Errorf("%v were there before: %v", now, before)
@@ -320,7 +321,7 @@ func TestNothingIsLeftOfPods(t *testing.T) {
 		return len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].RestartCount == 1
 	})
 	lab.kill()
-	eventually(t, "all processes to be gone", func(context.Context) error { return exactly(0, processesOfTest(t)) })
+	sandboxtest.Eventually(t, "all processes to be gone", func(context.Context) error { return exactly(0, processesOfTest(t)) })
 }
 
 // TestServedByPods has a pod answer for an admission webhook, and another one for a group of the API.
@@ -349,7 +350,7 @@ func TestServedByPods(t *testing.T) {
 		awaitPod(t, c, program, "to be ready", isReady)
 	}
 	refuseConfigMaps(t, c, ca)
-	eventually(t, "the webhook's no", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the webhook's no", func(ctx context.Context) error {
 		_, err := c.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "no-"}}, metav1.CreateOptions{})
 		if err == nil || !strings.Contains(err.Error(), "the pod on node-1 says no") {
 			return fmt.Errorf("it says: %w", err)
@@ -357,7 +358,7 @@ func TestServedByPods(t *testing.T) {
 		return nil
 	})
 	registerAPI(t, lab, ca)
-	eventually(t, "the API's greeting", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the API's greeting", func(ctx context.Context) error {
 		answer, err := c.RESTClient().Get().AbsPath("/apis/test.example.com/v1/greeting").DoRaw(ctx)
 		if err == nil && string(answer) != `{"from":"api","to":"operator-lab-admin"}`+"\n" {
 			err = fmt.Errorf("it is %s", answer)
@@ -453,7 +454,7 @@ func page(t *testing.T, url string) string {
 
 func awaitNone(t *testing.T, c kubernetes.Interface, name string) {
 	t.Helper()
-	eventually(t, name+" to be gone", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, name+" to be gone", func(ctx context.Context) error {
 		_, err := c.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -495,7 +496,7 @@ func (k *tool) end() {
 func (k *tool) await(t *testing.T, pattern string) string {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
-	eventually(t, "kubectl to say "+pattern, func(context.Context) error {
+	sandboxtest.Eventually(t, "kubectl to say "+pattern, func(context.Context) error {
 		if !want.MatchString(k.said.String()) {
 			return errors.New(k.said.String())
 		}

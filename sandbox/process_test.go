@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // lab is the operator-lab binary at work in a process of its own.
@@ -90,7 +91,7 @@ func TestInterruptedLabStops(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		l := up(t, "interrupted")
 		dir := filepath.Join(stateDir, "sandboxes", "interrupted")
-		eventually(t, "the sandbox to be ready", readyIn("interrupted"))
+		sandboxtest.Eventually(t, "the sandbox to be ready", readyIn("interrupted"))
 		_ = l.cmd.Process.Signal(signal)
 		<-l.exited
 		if code := l.cmd.ProcessState.ExitCode(); code != 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/node"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // runs starts a pod on a node, and waits until its container runs.
@@ -26,7 +27,7 @@ func runs(t *testing.T, client kubernetes.Interface, name, on string) {
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, name+" to run", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, name+" to run", func(ctx context.Context) error {
 		p, err := client.CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
 		if err == nil && p.Status.Phase != corev1.PodRunning {
 			err = fmt.Errorf("it is %+v", p.Status)
@@ -48,7 +49,7 @@ func TestLostNode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "nothing to be left of its process", func(context.Context) error {
+	sandboxtest.Eventually(t, "nothing to be left of its process", func(context.Context) error {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("process %d is there: %w", pid, err)
 		}
@@ -71,7 +72,7 @@ func TestLostNode(t *testing.T) {
 	if err := lab.AwaitNodes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the first pod to crash", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the first pod to crash", func(ctx context.Context) error {
 		p, err := client.CoreV1().Pods("default").Get(ctx, "first", metav1.GetOptions{})
 		if err != nil {
 			return err

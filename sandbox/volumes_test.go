@@ -45,7 +45,7 @@ func createClaim(t *testing.T, c kubernetes.Interface, claim *corev1.PersistentV
 // awaitBound waits until a claim is bound, and returns the directory of its volume.
 func awaitBound(t *testing.T, lab *sandbox.Sandbox, c kubernetes.Interface, name string) (dir string) {
 	t.Helper()
-	eventually(t, name+" to be bound", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, name+" to be bound", func(ctx context.Context) error {
 		claim, err := c.CoreV1().PersistentVolumeClaims("default").Get(ctx, name, metav1.GetOptions{})
 		if err == nil && claim.Status.Phase != corev1.ClaimBound {
 			err = fmt.Errorf("it is %s", claim.Status.Phase)
@@ -60,7 +60,7 @@ func awaitBound(t *testing.T, lab *sandbox.Sandbox, c kubernetes.Interface, name
 
 func awaitNoDirectory(t *testing.T, dir string) {
 	t.Helper()
-	eventually(t, dir+" to be gone", func(context.Context) error {
+	sandboxtest.Eventually(t, dir+" to be gone", func(context.Context) error {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("it is there: %w", err)
 		}
@@ -99,7 +99,7 @@ func said(t *testing.T, c kubernetes.Interface, pod *corev1.Pod) string {
 // awaitEvent waits until something is said of an object.
 func awaitEvent(t *testing.T, c kubernetes.Interface, object, reason, message string) {
 	t.Helper()
-	eventually(t, reason+" of "+object, func(ctx context.Context) error {
+	sandboxtest.Eventually(t, reason+" of "+object, func(ctx context.Context) error {
 		events, err := c.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + object})
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func TestClaimsWithoutNodes(t *testing.T) {
 		}
 	}
 	awaitNoDirectory(t, dir)
-	eventually(t, "the kept volume to be released", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the kept volume to be released", func(ctx context.Context) error {
 		pv, err := c.CoreV1().PersistentVolumes().Get(ctx, filepath.Base(kept), metav1.GetOptions{})
 		if err == nil && pv.Status.Phase != corev1.VolumeReleased {
 			err = fmt.Errorf("it is %s", pv.Status.Phase)
@@ -211,7 +211,7 @@ func TestClaimsKeepData(t *testing.T) {
 		}
 	}
 	awaitNoDirectory(t, dir)
-	eventually(t, "its volume to be gone", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "its volume to be gone", func(ctx context.Context) error {
 		if _, err := c.CoreV1().PersistentVolumes().Get(ctx, filepath.Base(dir), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
@@ -357,7 +357,7 @@ func TestForeignVolumes(t *testing.T) {
 		if err := c.CoreV1().PersistentVolumeClaims("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+" not to be removed", func(ctx context.Context) error {
+		sandboxtest.Eventually(t, name+" not to be removed", func(ctx context.Context) error {
 			pv, err := c.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 			if err == nil && pv.Status.Phase != corev1.VolumeFailed {
 				err = fmt.Errorf("it is %s", pv.Status.Phase)

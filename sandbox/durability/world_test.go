@@ -27,6 +27,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/durability"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/node"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 const (
@@ -115,19 +116,7 @@ func (w *world) check(err error) {
 // eventually tries until there is no error, or fails the test with the last one.
 func (w *world) eventually(what string, try func() error) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
-	defer cancel()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			w.Fatalf("%s: %v", what, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	sandboxtest.EventuallyWithin(w, patience, what, try)
 }
 
 // create makes the cluster and waits for all of its members.

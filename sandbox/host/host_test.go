@@ -14,6 +14,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -38,7 +39,7 @@ func (w *world) ask(t *testing.T, interval time.Duration) *v1beta1.Hikawa {
 func (w *world) sing(t *testing.T) client.Object {
 	t.Helper()
 	hikawa := w.ask(t, 5*time.Millisecond)
-	eventually(t, "the end of the song", func() error {
+	sandboxtest.Eventually(t, "the end of the song", func() error {
 		err := w.client.Get(t.Context(), client.ObjectKeyFromObject(hikawa), hikawa)
 		if err == nil && !hikawa.Status.Kiyoshied {
 			err = errors.New("it goes on")
@@ -68,7 +69,7 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 	if err := newClient(t, op, config).Delete(t.Context(), hikawa); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the words to be collected", func() error {
+	sandboxtest.Eventually(t, "the words to be collected", func() error {
 		var words v1beta1.ZundokoList
 		err := w.client.List(t.Context(), &words)
 		if err == nil && len(words.Items) > 0 {
@@ -77,7 +78,7 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 		return err
 	})
 	const collector = "kube-controller-manager/generic-garbage-collector"
-	eventually(t, "the journal to name who deleted", func() error {
+	sandboxtest.Eventually(t, "the journal to name who deleted", func() error {
 		actors := map[string]int{}
 		for _, e := range w.journal.Since(0) {
 			if e.Kind == trace.KindCall && e.Verb == trace.VerbDelete {
@@ -94,7 +95,7 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 func TestClassicSleepsWhileItIsStopped(t *testing.T) {
 	w := start(t, "zundoko", "variant", "classic")
 	w.ask(t, time.Hour)
-	eventually(t, "a reconcile to sleep", func() error {
+	sandboxtest.Eventually(t, "a reconcile to sleep", func() error {
 		timeline := trace.NewTimeline(w.journal)
 		timeline.Update()
 		asleep := slices.ContainsFunc(timeline.Tip().Running(), func(s *trace.Span) bool { return s.Controller == "hikawa" })

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,28 +22,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
-}
-
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
-const patience = 60 * time.Second
-
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, condition func() error) {
-	t.Helper()
-	deadline := time.After(patience)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%s: %v", what, err)
-		case <-t.Context().Done():
-			t.Fatalf("%s: %v", what, err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 // world is a sandbox with one bundled operator at work.

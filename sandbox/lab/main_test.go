@@ -25,6 +25,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -71,9 +72,6 @@ func withSandbox(m *testing.M) int {
 	return m.Run()
 }
 
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
-const patience = 60 * time.Second
-
 // world is a lab in the sandbox, and a namespace to play in.
 type world struct {
 	*testing.T
@@ -98,6 +96,9 @@ func openWith(t *testing.T, o lab.Options) *world {
 	listener.Store(l)
 	w := &world{T: t, lab: l, you: as(t, "kubectl/v1 (test)")}
 	t.Cleanup(func() {
+		if t.Failed() {
+			w.dump()
+		}
 		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
@@ -146,21 +147,7 @@ func (w *world) must(err error) {
 // eventually waits until a condition holds, and fails with its last error.
 func (w *world) eventually(what string, condition func() error) {
 	w.Helper()
-	deadline := time.After(patience)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			w.dump()
-			w.Fatalf("%s: %v", what, err)
-		case <-w.Context().Done():
-			w.Fatalf("%s: %v", what, err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	sandboxtest.Eventually(w, what, condition)
 }
 
 // dump prints how the operators are, and the end of the journal, for a failed test.

@@ -15,6 +15,7 @@ import (
 	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestOnlyTheFrontProxyGetsAnAnswer asks the server itself, past kube-apiserver.
@@ -99,7 +100,7 @@ func TestRights(t *testing.T) {
 	if _, err := client(t, as("stranger"), "operators").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a stranger reads: %v", err)
 	}
-	eventually(t, "the viewer to read", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the viewer to read", func(ctx context.Context) error {
 		_, err := client(t, as("viewer"), "operators").List(ctx, metav1.ListOptions{})
 		return err
 	})
@@ -108,7 +109,7 @@ func TestRights(t *testing.T) {
 	}
 	patcher := client(t, as("patcher"), "faults")
 	apply := metav1.ApplyOptions{FieldManager: "patcher"}
-	eventually(t, "the patcher's right to be known", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the patcher's right to be known", func(ctx context.Context) error {
 		_, err := patcher.Apply(ctx, "patched", newFault("patched"), apply)
 		if err == nil || !apierrors.IsForbidden(err) {
 			return fmt.Errorf("who may only patch creates: %w", err)
@@ -121,7 +122,7 @@ func TestRights(t *testing.T) {
 	if _, err := client(t, cluster.Config(), "faults").Create(ctx, newFault("patched"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the patcher to patch", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the patcher to patch", func(ctx context.Context) error {
 		o := newFault("patched")
 		o.SetLabels(map[string]string{"by": "patcher"})
 		_, err := patcher.Apply(ctx, "patched", o, metav1.ApplyOptions{FieldManager: "patcher", Force: true})

@@ -21,6 +21,7 @@ import (
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 func conditions(kind string) []metav1.Condition {
@@ -217,7 +218,7 @@ func TestInformer(t *testing.T) {
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	l.change(func() { l.loops[0].Status.Reconciles = 7 })
-	eventually(t, "the informer to see it", func(context.Context) error {
+	sandboxtest.Eventually(t, "the informer to see it", func(context.Context) error {
 		o, err := lister.ByNamespace("default").Get("hikawa.informed")
 		if err != nil {
 			return err

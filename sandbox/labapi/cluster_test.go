@@ -110,7 +110,7 @@ func deleteNamespace(t *testing.T, in *sandbox.Sandbox, name string) {
 	if err := maps.Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the child to go", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the child to go", func(ctx context.Context) error {
 		return gone(maps.Get(ctx, "child", metav1.GetOptions{}))
 	})
 	collected := time.Since(began)
@@ -118,7 +118,7 @@ func deleteNamespace(t *testing.T, in *sandbox.Sandbox, name string) {
 	if err := c.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace to go", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "the namespace to go", func(ctx context.Context) error {
 		return gone(c.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}))
 	})
 	t.Logf("%s: child collected after %v, namespace gone after %v", name, collected, time.Since(began))
@@ -176,14 +176,14 @@ func TestSurvivesTheAPIServer(t *testing.T) {
 	if err := syscall.Kill(was, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "another kube-apiserver to serve the lab", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "another kube-apiserver to serve the lab", func(ctx context.Context) error {
 		if in.PIDs()["kube-apiserver"] == was {
 			return errors.New("the killed one is not replaced")
 		}
 		_, err := faults.Get(ctx, "survivor", metav1.GetOptions{})
 		return err
 	})
-	eventually(t, "discovery to name it", func(context.Context) error {
+	sandboxtest.Eventually(t, "discovery to name it", func(context.Context) error {
 		resources, err := clientset(t, in).Discovery().ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
 		if err == nil && len(resources.APIResources) != 3 {
 			err = fmt.Errorf("it names %v", resources.APIResources)

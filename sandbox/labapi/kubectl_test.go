@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // rows are the lines of a table, with one blank between cells.
@@ -226,7 +227,7 @@ func TestLifeOfAnOperator(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	serve(t, newLab())
-	eventually(t, "the schemas to arrive", func(context.Context) error {
+	sandboxtest.Eventually(t, "the schemas to arrive", func(context.Context) error {
 		said, err := try(t, "", "explain", "loop.status.writes.noOp")
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, said)

@@ -16,6 +16,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/labapi"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestReplacesADeadLab starts a lab where one is registered that was killed.
@@ -32,7 +33,7 @@ func TestReplacesADeadLab(t *testing.T) {
 	if _, err := c.APIServices().Patch(t.Context(), "v1alpha1.operator-lab.dev", types.MergePatchType, nobody, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its death to be noticed", func(ctx context.Context) error {
+	sandboxtest.Eventually(t, "its death to be noticed", func(ctx context.Context) error {
 		_, err := client(t, cluster.Config(), "operators").List(ctx, metav1.ListOptions{})
 		if err == nil {
 			return errors.New("it answers")
@@ -129,7 +130,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the goroutines to end", func(context.Context) error {
+	sandboxtest.Eventually(t, "the goroutines to end", func(context.Context) error {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		for stack := range strings.SplitSeq(string(stacks), "\n\n") {

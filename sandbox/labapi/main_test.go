@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,27 +117,6 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	cmd.Args = append([]string{binary, "kubectl", "--kubeconfig", cluster.Kubeconfig()}, args...)
 	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(cluster.Dir(), "kubectl"), "OPERATOR_LAB_STATE_DIR="+stateDir)
 	return cmd
-}
-
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
-const patience = 60 * time.Second
-
-// eventually waits until the condition holds, and fails with its last error.
-func eventually(tb testing.TB, what string, condition func(context.Context) error) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
-	defer cancel()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			tb.Fatalf("%s: %v", what, err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 // lab is a backend for tests: a map with a broadcast.

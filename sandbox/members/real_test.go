@@ -18,27 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
-
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
-const patience = 60 * time.Second
-
-func eventually(t *testing.T, what string, condition func() error) {
-	t.Helper()
-	deadline := time.After(patience)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("%s: %v", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
 
 // world is etcd members of this process, at addresses as pods have them.
 type world struct {
@@ -131,7 +113,7 @@ func takeTime(t *testing.T) {
 	t.Helper()
 	start, answer := startTime, answerTime
 	t.Cleanup(func() { startTime, answerTime = start, answer })
-	startTime, answerTime = time.Hour, patience
+	startTime, answerTime = time.Hour, sandboxtest.Patience
 }
 
 // TestRealMembers asks real members: one, which a learner joins that never starts, and which dies and comes back.
@@ -149,7 +131,7 @@ func TestRealMembers(t *testing.T) {
 	see := func(want string, pods []pod) trace.Membership {
 		t.Helper()
 		var seen trace.Membership
-		eventually(t, want, func() error {
+		sandboxtest.Eventually(t, want, func() error {
 			if seen = s.look(t.Context(), pods); picture(seen) != want {
 				return fmt.Errorf("it is %s", picture(seen))
 			}
@@ -162,7 +144,7 @@ func TestRealMembers(t *testing.T) {
 		t.Errorf("%+v", seen)
 	}
 
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + w.where["10.244.1.2:2379"]}, DialTimeout: patience})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + w.where["10.244.1.2:2379"]}, DialTimeout: sandboxtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +163,7 @@ func TestRealMembers(t *testing.T) {
 	go func() { done <- writer.Run(ctx, func(w Write) { results <- w }) }()
 	until := func(what string, condition func() bool) {
 		t.Helper()
-		for deadline := time.After(patience); !condition(); {
+		for deadline := time.After(sandboxtest.Patience); !condition(); {
 			select {
 			case result := <-results:
 				sum.Add(result)
@@ -231,14 +213,14 @@ func TestPromoted(t *testing.T) {
 	a, b := freePort(t), freePort(t)
 	initial := "kv-a=" + a.String()
 	w.start(t, "10.244.1.2", "kv-a", a, initial, embed.ClusterStateFlagNew)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + w.where["10.244.1.2:2379"]}, DialTimeout: patience})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + w.where["10.244.1.2:2379"]}, DialTimeout: sandboxtest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	answers := func(ip string) {
 		t.Helper()
-		eventually(t, ip+" answers others", func() error {
+		sandboxtest.Eventually(t, ip+" answers others", func() error {
 			_, err := client.Status(t.Context(), "http://"+w.where[ip+":2379"])
 			return err
 		})
@@ -247,7 +229,7 @@ func TestPromoted(t *testing.T) {
 	pods := []pod{podAt("kv-a", "10.244.1.2"), podAt("kv-b", "10.244.1.3")}
 	see := func(want string) {
 		t.Helper()
-		eventually(t, want, func() error {
+		sandboxtest.Eventually(t, want, func() error {
 			if got := picture(s.look(t.Context(), pods)); got != want {
 				return fmt.Errorf("it is %s", got)
 			}
@@ -263,7 +245,7 @@ func TestPromoted(t *testing.T) {
 	}
 	stop := w.start(t, "10.244.1.3", "kv-b", b, initial+",kv-b="+b.String(), embed.ClusterStateFlagExisting)
 	answers("10.244.1.3")
-	eventually(t, "the learner gets its vote", func() error {
+	sandboxtest.Eventually(t, "the learner gets its vote", func() error {
 		_, err := client.MemberPromote(t.Context(), added.Member.ID)
 		return err
 	})
@@ -273,7 +255,7 @@ func TestPromoted(t *testing.T) {
 	see("quorum 2/2, need 2 kv-a=leader/up kv-b=voter/up")
 
 	stop()
-	eventually(t, "the quorum is lost", func() error {
+	sandboxtest.Eventually(t, "the quorum is lost", func() error {
 		if seen := s.look(t.Context(), pods); seen.Quorum() {
 			return fmt.Errorf("it is %s", picture(seen))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
@@ -54,7 +55,7 @@ steps:
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the script", func(context.Context) error {
+	sandboxtest.Eventually(t, "the script", func(context.Context) error {
 		text, err := os.ReadFile(filepath.Join(dir, "shell"))
 		if err == nil && !strings.HasSuffix(string(text), "\n") {
 			err = errors.New("it has not begun")
@@ -68,7 +69,7 @@ steps:
 	for _, pid := range []string{"left", "shell", "child"} {
 		ended(t, filepath.Join(dir, pid))
 	}
-	eventually(t, "the end of our files", func(context.Context) error {
+	sandboxtest.Eventually(t, "the end of our files", func(context.Context) error {
 		left, err := os.ReadDir(temp)
 		if len(left) > 0 {
 			err = fmt.Errorf("%s is left", left[0].Name())
@@ -194,7 +195,7 @@ steps:
 `)))
 	go func() {
 		defer cancel()
-		eventually(t, "the script", func(context.Context) error {
+		sandboxtest.Eventually(t, "the script", func(context.Context) error {
 			_, err := os.Stat(filepath.Join(dir, "begun"))
 			return err
 		})

@@ -90,27 +90,6 @@ func clientset(t *testing.T) *kubernetes.Clientset {
 	return c
 }
 
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
-const patience = 60 * time.Second
-
-// eventually waits until the condition holds, and fails with its last error.
-func eventually(t *testing.T, what string, condition func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 // folder writes files, given as pairs of name and content, to a folder of their own.
 func folder(t *testing.T, files ...string) string {
 	t.Helper()

@@ -30,6 +30,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/maintpage"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/program"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestAnOperatorMayDoWhatItsRoleSays runs the binary as the article's operator in a pod, on a real API server: without its
@@ -105,11 +106,11 @@ func TestAnOperatorMayDoWhatItsRoleSays(t *testing.T) {
 	manifest(t, "deploy/role_binding.yaml", binding)
 	create(binding)
 	key := client.ObjectKey{Namespace: namespace, Name: page.Spec.AppConfig.AppName}
-	eventually(t, "the Deployment that the operator makes", func() bool {
+	sandboxtest.Eventually(t, "the Deployment that the operator makes", func() bool {
 		return c.Get(t.Context(), key, &appsv1.Deployment{}) == nil
 	})
 	operator.Signal(syscall.SIGTERM)
-	eventually(t, "its end", func() bool {
+	sandboxtest.Eventually(t, "its end", func() bool {
 		select {
 		case <-operator.Done():
 			return true
@@ -218,22 +219,10 @@ func start(t *testing.T, c *program.Catalogue, in *program.Container) program.Ru
 	return r
 }
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	const patience = time.Minute
-	for end := time.Now().Add(patience); !is(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not after %s", what, patience)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
-
 // says waits for a text in a log.
 func says(t *testing.T, log *recorder, text string) {
 	t.Helper()
-	eventually(t, text, func() bool { return strings.Contains(log.String(), text) })
+	sandboxtest.Eventually(t, text, func() bool { return strings.Contains(log.String(), text) })
 }
 
 func manifest(t *testing.T, file string, into client.Object) {
