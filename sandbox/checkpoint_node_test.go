@@ -77,6 +77,7 @@ func word(t *testing.T, dir string) string {
 // TestRestoreOfNodes undoes what happened to pods, their files and their volumes; once the node is lost meanwhile.
 func TestRestoreOfNodes(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{Nodes: 1, Images: imagesFile(t), OnExit: func(e sandbox.Exit) { t.Errorf("somebody is alarmed: %+v", e) }})
 	c := clientset(t, lab)
 	kept := keeper(t, c)

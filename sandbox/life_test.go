@@ -24,6 +24,7 @@ import (
 
 func TestWhatASandboxHeldSurvives(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	for range 2 {
 		lab := start(t, sandbox.Options{Name: "survivor"})
 		maps := clientset(t, lab).CoreV1().ConfigMaps("default")

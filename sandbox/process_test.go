@@ -88,6 +88,7 @@ func listeners(t *testing.T, dir string) []int {
 
 func TestInterruptedLabStops(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		l := up(t, "interrupted")
 		dir := filepath.Join(stateDir, "sandboxes", "interrupted")

@@ -57,6 +57,7 @@ func (env *testEnv) keys(secret, id, key string) {
 // TestBackupAndRestore: AC-E11. A cluster with TLS, and backups in S3.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	env.operate(t, etcd.Options{})
 	endpoint := env.s3()

@@ -247,6 +247,7 @@ func TestPolicy(t *testing.T) {
 // everybody's.
 func TestQuorumLost(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, stop := env.run(nil)
 	env.put(cluster, "a", "1")

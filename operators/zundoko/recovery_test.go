@@ -40,6 +40,7 @@ func TestRestartInTheMiddle(t *testing.T) {
 // same ones back.
 func TestRestartKeepsARandomSong(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, zundoko.Hardened)
 	stop := env.operate(zundoko.Options{})
 	hikawa := env.hikawa("hikawa", time.Millisecond)

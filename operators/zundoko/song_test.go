@@ -119,6 +119,7 @@ func (env *testEnv) wantQuiet(hikawa *v1beta1.Hikawa) {
 // TestSeedRepeatsTheSong sings each seed twice.
 func TestSeedRepeatsTheSong(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	sing := func(seed int64) string {
 		env := newTestEnv(t, zundoko.Hardened)
 		// Namespace and name count too, so both Hikawas have to have the same.

@@ -93,6 +93,7 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 }
 
 func TestClassicSleepsWhileItIsStopped(t *testing.T) {
+	sandboxtest.Long(t)
 	w := start(t, "zundoko", "variant", "classic")
 	w.ask(t, time.Hour)
 	sandboxtest.Eventually(t, "a reconcile to sleep", func() error {

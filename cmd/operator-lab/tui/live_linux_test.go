@@ -16,8 +16,14 @@ func TestLive(t *testing.T) {
 	if binary == "" {
 		t.Skip("OPERATOR_LAB_BINARY is not set: it names the binary this test drives; 'make test' builds it and sets it")
 	}
-	for _, size := range []struct{ w, h int }{{80, 24}, {120, 40}, {200, 50}} {
-		t.Run(fmt.Sprintf("%dx%d", size.w, size.h), func(t *testing.T) { live(t, binary, size.w, size.h) })
+	for i, size := range []struct{ w, h int }{{80, 24}, {120, 40}, {200, 50}} {
+		if i > 0 && testing.Short() {
+			break
+		}
+		t.Run(fmt.Sprintf("%dx%d", size.w, size.h), func(t *testing.T) {
+			t.Parallel()
+			live(t, binary, size.w, size.h)
+		})
 	}
 }
 
