@@ -9,8 +9,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Context is the name a sandbox has as cluster, user and context in a kubeconfig.
-func Context(name string) string { return "operator-lab-" + name }
+// contextName returns the name that a sandbox has as cluster, user and context in a kubeconfig.
+func contextName(name string) string { return "operator-lab-" + name }
 
 // KubeconfigOf renders a client's credentials as a kubeconfig with one context.
 func KubeconfigOf(name string, config *rest.Config) ([]byte, error) {
@@ -46,7 +46,7 @@ func writeKubeconfig(path, name string, config *rest.Config) error {
 func MergeKubeconfig(path, name string, config *rest.Config) (previous string, err error) {
 	err = editKubeconfig(path, func(k *clientcmdapi.Config) {
 		previous = k.CurrentContext
-		add := kubeconfigOf(Context(name), config)
+		add := kubeconfigOf(contextName(name), config)
 		for key := range add.Contexts {
 			k.Clusters[key], k.AuthInfos[key], k.Contexts[key] = add.Clusters[key], add.AuthInfos[key], add.Contexts[key]
 		}
@@ -58,7 +58,7 @@ func MergeKubeconfig(path, name string, config *rest.Config) (previous string, e
 // UnmergeKubeconfig takes a sandbox's context out of the kubeconfig file again, and makes the previous one current if
 // the sandbox's still is. Nothing happens when it is not in the file.
 func UnmergeKubeconfig(path, name, previous string) error {
-	key := Context(name)
+	key := contextName(name)
 	k, err := loadOrNew(path)
 	if err != nil {
 		return err

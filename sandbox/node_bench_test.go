@@ -123,7 +123,7 @@ func BenchmarkSwitch(b *testing.B) {
 	must(b, func() (*corev1.Service, error) {
 		return c.CoreV1().Services("default").Create(b.Context(), service, metav1.CreateOptions{})
 	})
-	asker := &http.Client{Transport: &http.Transport{DialContext: s.Hub().DialContext, DisableKeepAlives: true}}
+	asker := &http.Client{Transport: &http.Transport{DialContext: s.DialContext, DisableKeepAlives: true}}
 	answers := map[string]string{"one": "Production Page !", "two": "Maintenance Page !"}
 	poll(b, func(ctx context.Context) bool { return ask(ctx, asker) == answers["one"] })
 	var last atomic.Value

@@ -108,7 +108,7 @@ func TestHostNetwork(t *testing.T) {
 	if err != nil || !strings.Contains(string(said), "address already in use") {
 		t.Errorf("it says %q (%v)", said, err)
 	}
-	conn, err := lab.Hub().DialContext(t.Context(), "tcp", "172.18.0.2:8080")
+	conn, err := lab.DialContext(t.Context(), "tcp", "172.18.0.2:8080")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,9 +181,6 @@ func loopbacksOfOthers(state, name string) map[int]bool {
 // 'curl http://web.default.svc.cluster.local' works as it does in a pod.
 func (s *Sandbox) Proxy() string { return s.hub.ProxyURL() }
 
-// Hub is the sandbox's part of the pod network.
-func (s *Sandbox) Hub() *network.Hub { return s.hub }
-
 // DialContext connects to pods, Services and nodes by their names and addresses in the cluster, and to the world outside.
 // The network is tcp.
 func (s *Sandbox) DialContext(ctx context.Context, network, address string) (net.Conn, error) {

@@ -229,7 +229,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 	if err := errors.Join(s.awaitUsable(ctx), s.watchServices(s.watching)); err != nil {
 		return err
 	}
-	if err := writeKubeconfig(s.layout.kubeconfig(), Context(s.options.Name), s.admin); err != nil {
+	if err := writeKubeconfig(s.layout.kubeconfig(), contextName(s.options.Name), s.admin); err != nil {
 		return err
 	}
 	return s.save(func(r *Record) { r.Ready = true })

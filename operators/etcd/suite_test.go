@@ -134,7 +134,7 @@ func (env *testEnv) operateAs(t *testing.T, cfg *rest.Config, o etcd.Options) (s
 
 // dial connects to what is in the sandbox, and outside of it, by the names that pods use.
 func (env *testEnv) dial(ctx context.Context, address string) (net.Conn, error) {
-	return env.lab.Hub().DialContext(ctx, "tcp", address)
+	return env.lab.DialContext(ctx, "tcp", address)
 }
 
 // operatorConfig is that of a service account of the test, to which the role of a variant is bound. A variant whose role
