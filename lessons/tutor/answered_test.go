@@ -1,6 +1,10 @@
 package tutor
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/operator-lab/operator-lab/scenarios/report"
+)
 
 // TestAnswered: what a Japanese keyboard gives counts as a number.
 func TestAnswered(t *testing.T) {
@@ -25,17 +29,17 @@ func TestAnswered(t *testing.T) {
 
 // TestCounted: a wrong prediction is told what was counted, and nothing else that is not so yet.
 func TestCounted(t *testing.T) {
-	for _, c := range []struct{ difference, answer, want string }{
-		{"is 3, not 2", "2", "3"},
-		{`is "3", not "2"`, "2", "3"},
-		{`is "Doko", not "Zun"`, "Zun", "Doko"},
-		{"is false, not true", "2", ""}, // the loop is not quiet yet
-		{"is 0, not 1", "01", "0"},
-		{"is 3, not 12", "2", ""},
-		{"is missing", "2", ""},
+	for _, c := range []struct{ is, wanted, answer, want string }{
+		{"3", "2", "2", "3"},
+		{`"3"`, `"2"`, "2", "3"},
+		{`"Doko"`, `"Zun"`, "Zun", "Doko"},
+		{"false", "true", "2", ""}, // the loop is not quiet yet
+		{"0", "1", "01", "0"},
+		{"3", "12", "2", ""},
+		{"", "", "2", ""}, // it is missing
 	} {
-		if got := counted(c.difference, c.answer); got != c.want {
-			t.Errorf("%q with the answer %q says %q, not %q", c.difference, c.answer, got, c.want)
+		if got := counted(report.Difference{Is: c.is, Want: c.wanted}, c.answer); got != c.want {
+			t.Errorf("%q instead of %q with the answer %q says %q, not %q", c.is, c.wanted, c.answer, got, c.want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
 // settlePatience is how long an operator may have something left to do before a task begins.
@@ -140,7 +141,7 @@ func (t *Tutor) prediction(checks []book.Check, all [][]*Failure) string {
 		case !judgesAnswer(c.Test), len(all[i][0].Differences) > 1: // such as a loop that still runs
 			return ""
 		case len(all[i][0].Differences) == 1:
-			really = counted(all[i][0].Differences[0].Message, answer)
+			really = counted(all[i][0].Differences[0], answer)
 		}
 	}
 	if really == "" {
@@ -156,18 +157,12 @@ func judgesAnswer(check *format.Loaded) bool {
 	return err == nil && strings.Contains(string(text), "$values.answer")
 }
 
-// counted is what there is, in a difference of the kind "is 3, not 2" from the answer 2. It is empty when that is not what
-// differs.
-func counted(difference, answer string) string {
-	is, found := strings.CutPrefix(difference, "is ")
-	if !found {
+// counted returns the value that a check found where it wanted the answer, or nothing if something else differs.
+func counted(d report.Difference, answer string) string {
+	if d.Want == "" || valueOf(plain(d.Want)) != valueOf(answer) {
 		return ""
 	}
-	really, wanted, found := strings.Cut(is, ", not ")
-	if !found || valueOf(plain(wanted)) != valueOf(answer) {
-		return ""
-	}
-	return plain(really)
+	return plain(d.Is)
 }
 
 // plain is a value without the quotes that it has if it is a text.

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func (b *backend) ValidateOperator(name string, spec v1alpha1.OperatorSpec) fiel
 			message += "; " + hint
 		}
 		path, value := field.NewPath("spec", "parameters"), any(spec.Parameters)
-		if strings.HasPrefix(message, "parameter variant ") {
+		if wrong, ok := errors.AsType[*parameterError](err); ok && wrong.parameter == "variant" {
 			path, value = field.NewPath("spec", "variant"), spec.Variant
 		}
 		return field.ErrorList{field.Invalid(path, value, message)}

@@ -84,12 +84,24 @@ func InstanceOf(op operators.Operator, spec v1alpha1.OperatorSpec) (operators.In
 		}
 		if err := flags.Set(name, parameters[name]); err != nil {
 			return nil, &sandbox.Problem{
-				Err: fmt.Errorf("parameter %s of operator %s: %w", name, op.Name, err), Hint: "it is: " + flags.Lookup(name).Usage,
+				Err: &parameterError{operator: op.Name, parameter: name, err: err}, Hint: "it is: " + flags.Lookup(name).Usage,
 			}
 		}
 	}
 	return instance, nil
 }
+
+// parameterError says that a parameter of an operator has a value that it cannot have.
+type parameterError struct {
+	operator, parameter string
+	err                 error
+}
+
+func (e *parameterError) Error() string {
+	return fmt.Sprintf("parameter %s of operator %s: %v", e.parameter, e.operator, e.err)
+}
+
+func (e *parameterError) Unwrap() error { return e.err }
 
 // change gives the operator another spec. A pause takes effect at once, in this life and the next. When there is to be
 // another life, nobody is told any more that it runs: the old one may take seconds to end.

@@ -122,7 +122,7 @@ func operationJSON(o *Operation) jsonOperation {
 	if f := o.Failure; f != nil {
 		j.Failure = &jsonFailure{Error: f.Message, Hint: f.Hint, Object: f.Object, Others: f.Others, Diff: f.Diff, Loop: f.Loop}
 		for _, d := range f.Differences {
-			j.Failure.Differences = append(j.Failure.Differences, jsonDifference(d))
+			j.Failure.Differences = append(j.Failure.Differences, jsonDifference{Path: d.Path, Message: d.Message})
 		}
 	}
 	return j

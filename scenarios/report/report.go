@@ -145,6 +145,8 @@ type Difference struct {
 	Path string
 	// Message says what is wrong with it.
 	Message string
+	// Is and Want are the values of the field and of the assertion, as one line of YAML; empty where no two are compared.
+	Is, Want string
 }
 
 // Finding is what an oracle saw.

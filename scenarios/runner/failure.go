@@ -69,22 +69,26 @@ func oneLine(text string) string {
 func differences(list field.ErrorList) []report.Difference {
 	out := make([]report.Difference, 0, len(list))
 	for _, e := range list {
-		out = append(out, report.Difference{Path: e.Field, Message: difference(e)})
+		out = append(out, difference(e))
 	}
 	return out
 }
 
-func difference(e *field.Error) string {
-	if e.Type == field.ErrorTypeRequired {
-		return "is not there"
+func difference(e *field.Error) report.Difference {
+	d := report.Difference{Path: e.Field}
+	wanted, compared := strings.CutPrefix(e.Detail, "Expected value: ") // as kyverno-json puts it
+	switch {
+	case e.Type == field.ErrorTypeRequired:
+		d.Message = "is not there"
+	case compared:
+		d.Is, d.Want = show(e.BadValue), wanted
+		d.Message = fmt.Sprintf("is %s, not %s", d.Is, d.Want)
+	case e.Type == field.ErrorTypeInvalid:
+		d.Message = fmt.Sprintf("is %s: %s", show(e.BadValue), e.Detail)
+	default:
+		d.Message = e.ErrorBody()
 	}
-	if wanted, ok := strings.CutPrefix(e.Detail, "Expected value: "); ok {
-		return fmt.Sprintf("is %s, not %s", show(e.BadValue), wanted)
-	}
-	if e.Type == field.ErrorTypeInvalid {
-		return fmt.Sprintf("is %s: %s", show(e.BadValue), e.Detail)
-	}
-	return e.ErrorBody()
+	return d
 }
 
 // longestShown is how much of a value is shown in a line; the diff has all of it.
