@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// busy returns a journal of n events such as a busy operator makes: the
-// recorded tour again and again, with objects of their own.
+// busy returns a journal of n events of a busy operator: the recorded tour repeated with different objects.
 func busy(tb testing.TB, n int) *Journal {
 	tb.Helper()
 	events := tour(tb).Since(0)
@@ -44,7 +43,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate folds 100,000 events, as a reader that opens a long journal does.
+// BenchmarkUpdate folds 100,000 events, as a reader of a long journal does.
 func BenchmarkUpdate(b *testing.B) {
 	j := busy(b, 100_000)
 	for b.Loop() {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Counters add up what was observed: of everything, of a controller, of a key
-// or of one reconcile.
+// Counters counts what was observed, in total or for one controller, key or reconcile.
 type Counters struct {
 	Reconciles  int           // reconciles that ended
 	Requeues    int           // reconciles that asked to run again, errors included
@@ -32,7 +31,7 @@ func (c *Counters) clone() Counters {
 	return n
 }
 
-// add adds another's numbers.
+// add adds the numbers of other counters.
 func (c *Counters) add(o *Counters) {
 	c.Reconciles += o.Reconciles
 	c.Requeues += o.Requeues
@@ -65,7 +64,7 @@ func cloneCounters[K comparable](in map[K]*Counters) map[K]*Counters {
 	return out
 }
 
-// count adds one event.
+// count counts one event.
 func (c *Counters) count(e *Event) {
 	switch e.Kind {
 	case KindWatch:
@@ -124,8 +123,8 @@ func (c *Counters) countEnd(e *Event) {
 	}
 }
 
-// count adds an event to all the counters it belongs to. What event recorders
-// write is no work of a reconcile, and what is only tried changes nothing: neither is counted.
+// count adds an event to all counters that it belongs to. Events written by event recorders and dry runs are not
+// counted: the first belong to no reconcile, the second change nothing.
 func (s *State) count(e *Event) {
 	if e.Via == ViaRecorder || e.Via == ViaDryRun {
 		return
@@ -149,11 +148,11 @@ func (s *State) count(e *Event) {
 	s.byKey[key].count(e)
 }
 
-// Total returns the counters of everything.
+// Total returns the counters of all events.
 func (s *State) Total() *Counters { return &s.total }
 
-// Controllers returns the counters by controller. Events of an operator that
-// belong to no single controller, such as watch events, are under the empty name.
+// Controllers returns the counters by controller. Events of an operator that belong to no single controller, such as
+// watch events, are under the empty name.
 func (s *State) Controllers() map[ControllerKey]*Counters { return s.byCtl }
 
 // Keys returns the counters by key.

@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// DiffLine is a line of a diff. Op is ' ' for a line of both texts, '-' and '+'
-// for one of the first or the second only, and '.' where lines are left out.
+// DiffLine is a line of a diff.
 type DiffLine struct {
-	Op   byte
+	// Op is ' ' for a line of both texts, '-' for one of the first text only, '+' for one of the second only, and '.'
+	// for omitted lines.
+	Op byte
+	// Text is the line without Op.
 	Text string
 }
 
-// Diff aligns the lines of two texts by their longest common subsequence. Time
-// and memory grow with the product of the numbers of lines between the common
-// beginning and the common end: where it exceeds bound, these lines are not
-// aligned, but all taken away and added.
+// Diff aligns the lines of two texts by their longest common subsequence. Time and memory grow with the product of the
+// numbers of lines between the common beginning and the common end. If the product exceeds bound, these lines are not
+// aligned but all removed and added.
 func Diff(a, b []string, bound int) []DiffLine {
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
@@ -65,7 +66,7 @@ func alignLines(out []DiffLine, a, b []string, bound int) []DiffLine {
 	return out
 }
 
-// commonLines returns the lengths of the longest common subsequences of all ends of a and b.
+// commonLines returns the lengths of the longest common subsequences of all suffixes of a and b.
 func commonLines(a, b []string) [][]int32 {
 	t := make([][]int32, len(a)+1)
 	for i := range t {
@@ -83,9 +84,8 @@ func commonLines(a, b []string) [][]int32 {
 	return t
 }
 
-// NearChanges leaves out the lines of a diff that are farther than around from
-// any change, but keeps the way to it: the lines above that are indented less.
-// It returns nil if nothing changed.
+// NearChanges omits the lines of a diff that are farther than around from any change, but keeps the parents of a
+// changed line: the lines above it that are indented less. It returns nil if nothing changed.
 func NearChanges(lines []DiffLine, around int) []DiffLine {
 	keep := make([]bool, len(lines))
 	changed := false
@@ -99,7 +99,7 @@ func NearChanges(lines []DiffLine, around int) []DiffLine {
 		}
 		indent := indentOf(l.Text)
 		if i > 0 && lines[i-1].Op != ' ' && indentOf(lines[i-1].Text) <= indent {
-			continue // the way to the line above is the way to this one
+			continue // its parents are those of the line above
 		}
 		for k := i - 1; k >= 0 && indent > 0; k-- {
 			if d := indentOf(lines[k].Text); d < indent {

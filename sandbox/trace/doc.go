@@ -1,17 +1,15 @@
-// Package trace is the journal: one ordered, bounded, in-memory record of
-// everything the lab observes about a reconcile loop, and the ways to read it.
+// Package trace is the journal: an ordered, bounded, in-memory record of everything the lab observes about a reconcile
+// loop, with functions to read it.
 //
-// Writers (the taps of an operator, the lab itself, you) call [Journal.Append].
-// Readers (the terminal UI, the plain printer, JSON lines, checks) poll
-// [Journal.Since]; they can never slow a writer down. A fact shown to a person
-// is computed from the journal and from nothing else:
+// Writers (the taps of an operator, the lab itself, you) call [Journal.Append]. Readers (the terminal UI, the plain
+// printer, JSON lines, checks) poll [Journal.Since]; they never slow a writer down. Everything shown to a person is
+// computed from the journal alone:
 //
 //   - [Timeline] folds the events into a [State], at the newest event or at any
 //     earlier one: rewinding is moving a cursor.
 //   - [Timeline.Why] says in one sentence why a reconcile ran, in English or Japanese.
 //   - [Printer] prints one short paragraph per reconcile.
-//   - [Journal.Save] and [Load] keep it as JSON lines.
+//   - [Journal.Save] and [Load] write and read it as JSON lines.
 //
-// The package uses the standard library only and knows no Kubernetes types:
-// objects are raw JSON.
+// The package uses the standard library only and knows no Kubernetes types: objects are raw JSON.
 package trace

@@ -160,7 +160,7 @@ func (n news) englishWatch() string {
 	return s + "."
 }
 
-// englishSeen says what a watch event tells.
+// englishSeen describes a watch event.
 func (c cause) englishSeen() string {
 	if c.kind == causeOwn || c.kind == causeOther {
 		return fmt.Sprintf("%s was %s by %s%s", c.object, passive(c.verb), c.by, inReconcile(c.reconcile))
@@ -249,7 +249,7 @@ func passive(verb string) string {
 	return "changed"
 }
 
-// englishWrite says in the past tense what a write did.
+// englishWrite describes a write in the past tense.
 func englishWrite(e *Event) string {
 	past := map[string]string{
 		VerbCreate: "created", VerbUpdate: "updated", VerbPatch: "patched", VerbApply: "applied",
@@ -258,7 +258,7 @@ func englishWrite(e *Event) string {
 	return past + " " + written(e)
 }
 
-// presentWrite says what a write is about to do.
+// presentWrite describes a write in the present tense.
 func presentWrite(e *Event) string {
 	present := map[string]string{
 		VerbCreate: "creates", VerbUpdate: "updates", VerbPatch: "patches", VerbApply: "applies",
@@ -307,7 +307,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// listed joins items in words.
+// listed joins the texts of items into a phrase.
 func listed[T any](items []T, text func(T) string, comma, and string) string {
 	var b strings.Builder
 	for i, item := range items {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Kind says what an [Event] records.
+// Kind is the kind of an [Event].
 type Kind string
 
-// The kinds of events. A reconcile's usual life is watch, enqueue, dequeue,
-// start, call…, end, and then perhaps requeue and ready.
+// The kinds of events. A reconcile's usual sequence is watch, enqueue, dequeue, start, call…, end, and then perhaps
+// requeue and ready.
 const (
 	// KindWatch: an informer delivered a change of an object (Verb ADDED, MODIFIED or DELETED).
 	KindWatch Kind = "watch"
@@ -40,49 +40,52 @@ const (
 	KindControl Kind = "control"
 	// KindOperator: an operator was started or stopped (Verb start, stop).
 	KindOperator Kind = "operator"
-	// KindFault: the lab carried out a fault (Reason is its name, Values are what it did; see [FaultValues]). Verb and Object
-	// are of the call or the watch event that it happened at; both are empty if it happened at once.
+	// KindFault: the lab injected a fault (Reason is its name, Values what it did; see [FaultValues]). Verb and Object
+	// are those of the call or watch event that it happened at; both are empty for an immediate fault.
 	KindFault Kind = "fault"
-	// KindTraffic: somebody asked a URL (Values has it) and got Status and the text Message, or Error, after Duration.
-	// Verb says whether that is another answer than the one before. It has nothing to do with any loop.
+	// KindTraffic: a request to a URL (in Values) got Status and the body Message, or Error, after Duration. Verb says
+	// whether the answer differs from the one before. It belongs to no loop.
 	KindTraffic Kind = "traffic"
-	// KindMembers: the members of a replicated store (Object) said how they are: After is a [Membership], Before the one
-	// that was told before. Verb says whether more has changed than raft's indexes.
+	// KindMembers: the members of a replicated store (Object) reported their state: After is a [Membership], Before the
+	// one before. Verb says whether more has changed than raft's indexes.
 	KindMembers Kind = "members"
-	// KindWrites: somebody writes to a store (Object) again and again. Values has the endpoint and how many writes failed in
-	// the time Delay since the last such event, and after an outage how long there was no acknowledgement; Count is how many were acknowledged, Duration the longest time without an
-	// acknowledgement so far, Error why the last one failed. Verb says whether that is new; it is stop when the store is gone.
+	// KindWrites: the result of repeated writes to a store (Object) since the last such event, a time of Delay. Values
+	// has the endpoint, how many writes failed and, after an outage, how long none was acknowledged; Count is how many
+	// were acknowledged, Duration the longest time without an acknowledgement so far, Error why the last one failed.
+	// Verb says whether the result is new; it is stop when the store is gone.
 	KindWrites Kind = "writes"
-	// KindNote: anything else worth telling (Message).
+	// KindNote: anything else worth recording (Message).
 	KindNote Kind = "note"
 )
 
-// Beside reports whether events of the kind have nothing to do with any loop: somebody looks at, or uses, what the operators
-// take care of.
+// Beside reports whether events of the kind belong to no loop: they record use or observation of what the operators
+// manage.
 func (k Kind) Beside() bool { return k == KindTraffic || k == KindMembers || k == KindWrites }
 
-// Source says where a read was answered, or that a call reached the API server.
+// Source says what answered a read, or that a call reached the API server.
 type Source string
 
 // The sources of calls. A call that failed before it was sent has none.
 const (
-	Cache  Source = "cache"
+	// Cache is the cache of the operator's manager.
+	Cache Source = "cache"
+	// Server is the API server.
 	Server Source = "server"
 )
 
 // The values of Event.Via.
 const (
-	// ViaRecorder marks the writing of a Kubernetes Event by an event recorder,
-	// which happens in the background and belongs to no reconcile.
+	// ViaRecorder marks a Kubernetes Event written by an event recorder, which happens in the background and belongs to
+	// no reconcile.
 	ViaRecorder = "recorder"
-	// ViaWire marks a request that did not come from the manager's client: a
-	// clientset of the operator's own, or the uncached reader.
+	// ViaWire marks a request that did not come from the manager's client, but from a clientset of the operator or from
+	// the uncached reader.
 	ViaWire = "wire"
-	// ViaDryRun marks a write that the server was asked only to try.
+	// ViaDryRun marks a write that was sent as a dry run.
 	ViaDryRun = "dry-run"
 )
 
-// Outcome is how a reconcile ended.
+// Outcome is the result of a reconcile.
 type Outcome string
 
 // The outcomes of a reconcile.
@@ -139,10 +142,12 @@ const (
 	ReasonProbe        = "probe"        // added by the lab, to see what one more reconcile does (KindEnqueue)
 )
 
-// Key names what a work queue holds: an object by namespace and name.
+// Key is a key of a work queue: an object's namespace and name.
 type Key struct {
+	// Namespace is empty for a cluster-scoped object.
 	Namespace string
-	Name      string
+	// Name is the object's name.
+	Name string
 }
 
 // String returns namespace/name, or the name alone without a namespace.
@@ -153,13 +158,13 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// IsZero reports whether the key names nothing.
+// IsZero reports whether the key is empty.
 func (k Key) IsZero() bool { return k == Key{} }
 
 // MarshalText writes the key as namespace/name.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote; it never fails.
+// UnmarshalText parses the result of MarshalText; it never fails.
 func (k *Key) UnmarshalText(b []byte) error {
 	ns, name, found := strings.Cut(string(b), "/")
 	if !found {
@@ -169,14 +174,20 @@ func (k *Key) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Ref names an object of the API.
+// Ref identifies an object of the API.
 type Ref struct {
-	APIVersion  string `json:"apiVersion,omitempty"`
-	Kind        string `json:"kind,omitempty"`
-	Namespace   string `json:"namespace,omitempty"`
-	Name        string `json:"name,omitempty"`
+	// APIVersion is the group and version, such as apps/v1.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind is the object's kind.
+	Kind string `json:"kind,omitempty"`
+	// Namespace is empty for a cluster-scoped object.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the object's name.
+	Name string `json:"name,omitempty"`
+	// Subresource is empty for the object itself.
 	Subresource string `json:"subresource,omitempty"`
-	UID         string `json:"uid,omitempty"`
+	// UID is empty if it is not known.
+	UID string `json:"uid,omitempty"`
 }
 
 // String returns the kind and the name, with the subresource if there is one.
@@ -191,93 +202,92 @@ func (r Ref) String() string {
 // Key returns the namespace and name of the object.
 func (r Ref) Key() Key { return Key{Namespace: r.Namespace, Name: r.Name} }
 
-// IsZero reports whether the reference names nothing.
+// IsZero reports whether the reference is empty.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
-// Event is one fact. Which fields are set depends on Kind; the zero value of a
-// field means "does not apply". An event never changes after it was appended,
-// so its slices may be shared and must not be written to.
+// Event is one entry of the journal. Which fields are set depends on Kind; the zero value of a field means "does not
+// apply". An event never changes after it was appended, so its slices may be shared and must not be written to.
 type Event struct {
-	// Seq orders the events of a journal, counting from 1. Append sets it.
+	// Seq numbers the events of a journal from 1. Append sets it.
 	Seq int64 `json:"seq"`
 	// At is the monotonic time since the journal's start. Append sets it if it is zero.
 	At time.Duration `json:"at"`
-	// Kind says what happened.
+	// Kind is the kind of the event.
 	Kind Kind `json:"kind"`
-	// Actor did it: an operator's name, "you", "kubelet", "kube-controller-manager/deployment-controller"…
+	// Actor caused it: an operator's name, "you", "kubelet", "kube-controller-manager/deployment-controller"…
 	Actor string `json:"actor,omitempty"`
-	// Operator whose loop it belongs to, if any.
+	// Operator is the operator whose loop it belongs to, if any.
 	Operator string `json:"operator,omitempty"`
-	// Controller of the operator, by controller-runtime's name for it.
+	// Controller is controller-runtime's name of the operator's controller.
 	Controller string `json:"controller,omitempty"`
-	// Key of the work queue.
+	// Key is the key in the work queue.
 	Key Key `json:"key,omitzero"`
-	// Reconcile is the journal's own number of the reconcile it happened in: #1, #2… Zero is outside of any.
+	// Reconcile is the journal's number of the reconcile that it belongs to, from 1; zero if it belongs to none.
 	Reconcile int64 `json:"reconcile,omitempty"`
-	// Cause is the Seq of the event that brought this one about; zero if there is none or it is not known.
+	// Cause is the Seq of the event that caused this one; zero if there is none or it is not known.
 	Cause int64 `json:"cause,omitempty"`
 
-	// Verb of a call, a watch event or a control.
+	// Verb is the verb of a call, a watch event or a control.
 	Verb string `json:"verb,omitempty"`
-	// Object it is about.
+	// Object is the object that it concerns.
 	Object Ref `json:"object,omitzero"`
-	// ResourceVersion of the object after the event (of the object read, for a read).
+	// ResourceVersion is that of the object after the event, or of the object read.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Generation of the object after the event.
+	// Generation is that of the object after the event.
 	Generation int64 `json:"generation,omitempty"`
-	// Before is the object as it was last known before the event; nil if it was not.
-	// It shares its bytes with an earlier event's After.
+	// Before is the last known state of the object before the event; nil if there is none. It shares its bytes with an
+	// earlier event's After.
 	Before json.RawMessage `json:"before,omitempty"`
-	// After is the object after the event, or what would be sent (KindHold) or was sent (a failed KindCall).
+	// After is the object after the event, or the object to send (KindHold) or sent (a failed KindCall).
 	After json.RawMessage `json:"after,omitempty"`
-	// Source tells a read of the cache from one of the API server.
+	// Source distinguishes reads of the cache from reads of the API server.
 	Source Source `json:"source,omitempty"`
-	// Via is empty for the operator's client; see [ViaRecorder] and [ViaWire].
+	// Via is empty for calls of the operator's client; else [ViaRecorder], [ViaWire] or [ViaDryRun].
 	Via string `json:"via,omitempty"`
-	// FieldManager of a write, if one was named.
+	// FieldManager is the field manager of a write, if one was named.
 	FieldManager string `json:"fieldManager,omitempty"`
 	// Status is the HTTP status of a call that reached the server.
 	Status int `json:"status,omitempty"`
-	// NoOp marks a write that changed nothing: same resourceVersion, so no watch event follows.
+	// NoOp marks a write that changed nothing: the resourceVersion is the same and no watch event follows.
 	NoOp bool `json:"noOp,omitempty"`
-	// Count of a list's items, or of what was merged into a dequeued key.
+	// Count is the number of a list's items, or of adds merged into a dequeued key.
 	Count int `json:"count,omitempty"`
 
-	// Duration of a call, of a hold or of a reconcile.
+	// Duration is that of a call, a hold or a reconcile.
 	Duration time.Duration `json:"duration,omitempty"`
-	// Delay until a requeued key comes back.
+	// Delay is the time until a requeued key comes back.
 	Delay time.Duration `json:"delay,omitempty"`
 	// Try counts the back-offs of a key since it was last forgotten, from 1.
 	Try int `json:"try,omitempty"`
-	// Priority of a queued key; controller-runtime uses -100 for the initial list.
+	// Priority is that of a queued key; controller-runtime uses -100 for the initial list.
 	Priority int `json:"priority,omitempty"`
 	// Running marks an enqueue of a key that is being reconciled: it is "dirty" and runs again.
 	Running bool `json:"running,omitempty"`
-	// Initial marks a watch event of the first list, which is no change.
+	// Initial marks a watch event of the first list, which is not a change.
 	Initial bool `json:"initial,omitempty"`
 
-	// Outcome of a reconcile.
+	// Outcome is the result of a reconcile.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Reason of a requeue, of a drop ("status or metadata only"), or the API server's reason of an error ("Conflict").
+	// Reason is that of a requeue, of a drop ("status or metadata only"), or of an API error ("Conflict").
 	Reason string `json:"reason,omitempty"`
-	// Error text.
+	// Error is the error's text; empty if there was none.
 	Error string `json:"error,omitempty"`
-	// Message of a log line or note.
+	// Message is the text of a log line or note.
 	Message string `json:"message,omitempty"`
-	// Values are the keys and values of a log line, in turn.
+	// Values are alternating keys and values of a log line, or payload that depends on Kind.
 	Values []string `json:"values,omitempty"`
 	// Level is the verbosity of a log line; 0 is always shown.
 	Level int `json:"level,omitempty"`
-	// Stack of a panic.
+	// Stack is the stack of a panic.
 	Stack string `json:"stack,omitempty"`
 }
 
-// IsWrite reports whether the event is a call that is to change something in the API server.
+// IsWrite reports whether the event is a call, sent or held, that changes something in the API server.
 func (e *Event) IsWrite() bool {
 	return (e.Kind == KindCall || e.Kind == KindHold) && IsWriteVerb(e.Verb) && e.Via != ViaDryRun
 }
 
-// IsWriteVerb reports whether a call with the verb changes something.
+// IsWriteVerb reports whether calls with the verb change something.
 func IsWriteVerb(verb string) bool {
 	switch verb {
 	case VerbCreate, VerbUpdate, VerbPatch, VerbApply, VerbDelete, VerbDeleteAll:
@@ -286,14 +296,13 @@ func IsWriteVerb(verb string) bool {
 	return false
 }
 
-// Failed reports whether a call failed. A read that found nothing did not fail:
-// it is an answer.
+// Failed reports whether a call failed. A read that found nothing did not fail.
 func (e *Event) Failed() bool {
 	return e.Error != "" && (e.Reason != "NotFound" || e.IsWrite())
 }
 
-// size estimates the memory an event keeps alive beyond the struct itself.
-// Before is shared with an earlier event and is not counted again.
+// size estimates the memory in bytes that an event keeps alive beyond the struct itself. Before is shared with an
+// earlier event and not counted again.
 func (e *Event) size() int64 {
 	n := len(e.After) + len(e.Message) + len(e.Error) + len(e.Stack)
 	for _, v := range e.Values {

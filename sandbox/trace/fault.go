@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The first of the Values of a KindFault event: what the lab did.
+// The first of the Values of a KindFault event: the kind of the fault. The second is the detail.
 const (
 	FaultCrash        = "crash"        // detail: Before or After the call
 	FaultHold         = "hold"         // detail: Before or After the call
@@ -18,12 +18,13 @@ const (
 	FaultImage        = "image"        // detail: Error or Delay; of images
 )
 
-// FaultValues returns the Values of a KindFault event. Some faults happen to something else than the object of the call.
+// FaultValues returns the Values of a KindFault event. of names what was affected, for faults that affect something
+// other than the object of the call.
 func FaultValues(what, detail string, of ...string) []string {
 	return append([]string{what, detail}, of...)
 }
 
-// faultOf returns what a fault did and its detail; empty if the event does not say.
+// faultOf returns the kind and the detail of a fault; empty if the event has none.
 func faultOf(e *Event) (what, detail string) {
 	if len(e.Values) < 2 {
 		return "", ""
@@ -31,7 +32,8 @@ func faultOf(e *Event) (what, detail string) {
 	return e.Values[0], e.Values[1]
 }
 
-// machineFault says what a fault did that happens to nodes and containers, in forms by kind and detail; empty for others.
+// machineFault describes a fault of pods, nodes or images with the form for its kind and detail; empty for other
+// faults.
 func machineFault(e *Event, forms map[string]string) string {
 	what, detail := faultOf(e)
 	form, known := forms[what+"/"+detail]
@@ -65,10 +67,10 @@ var japaneseForms = map[string]string{
 	"image/Delay":   "イメージ %s の取得を遅らせている",
 }
 
-// FaultText says in a sentence without a full stop what a fault did, as a KindFault event tells it.
+// FaultText describes a KindFault event in a sentence without a full stop.
 func FaultText(e *Event, l Language) string { return faultText(e, l) }
 
-// faultText says in a sentence without a full stop what a fault did.
+// faultText describes a KindFault event in a sentence without a full stop.
 func faultText(e *Event, l Language) string {
 	text := l.pick(englishFault(e), japaneseFault(e))
 	if e.Error != "" {

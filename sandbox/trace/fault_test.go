@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// faults is a journal with every kind of fault in it.
+// faults returns a journal with every kind of fault.
 func faults() *Journal {
 	j := New(Options{Now: func() time.Time { return time.Unix(0, 0) }})
 	object := Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "song", UID: "u1"}
@@ -81,11 +81,11 @@ func TestFaultsAreSavedAndLoaded(t *testing.T) {
 	}
 }
 
-// TestHTMLOfFaults: each has a row and a mark of its own.
+// TestHTMLOfFaults checks that each fault has its own row and mark.
 func TestHTMLOfFaults(t *testing.T) {
 	j := faults()
 	n := j.Stats().Events
-	j.Append(Event{Kind: KindDequeue, Operator: "keeper", Reconcile: 1}) // or nothing is drawn
+	j.Append(Event{Kind: KindDequeue, Operator: "keeper", Reconcile: 1}) // needed for a drawing
 	page := htmlOf(t, j, HTMLOptions{})
 	if got, want := strings.Count(page, `<li class="row other`), n; got != want {
 		t.Errorf("%d rows for %d faults", got, want)

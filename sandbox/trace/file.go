@@ -10,38 +10,37 @@ import (
 	"unsafe"
 )
 
-// FormatName names the file format.
+// FormatName identifies the file format in the header.
 const FormatName = "operator-lab-journal"
 
-// FormatVersion is the newest version of the file format, and the one written.
+// FormatVersion is the version of the file format that is written, and the newest that is read.
 const FormatVersion = 1
 
-// maxLine bounds a line of a file. An object in the API is at most about
-// 1.5 MiB, and an event may carry two of them.
+// maxLine bounds a line of a file, in bytes. An object in the API has at most about 1.5 MiB, and an event may carry two
+// of them.
 const maxLine = 16 << 20
 
-// line is an event as a file has it.
+// line is an event as a line of a file.
 type line struct {
 	*Event
-	// BeforeSeq stands for a Before that is the After of the event with this Seq.
+	// BeforeSeq replaces a Before that is the After of the event with this Seq.
 	BeforeSeq int64 `json:"beforeSeq,omitempty"`
 }
 
-// trailer is the last line of a file that was closed.
+// trailer is the last line of a complete file.
 type trailer struct {
 	End  bool  `json:"end"`
 	Last int64 `json:"last"`
 }
 
-// Writer writes a journal to a file as JSON lines, as it grows or at once: a
-// header line, a line per event, and a last line that says it is complete. It
-// belongs to one goroutine.
+// Writer writes a journal to a file as JSON lines, either as it grows or at once: a header line, a line per event, and
+// a last line that marks it as complete. It must be used by one goroutine at a time.
 type Writer struct {
 	w      *bufio.Writer
 	enc    *json.Encoder
 	j      *Journal
 	seq    int64
-	afters map[*byte]int64 // where an After's bytes begin -> the event that has it
+	afters map[*byte]int64 // address of an After's first byte -> Seq of its event
 }
 
 // NewWriter returns a writer and writes the header.
@@ -69,8 +68,8 @@ func (w *Writer) Update() error {
 	return nil
 }
 
-// line returns an event's line. What an object was before is usually what an
-// earlier event left: then the file refers to that.
+// line returns an event's line. An object's Before is usually the After of an earlier event; then the line refers to
+// that event.
 func (w *Writer) line(e *Event) line {
 	if len(e.After) > 0 {
 		w.afters[unsafe.SliceData([]byte(e.After))] = e.Seq
@@ -87,7 +86,7 @@ func (w *Writer) line(e *Event) line {
 	return line{Event: &short, BeforeSeq: seq}
 }
 
-// Close writes what is left and the last line. It does not close the file.
+// Close writes the remaining events and the last line. It does not close the file.
 func (w *Writer) Close() error {
 	if err := w.Update(); err != nil {
 		return err
@@ -110,7 +109,7 @@ func (j *Journal) Save(w io.Writer) error {
 	return out.Close()
 }
 
-// Errors of [Load]; a file for which it returns one of them is not a journal that can be read.
+// Errors of [Load] for a file that is not a readable journal.
 var (
 	// ErrNotJournal: the file does not begin with a journal's header.
 	ErrNotJournal = errors.New("not a journal of operator-lab")
@@ -120,23 +119,23 @@ var (
 
 // Report says what of a file could not be read. The zero value means that everything could.
 type Report struct {
-	// Forgotten is how many events had been forgotten before the file was written.
+	// Forgotten is the number of events that had been forgotten before the file was written.
 	Forgotten int64
-	// Dropped is how many of the file's oldest events did not fit into memory.
+	// Dropped is the number of the file's oldest events that did not fit into memory.
 	Dropped int64
-	// Damaged is how many lines could not be read; FirstDamaged is the number of the first.
+	// Damaged is the number of lines that could not be read; FirstDamaged is the number of the first such line.
 	Damaged, FirstDamaged int
-	// Missing is how many events are not there between the first and the last.
+	// Missing is the number of events missing between the first and the last.
 	Missing int64
-	// Open is true if the end of the journal is not there: the file is cut
-	// short, or the run that wrote it ended abruptly.
+	// Open reports that the end of the journal is missing: the file is truncated, or the run that wrote it ended
+	// abruptly.
 	Open bool
 }
 
 // Complete reports whether nothing is missing.
 func (r Report) Complete() bool { return r == Report{} }
 
-// Text says in words what is missing; empty if nothing is.
+// Text describes what is missing; empty if nothing is.
 func (r Report) Text(l Language) string {
 	var out string
 	add := func(n int64, english, japanese string) {
@@ -160,9 +159,8 @@ func (r Report) Text(l Language) string {
 	return out
 }
 
-// Load reads a journal that was saved. It reads what can be read and reports
-// what is missing; it fails only if the file is no journal, is of an unknown
-// version, or cannot be read from. The options bound what is kept.
+// Load reads a saved journal. It reads as much as possible and reports what is missing; it fails only if the file is
+// not a journal, is of an unknown version, or cannot be read. The options bound what is kept.
 func Load(r io.Reader, o Options) (*Journal, Report, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	first, _, err := readLine(in)
@@ -194,7 +192,7 @@ func Load(r io.Reader, o Options) (*Journal, Report, error) {
 type loader struct {
 	j      *Journal
 	report Report
-	number int // of the line
+	number int // number of the line
 	first  int64
 }
 
@@ -218,7 +216,7 @@ func (l *loader) events(in *bufio.Reader) error {
 	}
 }
 
-// line reads one line. One that the file breaks off in is not damaged: it is the missing end.
+// line reads one line. An invalid line without a line end is not counted as damaged: the file is truncated there.
 func (l *loader) line(raw []byte, ended bool) {
 	var t trailer
 	if json.Unmarshal(raw, &t) == nil && t.End {
@@ -256,14 +254,14 @@ func (l *loader) damaged() {
 	}
 }
 
-// load adds an event as it was recorded.
+// load adds an event with the Seq and time from the file.
 func (j *Journal) load(e Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.add(e)
 }
 
-// errLongLine is met by a line that is longer than any event.
+// errLongLine is returned for a line that is longer than any event.
 var errLongLine = errors.New("line too long")
 
 // readLine returns the next line without its end, and whether it had one. A

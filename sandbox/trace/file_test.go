@@ -140,7 +140,7 @@ func TestNoJournal(t *testing.T) {
 	}
 }
 
-// everything asks a timeline everything, to see that nothing fails.
+// everything calls all methods of a timeline, to find panics.
 func everything(j *Journal) {
 	tl := NewTimeline(j)
 	tl.Update()

@@ -8,26 +8,26 @@ import (
 	"slices"
 )
 
-// hotRun is how many reconciles in a row a loop must have brought about itself to be called hot.
+// hotRun is the minimum number of consecutive self-caused reconciles of a hot loop.
 const hotRun = 12
 
-// Hot is a loop that wakes itself without end.
+// Hot describes a hot loop: a loop that wakes itself without end.
 type Hot struct {
 	QueueKey
-	// Object that it writes again and again.
+	// Object is the object that it writes again and again.
 	Object Ref
-	// Field that is changed again and again, such as status.lastSeen; empty when the writes change nothing that is known.
+	// Field is the field that changes again and again, such as status.lastSeen; empty if the writes change nothing that
+	// is known.
 	Field string
-	// Values that the field had, oldest first, without repetitions in a row; at most four.
+	// Values are the oldest values of the field, without consecutive repetitions; at most four.
 	Values []string
-	// Reconciles in the run, the newest ones of the key.
+	// Reconciles is the number of reconciles in the run, the newest of the key.
 	Reconciles int
 }
 
-// Hot returns whether a key's newest reconciles form a hot loop: twelve or more in a row, each woken by the operator's own
-// write and by nothing else, that created and deleted nothing and changed the same field of the same object, in every
-// reconcile or in turns with another one. A loop that makes progress creates, deletes, does another thing each time, or
-// comes to an end.
+// Hot returns whether a key's newest reconciles form a hot loop: twelve or more in a row, each woken by the operator's
+// own write and by nothing else, that created and deleted nothing and changed the same field of the same object, in
+// every reconcile or in every other one. A loop that makes progress creates, deletes, does different things, or ends.
 func (s *State) Hot(key QueueKey) (Hot, bool) {
 	var spans []*Span
 	for _, span := range s.finished {
@@ -53,12 +53,12 @@ func (s *State) HotLoops() map[QueueKey]Hot {
 	return all
 }
 
-// hot judges by the finished reconciles of a key.
+// hot checks the finished reconciles of a key.
 func (s *State) hot(key QueueKey, spans []*Span) (Hot, bool) {
 	if len(spans) < hotRun {
 		return Hot{}, false
 	}
-	var writes []*Event // one of each reconcile, the newest first
+	var writes []*Event // one per reconcile, newest first
 	for _, span := range slices.Backward(spans) {
 		write := changedOneObject(span)
 		if write == nil || !s.wokeItself(span) || len(writes) > 0 && !sameObject(write, writes[0]) {
@@ -80,7 +80,7 @@ func (s *State) hot(key QueueKey, spans []*Span) (Hot, bool) {
 		return hot, true
 	}
 	hot.Field = mostChanged(values)
-	if 2*len(values[hot.Field]) < hot.Reconciles-1 { // in turns, the other one may have had one more
+	if 2*len(values[hot.Field]) < hot.Reconciles-1 { // every other one; the other field may have one more
 		return Hot{}, false
 	}
 	hot.Values = slices.Compact(values[hot.Field])
@@ -92,7 +92,7 @@ func sameObject(a, b *Event) bool {
 	return a.Object.Kind == b.Object.Kind && a.Object.Key() == b.Object.Key()
 }
 
-// wokeItself reports whether nothing but the operator's own writes brought a reconcile about.
+// wokeItself reports whether only the operator's own writes caused a reconcile.
 func (s *State) wokeItself(span *Span) bool {
 	if len(span.Woken) == 0 {
 		return false
@@ -105,8 +105,8 @@ func (s *State) wokeItself(span *Span) bool {
 	return true
 }
 
-// changedOneObject returns the newest write of a reconcile that changed an object, if it changed that object alone and
-// neither created nor deleted any; else nil.
+// changedOneObject returns the newest write of a reconcile if the reconcile changed exactly one object and neither
+// created nor deleted any; else nil.
 func changedOneObject(span *Span) *Event {
 	var write *Event
 	for _, e := range span.Calls() {
@@ -126,7 +126,7 @@ func changedOneObject(span *Span) *Event {
 	return write
 }
 
-// mostChanged returns the field that has had the most values, the first by name of several.
+// mostChanged returns the field with the most values; of several the first by name.
 func mostChanged(values map[string][]string) (most string) {
 	for _, path := range slices.Sorted(maps.Keys(values)) {
 		if len(values[path]) > len(values[most]) {
@@ -136,8 +136,8 @@ func mostChanged(values map[string][]string) (most string) {
 	return most
 }
 
-// changedFields returns the paths of the fields that differ, with their new values. What the API server itself counts up
-// is left out.
+// changedFields returns the paths of the fields that differ, with their new values. Metadata that the API server itself
+// changes is left out.
 func changedFields(before, after json.RawMessage) map[string]string {
 	var a, b map[string]any
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil {

@@ -13,7 +13,7 @@ type hotLoop struct {
 	key      Key
 	pass     int64
 	version  int
-	wakes    []Event // of the next reconcile
+	wakes    []Event // for the next reconcile
 	contents map[string]json.RawMessage
 }
 
@@ -34,7 +34,7 @@ func (l *hotLoop) wake(e Event) {
 	l.wakes = append(l.wakes, e)
 }
 
-// write is a call of a reconcile: verb, the kind of the object, which has the name of the key, and what it is from then on.
+// write is a call of a reconcile: verb, kind of the object (its name is the key's), and its new content.
 type write struct {
 	verb, kind, after string
 	refused, noop     bool
@@ -42,10 +42,10 @@ type write struct {
 
 func change(after string) write { return write{verb: VerbUpdate, kind: "Song", after: after} }
 
-// reconcile is a reconcile with some writes. Each that is carried out comes back as a watch event, and wakes the next.
+// reconcile records a reconcile with some writes. Each successful one comes back as a watch event, and wakes the next.
 func (l *hotLoop) reconcile(writes ...write) {
 	l.pass++
-	id := l.pass*1000 + int64(len(l.key.Name)) // keys have numbers of their own
+	id := l.pass*1000 + int64(len(l.key.Name)) // differs between keys
 	for _, e := range l.wakes {
 		l.add(e)
 	}
@@ -74,7 +74,7 @@ func (l *hotLoop) reconcile(writes ...write) {
 	l.add(Event{Kind: KindEnd, Reconcile: id, Outcome: OutcomeDone})
 }
 
-// somebodyElse writes the object.
+// somebodyElse records a write of the object by another client.
 func (l *hotLoop) somebodyElse(after string) {
 	l.contents["Song"] = json.RawMessage(after)
 	seq := l.journal.Append(Event{
@@ -90,7 +90,7 @@ func (l *hotLoop) hot() (Hot, bool) {
 	return timeline.Tip().Hot(QueueKey{Operator: "keeper", Controller: "song", Key: l.key})
 }
 
-// status is a Song with a field of its status.
+// status returns a Song with a field in its status.
 func status(field string, value any) string {
 	return fmt.Sprintf(`{"metadata":{"resourceVersion":"r%v","generation":1},"status":{"constant":1,%q:%q}}`, value, field, fmt.Sprint(value))
 }
@@ -99,7 +99,7 @@ func TestHot(t *testing.T) {
 	tests := []struct {
 		name string
 		play func(l *hotLoop, i int)
-		// field that is named; "no" when the loop is not hot.
+		// field is the expected name; "no" if the loop is not hot.
 		field string
 	}{
 		{"flips a field", func(l *hotLoop, i int) { l.reconcile(change(status("on", i%2 == 0))) }, "status.on"},
@@ -162,7 +162,7 @@ func TestHot(t *testing.T) {
 	}
 }
 
-// TestHotBeginsWithTheTwelfth: neither earlier, nor when the loop has come to its end.
+// TestHotBeginsWithTheTwelfth checks that a loop is not hot before the twelfth reconcile, nor after it has ended.
 func TestHotBeginsWithTheTwelfth(t *testing.T) {
 	l := newHotLoop(New(Options{}), "song")
 	l.contents["Song"] = json.RawMessage(`{}`)
@@ -183,7 +183,7 @@ func TestHotBeginsWithTheTwelfth(t *testing.T) {
 	}
 }
 
-// TestHotAfterAnotherObject: what it did before it ran hot does not matter.
+// TestHotAfterAnotherObject checks that what the loop did before it ran hot does not matter.
 func TestHotAfterAnotherObject(t *testing.T) {
 	l := newHotLoop(New(Options{}), "song")
 	l.contents["Song"], l.contents["Word"] = json.RawMessage(`{}`), json.RawMessage(`{}`)
@@ -198,7 +198,7 @@ func TestHotAfterAnotherObject(t *testing.T) {
 	}
 }
 
-// TestHotIsOfOneKey: another key of the same controller is not hot because of it.
+// TestHotIsOfOneKey checks that another key of the same controller is not hot.
 func TestHotIsOfOneKey(t *testing.T) {
 	j := New(Options{})
 	hot, cold := newHotLoop(j, "hot"), newHotLoop(j, "cold")

@@ -12,23 +12,22 @@ import (
 	"time"
 )
 
-// HTMLOptions of [WriteHTML]. The zero value works.
+// HTMLOptions are the options of [WriteHTML]. The zero value works.
 type HTMLOptions struct {
-	// Language of the page. Default: English.
+	// Language is the language of the page. Default: English.
 	Language Language
-	// Title of the page. Default: the names of the operators.
+	// Title is the title of the page. Default: the names of the operators.
 	Title string
-	// Report of the file that the journal was loaded from; what it says is
-	// missing is told on the page. Default: nothing is missing.
+	// Report is that of the file that the journal was loaded from; the page shows what is missing. Default: nothing is
+	// missing.
 	Report Report
 }
 
-// The bounds of a page, so that one of a long run still opens at once. What is
-// beyond them is counted and named on the page. A reconcile takes about ten
-// events and 5 KB, so a journal of 20,000 events is shown whole.
+// The bounds of a page, so that the page of a long run still opens at once. The page says what was left out. A
+// reconcile takes about ten events and 5 KB, so a journal of 20,000 events is shown completely.
 const (
 	htmlReconciles = 2000   // the newest reconciles that are shown
-	htmlAsides     = 2500   // the newest other things that happened
+	htmlAsides     = 2500   // the newest events outside of reconciles
 	htmlSteps      = 100    // calls and log lines of one reconcile
 	htmlChains     = 8      // causes of one reconcile; watch events of one write
 	htmlDiffLines  = 160    // lines of one diff
@@ -40,10 +39,9 @@ const (
 //go:embed html/page.tmpl html/page.css html/page.js
 var htmlFiles embed.FS
 
-// WriteHTML writes a journal as one page that needs nothing else: a timeline of
-// the reconciles, and for each what woke it, what it called, logged and changed,
-// and what that led to. The page loads nothing (its own policy forbids it), can
-// be read without JavaScript, and is the same for the same journal.
+// WriteHTML writes a journal as one self-contained page: a timeline of the reconciles, and for each what woke it, what
+// it called, logged and changed, and what that led to. The page loads nothing (its own policy forbids it), is readable
+// without JavaScript, and is the same for the same journal.
 func WriteHTML(w io.Writer, j *Journal, o HTMLOptions) error {
 	css, err := htmlFiles.ReadFile("html/page.css")
 	if err != nil {
@@ -58,7 +56,7 @@ func WriteHTML(w io.Writer, j *Journal, o HTMLOptions) error {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	p := newHTMLPage(j, o)
-	p.CSS, p.JS = template.CSS(css), template.JS(js) // both are our own files
+	p.CSS, p.JS = template.CSS(css), template.JS(js) // trusted: they are our own files
 	p.Policy = htmlPolicy(css, js)
 	out := bufio.NewWriterSize(w, 64<<10)
 	if err := t.Execute(out, p); err != nil {
@@ -70,8 +68,8 @@ func WriteHTML(w io.Writer, j *Journal, o HTMLOptions) error {
 	return nil
 }
 
-// htmlPolicy returns the Content-Security-Policy: nothing is loaded from
-// anywhere, and of scripts and styles only our own, known by their hashes, run.
+// htmlPolicy returns the Content-Security-Policy: nothing is loaded, and only our own script and style, identified by
+// their hashes, are used.
 func htmlPolicy(css, js []byte) string {
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
@@ -80,7 +78,7 @@ func htmlPolicy(css, js []byte) string {
 	return "default-src 'none'; style-src " + hash(css) + "; script-src " + hash(js) + "; base-uri 'none'; form-action 'none'"
 }
 
-// htmlPage is what the template shows.
+// htmlPage is the template's data.
 type htmlPage struct {
 	Lang, Title, Policy string
 	CSS                 template.CSS
@@ -98,22 +96,22 @@ type htmlFact struct {
 	Bad         bool
 }
 
-// htmlOperator is the totals of an operator.
+// htmlOperator has the totals of an operator.
 type htmlOperator struct {
 	Name string
 	Busy string
 	*Counters
 }
 
-// htmlMaker makes a page out of what is known at the end of a journal.
+// htmlMaker builds a page from the state at the end of a journal.
 type htmlMaker struct {
 	*State
 	l     Language
-	spans []*Span // that are shown, in the order they began
+	spans []*Span // the reconciles shown, in the order they began
 	shown map[int64]bool
-	aside []*Event // that are shown
+	aside []*Event // the other events shown
 	lost  struct{ spans, asides, diffs int }
-	lines int // of diffs so far
+	lines int // number of diff lines so far
 }
 
 func newHTMLPage(j *Journal, o HTMLOptions) htmlPage {
@@ -128,11 +126,11 @@ func newHTMLPage(j *Journal, o HTMLOptions) htmlPage {
 	if p.Title == "" {
 		p.Title = m.title(p.Operators)
 	}
-	p.Missing = m.missing(o.Report) // last: it tells what the rows left out
+	p.Missing = m.missing(o.Report) // last: it also reports what the rows left out
 	return p
 }
 
-// choose decides which reconciles and other events are shown: the newest.
+// choose selects the reconciles and other events to show: the newest.
 func (m *htmlMaker) choose(j *Journal) {
 	m.spans = m.Spans()
 	if n := len(m.spans) - htmlReconciles; n > 0 {
@@ -151,7 +149,7 @@ func (m *htmlMaker) choose(j *Journal) {
 	}
 }
 
-// isAside reports whether an event is told although it belongs to no reconcile.
+// isAside reports whether an event is shown although it belongs to no reconcile.
 func (m *htmlMaker) isAside(e *Event) bool {
 	switch e.Kind {
 	case KindControl, KindOperator, KindFault, KindNote:
@@ -162,7 +160,7 @@ func (m *htmlMaker) isAside(e *Event) bool {
 		return e.Via == ViaRecorder || e.Reconcile == 0 && (e.IsWrite() || e.Failed())
 	case KindLog:
 		return e.Reconcile == 0 && (e.Error != "" || e.Stack != "")
-	case KindDrop: // if a write that is told led to it, it is told there
+	case KindDrop: // shown with the write that caused it, if that is shown
 		watch := m.Cause(e)
 		return watch == nil || m.Cause(watch) == nil
 	}
@@ -182,7 +180,7 @@ func (m *htmlMaker) title(operators []htmlOperator) string {
 	return strings.Join(names, ", ")
 }
 
-// facts are the head of the page.
+// facts returns the facts in the head of the page.
 func (m *htmlMaker) facts(j *Journal) []htmlFact {
 	h, stats, total := j.Header(), j.Stats(), m.Total()
 	start := m.l.pick("not known", "不明")
@@ -202,7 +200,7 @@ func (m *htmlMaker) facts(j *Journal) []htmlFact {
 	}
 }
 
-// operators are the totals by operator, in the order of their names.
+// operators returns the totals by operator, ordered by name.
 func (m *htmlMaker) operators() []htmlOperator {
 	totals := map[string]*Counters{}
 	for k, c := range m.Controllers() {
@@ -220,7 +218,7 @@ func (m *htmlMaker) operators() []htmlOperator {
 	return out
 }
 
-// missing says in sentences what the page does not show.
+// missing returns sentences about what the page does not show.
 func (m *htmlMaker) missing(r Report) []string {
 	var out []string
 	add := func(n int, english, japanese string) {
@@ -231,7 +229,7 @@ func (m *htmlMaker) missing(r Report) []string {
 	if n := m.timeline.journal.Stats().Forgotten; n > 0 {
 		add(int(n), "The oldest %d events are forgotten: the journal is bounded.", "古いイベント %d 件は失われている (記録には上限がある)。")
 	}
-	r.Forgotten, r.Dropped = 0, 0 // both are told above
+	r.Forgotten, r.Dropped = 0, 0 // both are covered above
 	if text := r.Text(m.l); text != "" {
 		out = append(out, fmt.Sprintf(m.l.pick("The file is not whole: %s.", "ファイルは完全ではない: %s。"), text))
 	}
@@ -241,11 +239,11 @@ func (m *htmlMaker) missing(r Report) []string {
 	return out
 }
 
-// htmlText makes a text of the journal fit for one line of the page. The
-// template escapes it; this takes away what would not be seen or would break a line.
+// htmlText prepares a text of the journal for one line of the page: it removes what would be invisible or break the
+// line, and shortens it. The template escapes it.
 func htmlText(s string) string { return cut(s, htmlTextWidth) }
 
-// htmlClock writes a time since the journal's start as 00:41.204.
+// htmlClock formats a time since the journal's start as 00:41.204.
 func htmlClock(d time.Duration) string {
 	ms := max(0, d).Milliseconds()
 	clock := fmt.Sprintf("%02d:%02d.%03d", ms/60_000%60, ms/1000%60, ms%1000)

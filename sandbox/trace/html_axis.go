@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// axisPoint is a time that the axis must tell apart, and how much room is
-// needed behind it at least.
+// axisPoint is a time that must be distinguishable on the axis, and the minimum room in pixels behind it.
 type axisPoint struct {
 	at   time.Duration
 	room float64
 }
 
-// axis maps times to pixels: never backwards, and short for a long time.
+// axis maps times to pixels, monotonically, with long intervals compressed.
 type axis struct {
 	at []time.Duration
 	px []float64
 }
 
-// newAxis lays the points out from left to right. The room between two grows
-// with the logarithm of the time between them.
+// newAxis lays the points out from left to right. The room between two grows with the logarithm of the time between
+// them.
 func newAxis(points []axisPoint) axis {
 	sort.Slice(points, func(i, k int) bool { return points[i].at < points[k].at })
 	var a axis
@@ -47,7 +46,7 @@ func newAxis(points []axisPoint) axis {
 	return a
 }
 
-// stretch fills the width of a page, if the points do not.
+// stretch widens the axis to the width of a page, at most threefold.
 func (a axis) stretch(width float64) {
 	if width >= leastWidth {
 		return
@@ -57,7 +56,7 @@ func (a axis) stretch(width float64) {
 	}
 }
 
-// x returns where a time is drawn.
+// x returns the pixel of a time.
 func (a axis) x(at time.Duration) int {
 	i := sort.Search(len(a.at), func(i int) bool { return a.at[i] > at })
 	switch i {
@@ -77,8 +76,7 @@ func (a axis) width() int {
 	return int(a.px[len(a.px)-1]) + leastBar
 }
 
-// ticks writes times at the axis where there is room, and between them how
-// long nothing was done.
+// ticks labels the axis where there is room, and labels idle intervals with their length.
 func (d *drawer) ticks() {
 	last := -tickRoom
 	for i, at := range d.axis.at {
@@ -88,7 +86,7 @@ func (d *drawer) ticks() {
 			last = x
 		}
 	}
-	// What is idle is not covered by any reconcile.
+	// An interval is idle if no reconcile covers it.
 	var until time.Duration
 	for i, span := range d.sorted() {
 		began, ended := d.bounds(span)
@@ -100,20 +98,20 @@ func (d *drawer) ticks() {
 	}
 }
 
-// sorted returns the reconciles by time: in a damaged journal that need not be their order.
+// sorted returns the reconciles by start time, which in a damaged journal may differ from their order.
 func (d *drawer) sorted() []*Span {
 	out := slices.Clone(d.spans)
 	sort.SliceStable(out, func(i, k int) bool { return out[i].Started < out[k].Started })
 	return out
 }
 
-// Measures of the strip in units of its own: it is stretched to the page.
+// Measures of the strip in units of its own; it is scaled to the page.
 const (
 	stripBuckets = 150
 	stripHeight  = 30
 )
 
-// strip counts the reconciles of each piece of the whole time.
+// strip counts the reconciles in equal intervals of the whole run.
 func (d *drawer) strip() {
 	end := max(d.at, 1)
 	for _, span := range d.spans {

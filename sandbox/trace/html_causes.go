@@ -4,7 +4,7 @@ import "fmt"
 
 // The chains of causes and effects on the page: write → watch event → key → reconcile.
 
-// href returns where a reconcile is on the page; empty if it is not.
+// href returns the link to a reconcile on the page; empty if it is not shown.
 func (m *htmlMaker) href(id int64) string {
 	if !m.shown[id] {
 		return ""
@@ -12,7 +12,7 @@ func (m *htmlMaker) href(id int64) string {
 	return fmt.Sprintf("#r%d", id)
 }
 
-// wakeChain tells how one event led to a reconcile.
+// wakeChain describes how one event led to a reconcile.
 func (m *htmlMaker) wakeChain(w Wake, span *Span) htmlChain {
 	c := htmlChain{Own: w.Own}
 	switch {
@@ -38,7 +38,7 @@ func (m *htmlMaker) wakeChain(w Wake, span *Span) htmlChain {
 	return c
 }
 
-// keyText tells what an event did to the work queue.
+// keyText describes what an event did to the work queue.
 func (m *htmlMaker) keyText(e *Event) string {
 	switch {
 	case e.Kind == KindMerge:
@@ -76,7 +76,7 @@ func versionText(e *Event) string {
 	return text
 }
 
-// requeueText tells who set a timer, and why.
+// requeueText describes who set a timer, and why.
 func (m *htmlMaker) requeueText(e *Event) string {
 	text := timerText(e, m.l)
 	if e.Reason == ReasonRequeueAfter {
@@ -88,8 +88,7 @@ func (m *htmlMaker) requeueText(e *Event) string {
 	return fmt.Sprintf(m.l.pick("%s, set by #%d", "%s (#%d が設定)"), text, e.Reconcile)
 }
 
-// effects adds what a write led to: of each operator that watches the object
-// the watch event, and what became of it.
+// effects adds what a write led to: for each operator that watches the object the watch event and its effects.
 func (m *htmlMaker) effects(s *htmlStep, write *Event) {
 	var chains []htmlChain
 	for _, watch := range m.Effects(write) {
@@ -108,7 +107,7 @@ func (m *htmlMaker) effects(s *htmlStep, write *Event) {
 	s.Effects = chains
 }
 
-// watchChains tells what became of a watch event: a chain for each key that was made of it.
+// watchChains describes the effects of a watch event: a chain for each key that was made of it.
 func (m *htmlMaker) watchChains(watch *Event) []htmlChain {
 	head := func() htmlChain {
 		var c htmlChain
@@ -146,7 +145,7 @@ func (m *htmlMaker) dropText(e *Event) string {
 	return text
 }
 
-// next tells of the timer that a reconcile set, and what answered it; nil if it set none.
+// next describes the timer that a reconcile set, and its effect; nil if it set none.
 func (m *htmlMaker) next(span *Span) *htmlChain {
 	for _, seq := range []int64{span.End.Seq, span.First} {
 		for _, e := range m.Effects(&Event{Seq: seq}) {
@@ -155,7 +154,7 @@ func (m *htmlMaker) next(span *Span) *htmlChain {
 			}
 			var c htmlChain
 			short := *e
-			short.Reconcile = 0 // that it was this one goes without saying
+			short.Reconcile = 0 // the row itself shows which reconcile it was
 			c.add(m.requeueText(&short), "")
 			m.ready(&c, e)
 			return &c
@@ -164,7 +163,7 @@ func (m *htmlMaker) next(span *Span) *htmlChain {
 	return nil
 }
 
-// ready adds what became of a timer.
+// ready adds the effect of a timer.
 func (m *htmlMaker) ready(c *htmlChain, requeue *Event) {
 	for _, e := range m.Effects(requeue) {
 		if e.Kind != KindReady {

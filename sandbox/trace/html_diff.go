@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// htmlLine is a line of a diff: Op is " ", "+", "-", or "…" for what is left out.
+// htmlLine is a line of a diff: Op is " ", "+", "-", or "…" for omitted lines.
 type htmlLine struct{ Op, Text string }
 
-// Class names the line's colour.
+// Class returns the line's CSS class.
 func (l htmlLine) Class() string {
 	switch l.Op {
 	case "+":
@@ -21,16 +21,16 @@ func (l htmlLine) Class() string {
 	return "gap"
 }
 
-// What an object's text and its diff are bounded by. Kubernetes' own objects
-// stay far below; the last is the product of lines, and 4 MB of memory.
+// Bounds of an object's text and its diff. Kubernetes' own objects stay far below; the last bounds the product of
+// lines, about 4 MB of memory.
 const (
 	htmlYAMLDepth = 40
 	htmlYAMLLines = 4000
 	htmlDiffBound = 1_000_000
 )
 
-// htmlDiff returns what changed from one object to another, as lines of YAML
-// with a few around each change; nil if nothing did.
+// htmlDiff returns the changes from one object to another, as lines of YAML with two around each change; nil if nothing
+// changed.
 func htmlDiff(before, after json.RawMessage) []htmlLine {
 	var out []htmlLine
 	for _, l := range NearChanges(Diff(htmlYAML(before), htmlYAML(after), htmlDiffBound), 2) {
@@ -43,8 +43,7 @@ func htmlDiff(before, after json.RawMessage) []htmlLine {
 	return out
 }
 
-// htmlYAML writes an object as the lines of YAML, without the metadata that
-// changes with every write and says nothing.
+// htmlYAML returns an object as lines of YAML, without metadata that changes with every write.
 func htmlYAML(raw json.RawMessage) []string {
 	return YAMLLines(raw, YAMLStyle{
 		Omit:     []string{"resourceVersion", "uid", "creationTimestamp"},
@@ -53,7 +52,7 @@ func htmlYAML(raw json.RawMessage) []string {
 	})
 }
 
-// htmlStack makes a stack fit to be shown: its lines stay, its size is bounded.
+// htmlStack prepares a stack for the page: it keeps the lines and bounds the size.
 func htmlStack(s string) string {
 	var out []string
 	for line := range strings.SplitSeq(s, "\n") {
@@ -66,7 +65,7 @@ func htmlStack(s string) string {
 	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
-// htmlVerbatim makes a line fit to be shown and leaves its blanks.
+// htmlVerbatim prepares a line for the page and keeps its blanks.
 func htmlVerbatim(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r >= 0x7f && r < 0xa0 {

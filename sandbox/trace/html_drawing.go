@@ -8,11 +8,9 @@ import (
 	"time"
 )
 
-// The drawing: a lane for each key and for each actor outside of the loop, a
-// bar for each reconcile, a mark for everything else, and arcs from causes to
-// effects. Reconciles take milliseconds and minutes lie between them, so the
-// axis is compressed: order is kept, idle time is drawn short. A strip above
-// shows the same run in true time.
+// The drawing: a lane for each key and for each actor outside of the loop, a bar for each reconcile, a mark for
+// everything else, and arcs from causes to effects. Reconciles take milliseconds and minutes lie between them, so the
+// axis is compressed: order is kept, idle time is drawn short. A strip above shows the same run on a linear time axis.
 
 // Measures of the drawing in pixels.
 const (
@@ -20,19 +18,19 @@ const (
 	laneHeight = 38
 	barTop     = 13 // within the lane; arcs pass above
 	barHeight  = 20
-	leastWidth = 1080 // of the whole
-	leastBar   = 19   // a symbol fits in
+	leastWidth = 1080 // width of the whole drawing
+	leastBar   = 19   // wide enough for a symbol
 	leastMark  = 15
-	tickRoom   = 78 // a time such as 00:00.238 fits in
+	tickRoom   = 78 // wide enough for a time such as 00:00.238
 )
 
-// htmlLanes bounds the lanes of keys, htmlActors those of actors.
+// htmlLanes bounds the number of lanes for keys, htmlActors of those for actors.
 const (
 	htmlLanes  = 40
 	htmlActors = 4
 )
 
-// htmlDrawing is what the template draws.
+// htmlDrawing is the template's data for the drawing.
 type htmlDrawing struct {
 	Width, Height int
 	Lanes         []htmlLane
@@ -41,59 +39,59 @@ type htmlDrawing struct {
 	Arcs          []htmlArc
 	Ticks, Idle   []htmlTick
 	Strip         []htmlBucket
-	Ends          [2]string // the times where the strip begins and ends
-	Crowded       bool      // the arcs are shown only of what is selected
+	Ends          [2]string // the times of the strip's ends
+	Crowded       bool      // arcs are shown only for the selection
 	Undrawn       int       // keys without a lane
 }
 
-// htmlLane is a line of the drawing.
+// htmlLane is a row of the drawing.
 type htmlLane struct {
 	Name, Of string
 	Top      int
 	Outside  bool
 }
 
-// htmlBar is a reconcile, or a mark.
+// htmlBar is the bar of a reconcile, or a mark.
 type htmlBar struct {
 	Anchor, Title string
 	X, Y, W       int
 	Look          htmlLook
-	Waits         []int // where the events that woke it entered the queue
-	Wait          int   // where the first one did; X if it did not wait
-	Writes        []int // where it wrote
+	Waits         []int // positions where the events that woke it entered the queue
+	Wait          int   // position of the first of them; X if it did not wait
+	Writes        []int // positions of its writes
 	Own           bool
 	Lane          int
 }
 
-// Mid is the middle of the bar.
+// Mid returns the vertical middle of the bar.
 func (b htmlBar) Mid() int { return b.Y + barHeight/2 }
 
-// IconX is where its symbol begins.
+// IconX returns the left edge of its symbol.
 func (b htmlBar) IconX() int { return b.X + b.W/2 - 6 }
 
-// IconY is where its symbol begins.
+// IconY returns the top edge of its symbol.
 func (b htmlBar) IconY() int { return b.Y + barHeight/2 - 6 }
 
-// Bottom is where marks of writes are drawn.
+// Bottom returns the lower edge, where marks of writes are drawn.
 func (b htmlBar) Bottom() int { return b.Y + barHeight }
 
 // htmlArc leads from a cause to its effect. From and To are anchors.
 type htmlArc struct{ Path, Class, From, To string }
 
-// htmlTick is a text at the axis.
+// htmlTick is a label at the axis.
 type htmlTick struct {
 	X, W int
 	Text string
 }
 
-// htmlBucket is a piece of the strip in true time.
+// htmlBucket is an interval of the strip.
 type htmlBucket struct {
-	X, H, Bad int // height of all and of the failed
+	X, H, Bad int // heights for all reconciles and for the failed ones
 	Href      string
 	Title     string
 }
 
-// drawer draws.
+// drawer builds the drawing.
 type drawer struct {
 	*htmlMaker
 	d     htmlDrawing
@@ -120,8 +118,8 @@ func (m *htmlMaker) draw() htmlDrawing {
 	return d.d
 }
 
-// layLanes gives each actor and each key a lane, in the order they appear. If
-// there are too many keys, the ones with the most reconciles are drawn.
+// layLanes gives each actor and each key a lane, in order of appearance. If there are too many keys, those with the
+// most reconciles get one.
 func (d *drawer) layLanes() {
 	for _, e := range d.aside {
 		if name, marked := laneOf(e); marked && !d.has(name) && len(d.lanes) < htmlActors {
@@ -158,7 +156,7 @@ func (d *drawer) lane(of any, l htmlLane) {
 	d.d.Lanes = append(d.d.Lanes, l)
 }
 
-// laneOf returns the lane of a mark. What an event recorder or a log line says is not marked.
+// laneOf returns the lane of a mark. Events of recorders and log lines get no mark.
 func laneOf(e *Event) (string, bool) {
 	switch e.Kind {
 	case KindCall, KindHold:
@@ -172,12 +170,12 @@ func laneOf(e *Event) (string, bool) {
 	case KindMembers, KindWrites:
 		return orElse(e.Actor, string(e.Kind)), true
 	case KindOperator:
-		return "you", true // the lab starts and stops operators when you say so
+		return "you", true // operators are started and stopped on your request
 	}
 	return "", false
 }
 
-// points are the times that the axis must tell apart.
+// points returns the times that must be distinguishable on the axis.
 func (m *htmlMaker) points() []axisPoint {
 	var out []axisPoint
 	for _, span := range m.spans {
@@ -192,7 +190,7 @@ func (m *htmlMaker) points() []axisPoint {
 	return out
 }
 
-// bounds returns when a reconcile began and ended, one after the other whatever a file says.
+// bounds returns when a reconcile began and ended; the end is always later, even if a damaged file says otherwise.
 func (m *htmlMaker) bounds(span *Span) (began, ended time.Duration) {
 	began, ended = max(0, span.Started), span.Ended
 	if span.Running() {
@@ -250,7 +248,7 @@ func (d *drawer) drawBars() {
 	}
 }
 
-// drawArcs leads from each write or timer to the reconcile that it brought about.
+// drawArcs draws an arc from each write or timer to the reconcile that it caused.
 func (d *drawer) drawArcs() {
 	for _, span := range d.spans {
 		to := d.bars[span.ID]
@@ -270,7 +268,7 @@ func (d *drawer) drawArcs() {
 	d.d.Crowded = len(d.d.Arcs) > 120
 }
 
-// origin returns where what woke a reconcile was done.
+// origin returns the bar or mark of the cause of a reconcile, the position in it and the arc's class.
 func (d *drawer) origin(w Wake) (from *htmlBar, x int, class string) {
 	switch {
 	case w.Requeue != nil:
@@ -292,7 +290,7 @@ func (d *drawer) origin(w Wake) (from *htmlBar, x int, class string) {
 	return nil, 0, ""
 }
 
-// arcPath returns the curve from a point of a bar to the begin of another.
+// arcPath returns the curve from a point of a bar to the beginning of another.
 func arcPath(from htmlBar, x int, to htmlBar) string {
 	end := to.X + 5
 	switch {

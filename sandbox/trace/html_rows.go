@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// htmlRow is one entry of the page's list: a reconcile, or something that
-// happened outside of any.
+// htmlRow is one entry of the page's list: a reconcile, or an event outside of any.
 type htmlRow struct {
 	at     time.Duration
 	seq    int64
@@ -26,19 +25,19 @@ type htmlRow struct {
 
 	Why      string
 	Wakes    []htmlChain
-	Unshown  int // of the wakes
+	Unshown  int // number of wakes left out
 	Steps    []htmlStep
-	Skipped  int // of the steps
+	Skipped  int // number of steps left out
 	Error    string
 	Next     *htmlChain
 	Actor    string
 	Text     string
-	Write    *htmlStep // of an aside that is a write
-	Expanded bool      // there is something to open
+	Write    *htmlStep // for an aside that is a write
+	Expanded bool      // it has details to open
 }
 
-// htmlLook is how an outcome is drawn: a class that colours it, and a symbol,
-// so that nothing is told by colour alone. Both are ours, whatever a file says.
+// htmlLook is the CSS class and the symbol of an outcome, so that nothing is conveyed by colour alone. Both are
+// constants of this package, never text of a file.
 type htmlLook struct{ Class, Icon string }
 
 func htmlLookOf(span *Span) htmlLook {
@@ -71,33 +70,33 @@ type htmlStep struct {
 	After                      string // since the reconcile began
 	Verb, Object, Source, Note string
 	Version, Status, Took      string
-	Text                       string // of a log line
+	Text                       string // text of a log line
 	Error, Stack               string
 	Diff                       []htmlLine
-	Cut                        int  // lines of the diff that are left out
+	Cut                        int  // number of diff lines left out
 	Same                       bool // there are objects, and they do not differ
 	Effects                    []htmlChain
-	Unshown                    int // of the effects
+	Unshown                    int // number of effects left out
 }
 
-// Fold reports whether there is something below the step's line.
+// Fold reports whether the step has details below its line.
 func (s htmlStep) Fold() bool { return len(s.Diff) > 0 || s.Same }
 
-// htmlChain is causes and effects in a row.
+// htmlChain is a sequence of causes and effects.
 type htmlChain struct {
 	Links []htmlLink
 	Own   bool
 }
 
-// htmlLink is one of them.
+// htmlLink is an element of a chain.
 type htmlLink struct{ Text, Href string }
 
 func (c *htmlChain) add(text, href string) { c.Links = append(c.Links, htmlLink{htmlText(text), href}) }
 
-// rows are the reconciles and the asides in the order they happened.
+// rows returns the reconciles and the other events in the order they happened.
 func (m *htmlMaker) rows() []htmlRow {
 	out := make([]htmlRow, 0, len(m.spans)+len(m.aside))
-	// The newest first: if the diffs are too many, those of the oldest are left out.
+	// Newest first: if the diffs are too many, those of the oldest are left out.
 	for _, v := range slices.Backward(m.spans) {
 		out = append(out, m.spanRow(v))
 	}
@@ -137,13 +136,13 @@ func (m *htmlMaker) spanRow(span *Span) htmlRow {
 	return r
 }
 
-// woken says what woke a reconcile, below a heading that says "woken by".
+// woken describes what woke a reconcile, without the words of the heading "woken by".
 func (m *htmlMaker) woken(span *Span) string {
 	return htmlText(strings.TrimPrefix(m.WokenText(span, m.l), m.l.pick("woken by ", "契機: ")))
 }
 
-// steps adds what a reconcile did. Failed reads and the like are no failure of
-// the reconcile, but whoever looks for errors wants to see them.
+// steps adds what a reconcile did. A failed read does not fail the reconcile, but is marked for people who look for
+// errors.
 func (m *htmlMaker) steps(r *htmlRow, span *Span) {
 	var wrote []string
 	for i, e := range span.Steps {
@@ -187,7 +186,7 @@ func (m *htmlMaker) step(e *Event, began time.Duration) htmlStep {
 	return s
 }
 
-// afterText writes a time since a reconcile began.
+// afterText formats a time since a reconcile began.
 func afterText(d time.Duration) string {
 	if d < 100*time.Microsecond {
 		return "+0ms"
@@ -207,7 +206,7 @@ func (m *htmlMaker) source(e *Event) string {
 	return ""
 }
 
-// note says what else is to be known of a call.
+// note returns further facts about a call.
 func (m *htmlMaker) note(e *Event) string {
 	var out []string
 	if e.Verb == VerbList && e.Error == "" {
@@ -235,7 +234,7 @@ func (m *htmlMaker) note(e *Event) string {
 	return strings.Join(out, m.l.pick(", ", "、"))
 }
 
-// diff adds what a write changed, or would change.
+// diff adds what a write changed, or a held write would change.
 func (m *htmlMaker) diff(s *htmlStep, e *Event) {
 	if e.Via == ViaRecorder || len(e.After) == 0 && len(e.Before) == 0 {
 		return
@@ -247,7 +246,7 @@ func (m *htmlMaker) diff(s *htmlStep, e *Event) {
 	after := e.After
 	if e.Verb == VerbDelete || e.Verb == VerbDeleteAll {
 		if e.ResourceVersion == "" || len(after) == 0 {
-			after = nil // it is gone
+			after = nil // the object is deleted
 		}
 	}
 	s.Diff = htmlDiff(e.Before, after)
@@ -258,7 +257,7 @@ func (m *htmlMaker) diff(s *htmlStep, e *Event) {
 	m.lines += len(s.Diff)
 }
 
-// asideRow is the row of something that happened outside of any reconcile.
+// asideRow returns the row of an event outside of any reconcile.
 func (m *htmlMaker) asideRow(e *Event) htmlRow {
 	r := htmlRow{
 		Anchor: fmt.Sprintf("e%d", e.Seq), at: sentAt(e), seq: e.Seq, Look: htmlMarkOf(e), Time: htmlClock(sentAt(e)),
@@ -272,8 +271,8 @@ func (m *htmlMaker) asideRow(e *Event) htmlRow {
 	return r
 }
 
-// sentAt is when a call was sent; its event is of when it returned. The watch
-// event that echoes a write often comes first.
+// sentAt returns when a call was sent; its event is recorded when it returns. The watch event of a write often comes
+// before that.
 func sentAt(e *Event) time.Duration {
 	if e.Kind != KindCall && e.Kind != KindTraffic {
 		return max(0, e.At)
@@ -281,7 +280,7 @@ func sentAt(e *Event) time.Duration {
 	return max(0, e.At-max(0, e.Duration))
 }
 
-// htmlMarkOf is how something outside of a reconcile is drawn.
+// htmlMarkOf returns the look of an event outside of a reconcile.
 func htmlMarkOf(e *Event) htmlLook {
 	switch e.Kind {
 	case KindControl:

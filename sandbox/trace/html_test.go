@@ -29,8 +29,7 @@ var (
 	policyOf = regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`)
 )
 
-// TestHTML compares the pages without the style and the script, which would
-// make every change of them a change of the golden files.
+// TestHTML compares the pages without style and script, so that a change of these does not change the golden files.
 func TestHTML(t *testing.T) {
 	for _, l := range []Language{English, Japanese} {
 		page := htmlOf(t, tour(t), HTMLOptions{Language: l})
@@ -63,7 +62,7 @@ func TestHTMLPolicy(t *testing.T) {
 	}
 }
 
-// TestHTMLMeasures: the names of the lanes are beside the drawing, so both must be as tall.
+// TestHTMLMeasures checks that the lanes' names are as tall as the lanes in the drawing beside them.
 func TestHTMLMeasures(t *testing.T) {
 	css, err := htmlFiles.ReadFile("html/page.css")
 	if err != nil {
@@ -84,7 +83,7 @@ func TestHTMLMeasures(t *testing.T) {
 	}
 }
 
-// everywhere returns a journal that has a text wherever a journal can have one.
+// everywhere returns a journal with a text in every place that can hold one.
 func everywhere(text string) *Journal {
 	j := New(Options{Product: text, Now: func() time.Time { return time.Unix(0, 0) }})
 	raw := func(n int) json.RawMessage {
@@ -139,8 +138,7 @@ func skeleton(page string) []string {
 	return out
 }
 
-// TestHTMLEscapes: whatever the texts of a journal are, the page has the tags
-// and attributes that it has with harmless ones, and runs nothing.
+// TestHTMLEscapes checks that texts of a journal never add tags or attributes to the page.
 func TestHTMLEscapes(t *testing.T) {
 	for _, l := range []Language{English, Japanese} {
 		want := skeleton(htmlOf(t, everywhere("harmless"), HTMLOptions{Language: l, Title: "harmless"}))
@@ -227,7 +225,7 @@ func TestHTMLDiff(t *testing.T) {
 	}
 }
 
-// TestHTMLAxis: the axis never runs backwards, and tells its points apart.
+// TestHTMLAxis checks that the axis is monotonic and keeps its points apart.
 func TestHTMLAxis(t *testing.T) {
 	at := []time.Duration{0, 1, 2, 1e6, 5e6, 5e6, 1e9, 3600e9, math.MaxInt64 - 1, math.MaxInt64}
 	var points []axisPoint

@@ -261,7 +261,7 @@ func japaneseVerb(verb string) string {
 	return verb
 }
 
-// japaneseWrite says what a write does, without the ending する or した.
+// japaneseWrite describes a write, without the ending する or した.
 func japaneseWrite(e *Event) string {
 	if e.Object.Subresource == "status" { // ends in a Japanese word: no blank
 		return japaneseRef(Ref{Kind: e.Object.Kind, Name: e.Object.Name}, "status") + "を" + japaneseVerb(e.Verb)
@@ -286,7 +286,7 @@ func inJapanese(id int64) string {
 	return fmt.Sprintf("#%d で", id)
 }
 
-// japaneseSubject names who did something, in which reconcile, with a particle.
+// japaneseSubject returns who did something and in which reconcile, with a particle.
 func japaneseSubject(id int64, actor, particle string) string {
 	if actor == "you" {
 		return inJapanese(id) + "あなた" + particle

@@ -2,20 +2,18 @@ package trace
 
 import "bytes"
 
-// generationSize bounds how many writes a joiner remembers: at least this
-// many, at most twice as many. A write's watch event follows within
-// milliseconds, so thousands of writes in between mean the watch was lost.
+// generationSize bounds how many writes a joiner remembers: at least this many, at most twice as many. A write's watch
+// event follows within milliseconds; after thousands of other writes it was lost.
 const generationSize = 4096
 
-// joiner knows which watch event is the echo of which write. The API server
-// gives every version of an object its own resourceVersion, so the join by
-// uid and resourceVersion is exact; only a DELETED event, whose version nobody
-// was told, is joined by uid.
+// joiner matches watch events with the writes that caused them. The API server gives every version of an object its own
+// resourceVersion, so the join by UID and resourceVersion is exact. Only a DELETED event, whose version no call
+// returned, is joined by UID.
 type joiner struct {
 	recent, older map[version]int64
 }
 
-// version names one version of one object; rv is empty for its end.
+// version identifies one version of an object; rv is empty for its deletion.
 type version struct{ uid, rv string }
 
 // put remembers the Seq of a write.
@@ -37,8 +35,8 @@ func (j *joiner) get(v version) int64 {
 	return j.older[v]
 }
 
-// writeVersions returns the versions whose watch events a call brings about:
-// none for reads, failures and writes without effect.
+// writeVersions returns the versions whose watch events a call causes: none for reads, failures and writes without
+// effect.
 func writeVersions(e *Event) []version {
 	if e.Kind != KindCall || !e.IsWrite() || e.Error != "" || e.Object.UID == "" || e.NoOp {
 		return nil
@@ -47,25 +45,25 @@ func writeVersions(e *Event) []version {
 	if e.ResourceVersion != "" {
 		out = append(out, version{e.Object.UID, e.ResourceVersion})
 	}
-	// A delete that finalizers (or a grace period) hold up answers with a
-	// version: somebody else's write will end the object.
+	// A delete that waits for finalizers or a grace period returns a version: a later write of somebody else ends the
+	// object.
 	if e.Verb == VerbDelete && e.ResourceVersion == "" || e.After != nil && endsObject(e) {
 		out = append(out, version{e.Object.UID, ""})
 	}
 	return out
 }
 
-// endsObject reports whether a write took away the last finalizer of an object
-// that is being deleted: the object is gone, although the call was no delete.
+// endsObject reports whether a write removed the last finalizer of an object that is being deleted: the object is then
+// gone, although the call was not a delete.
 func endsObject(e *Event) bool {
 	if !bytes.Contains(e.After, []byte(`"deletionTimestamp"`)) {
-		return false // without parsing: this is called for every write
+		return false // without parsing, because every write comes here
 	}
 	m := parseMeta(e.After)
 	return m.Deleting && len(m.Finalizers) == 0
 }
 
-// echoOf returns the version under which a watch event's write is found.
+// echoOf returns the version of the write that caused a watch event.
 func echoOf(e *Event) version {
 	if e.Verb == Deleted {
 		return version{e.Object.UID, ""}
@@ -73,8 +71,8 @@ func echoOf(e *Event) version {
 	return version{e.Object.UID, e.ResourceVersion}
 }
 
-// join sets the cause of a watch event that echoes a write, and remembers
-// writes. The caller holds the journal's lock.
+// join sets the cause of a watch event to the write that caused it, and remembers writes. The caller holds the
+// journal's lock.
 func (j *Journal) join(e *Event) {
 	switch e.Kind {
 	case KindWatch:

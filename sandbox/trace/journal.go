@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// chunkSize is the number of events stored and forgotten together: large
-// enough that allocation is rare, small enough that forgetting is not felt.
+// chunkSize is the number of events that are stored and forgotten together: large enough to allocate rarely, small
+// enough that readers do not notice.
 const chunkSize = 512
 
-// Options of a [Journal]. The zero value works.
+// Options are the options of a [Journal]. The zero value works.
 type Options struct {
-	// MaxEvents is how many events are kept; older ones are forgotten and
-	// counted. Forgetting works in chunks of 512, so up to that many more may
-	// be there. Default: 200,000.
+	// MaxEvents is the number of events kept; older ones are forgotten and counted. Forgetting works in chunks of 512,
+	// so up to that many more may be kept. Default: 200,000.
 	MaxEvents int
-	// MaxBytes bounds the objects' JSON and texts kept. Default: 256 MiB.
+	// MaxBytes bounds the kept JSON and text, in bytes. Default: 256 MiB.
 	MaxBytes int64
 	// Product is the version of operator-lab, kept in saved journals. Default: empty.
 	Product string
@@ -29,34 +28,33 @@ type Options struct {
 type Header struct {
 	// Format is always [FormatName].
 	Format string `json:"format"`
-	// Version of the file format.
+	// Version is the version of the file format.
 	Version int `json:"version"`
-	// Start is the wall-clock time at which the journal began; events count from it.
+	// Start is the wall-clock time at which the journal began; the times of events count from it.
 	Start time.Time `json:"start"`
 	// Product is the version of operator-lab that recorded it.
 	Product string `json:"product,omitempty"`
-	// Forgotten is how many events before the first one were forgotten.
+	// Forgotten is the number of events forgotten before the first one.
 	Forgotten int64 `json:"forgotten,omitempty"`
 }
 
-// Stats are a journal's measures.
+// Stats are the sizes of a journal.
 type Stats struct {
 	First     int64 // Seq of the oldest event kept; 0 if there are none
 	Last      int64 // Seq of the newest event; 0 if there are none
 	Events    int   // events kept
 	Forgotten int64 // events forgotten because the journal is bounded
-	Bytes     int64 // memory of the texts and objects kept, about
+	Bytes     int64 // approximate memory of the texts and objects kept, in bytes
 }
 
-// chunk holds events that are never written to again once published, so that
-// readers may keep pointers into it without a lock.
+// chunk holds events that never change once published, so that readers may keep pointers into it without a lock.
 type chunk struct {
 	events []Event // len grows up to chunkSize; cap is fixed, so it never moves
 	bytes  int64
 }
 
-// Journal is the record. All methods may be called from any goroutine.
-// Append takes a mutex for well under a microsecond and never waits for a reader.
+// Journal is the ordered record of events. All methods may be called from any goroutine. Append holds a mutex for well
+// under a microsecond and never waits for a reader.
 type Journal struct {
 	opts  Options
 	start time.Time
@@ -86,7 +84,7 @@ func New(opts Options) *Journal {
 	return &Journal{opts: opts, start: opts.Now(), listeners: map[chan struct{}]struct{}{}}
 }
 
-// Header returns what describes the journal as a whole.
+// Header returns the journal's header.
 func (j *Journal) Header() Header {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,8 +105,7 @@ func (j *Journal) NewReconcile() int64 {
 	return j.spans
 }
 
-// Append adds an event and returns its Seq. The journal keeps e's slices: the
-// caller must not write to them again.
+// Append adds an event and returns its Seq. The journal keeps e's slices: the caller must not write to them again.
 func (j *Journal) Append(e Event) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -122,7 +119,7 @@ func (j *Journal) Append(e Event) int64 {
 	for c := range j.listeners {
 		select {
 		case c <- struct{}{}:
-		default: // it has not yet looked at the last one
+		default: // its last token was not taken yet
 		}
 	}
 	return e.Seq
@@ -154,8 +151,8 @@ func (j *Journal) add(e Event) {
 	}
 }
 
-// Since returns the events after seq, oldest first; Since(0) returns all that
-// are kept. The events are shared with the journal: do not write to them.
+// Since returns the events after seq, oldest first; Since(0) returns all that are kept. The events are shared with the
+// journal: do not write to them.
 func (j *Journal) Since(seq int64) []*Event {
 	j.mu.Lock()
 	views := make([][]Event, 0, 2)
@@ -179,7 +176,7 @@ func (j *Journal) Since(seq int64) []*Event {
 	return out
 }
 
-// Get returns the event with a Seq, or nil if it is forgotten or never was.
+// Get returns the event with a Seq, or nil if it is forgotten or does not exist.
 func (j *Journal) Get(seq int64) *Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -198,7 +195,7 @@ func (j *Journal) Get(seq int64) *Event {
 	return &ev[k]
 }
 
-// Stats returns the journal's measures.
+// Stats returns the journal's sizes.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -209,9 +206,8 @@ func (j *Journal) Stats() Stats {
 	return s
 }
 
-// Subscribe returns a channel that gets a token when something was appended
-// since the last token was taken, and a function that ends it. The channel is
-// for readers that wait; those that draw frames should poll instead.
+// Subscribe returns a channel that gets a token when something was appended since the last token was taken, and a
+// function that ends the subscription. It is for readers that wait; those that draw frames should poll instead.
 func (j *Journal) Subscribe() (changed <-chan struct{}, cancel func()) {
 	c := make(chan struct{}, 1)
 	j.mu.Lock()

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Language of sentences.
+// Language is the language of sentences.
 type Language string
 
-// The languages. Anything else is taken for English.
+// The languages. Anything else counts as English.
 const (
 	English  Language = "en"
 	Japanese Language = "ja"
 )
 
-// LanguageOf returns the language of a locale such as "ja_JP.UTF-8"; English if it is another.
+// LanguageOf returns the language of a locale such as "ja_JP.UTF-8"; English for all but Japanese.
 func LanguageOf(locale string) Language {
 	if strings.HasPrefix(locale, "ja") {
 		return Japanese
@@ -24,7 +24,7 @@ func LanguageOf(locale string) Language {
 	return English
 }
 
-// pick returns the text in a language.
+// pick returns the text for the language.
 func (l Language) pick(english, japanese string) string {
 	if l == Japanese {
 		return japanese
@@ -32,11 +32,10 @@ func (l Language) pick(english, japanese string) string {
 	return english
 }
 
-// FormatDuration writes a time as a reader wants it: three digits at most,
-// such as 0.4ms, 3ms, 500ms, 2.56s, 1m30s.
+// FormatDuration formats a duration for people, with three digits at most, such as 0.4ms, 3ms, 500ms, 2.56s, 1m30s.
 func FormatDuration(d time.Duration) string {
 	switch {
-	case d == math.MinInt64: // has no opposite; only a crafted journal says it
+	case d == math.MinInt64: // cannot be negated; only a crafted journal contains it
 		return "-" + FormatDuration(math.MaxInt64)
 	case d < 0:
 		return "-" + FormatDuration(-d)
@@ -63,14 +62,13 @@ func FormatDuration(d time.Duration) string {
 	return s
 }
 
-// trimZero takes trailing zeros after the point away.
+// trimZero removes trailing zeros after the point.
 func trimZero(s string) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// TextWidth returns the cells a text takes in a terminal: two for the wide
-// characters of East Asian scripts and emoji, none for marks that combine.
-// Characters of ambiguous width count as one.
+// TextWidth returns the number of cells that a text takes in a terminal: two for wide characters of East Asian scripts
+// and emoji, none for combining marks. Characters of ambiguous width count as one.
 func TextWidth(s string) int {
 	n := 0
 	for _, r := range s {
@@ -79,7 +77,7 @@ func TextWidth(s string) int {
 	return n
 }
 
-// wideRanges are the blocks whose characters take two cells.
+// wideRanges are the ranges of characters that take two cells.
 var wideRanges = [][2]rune{
 	{0x1100, 0x115F},
 	{0x2E80, 0x303E},
@@ -114,7 +112,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// pad fills a text up with blanks to a width in cells.
+// pad appends blanks up to a width in cells.
 func pad(s string, width int) string {
 	if n := width - TextWidth(s); n > 0 {
 		return s + strings.Repeat(" ", n)
@@ -122,7 +120,7 @@ func pad(s string, width int) string {
 	return s
 }
 
-// padLeft fills a text up in front.
+// padLeft prepends blanks up to a width in cells.
 func padLeft(s string, width int) string {
 	if n := width - TextWidth(s); n > 0 {
 		return strings.Repeat(" ", n) + s
@@ -130,11 +128,10 @@ func padLeft(s string, width int) string {
 	return s
 }
 
-// cut makes a text one line and shortens it to a width in cells, ending in
-// "..." if anything was taken away.
+// cut makes a text one line and shortens it to a width in cells, ending in "..." if it was too long.
 func cut(s string, width int) string { return clip(oneLine(s), width) }
 
-// clip shortens a line to a width in cells and leaves its blanks.
+// clip shortens a line to a width in cells and keeps its blanks.
 func clip(s string, width int) string {
 	if TextWidth(s) <= width {
 		return s
@@ -150,7 +147,7 @@ func clip(s string, width int) string {
 	return b.String() + "..."
 }
 
-// oneLine replaces what would break a line or a terminal.
+// oneLine joins the lines of a text and replaces characters that would disturb a terminal.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
 	return strings.Map(func(r rune) rune {
@@ -161,11 +158,11 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// fold breaks a line into lines of a width in cells: at blanks, and after wide characters.
+// fold breaks a line into lines of a width in cells, at blanks and after wide characters.
 func fold(s string, width int) []string {
 	var lines []string
 	for TextWidth(s) > width {
-		at, n := 0, 0 // where to break, and the width so far
+		at, n := 0, 0 // position of the last possible break, and the width so far
 		for i, r := range s {
 			size := runeWidth(r)
 			if n += size; n > width {

@@ -7,29 +7,31 @@ import (
 	"time"
 )
 
-// Membership is what the members of a replicated store say of it: the After of a KindMembers event, as JSON.
+// Membership is the state of a replicated store as its members report it: the After of a KindMembers event, as JSON.
 type Membership struct {
-	// Voters of the store, how many of them a quorum needs, and how many of them answer.
+	// Voters is the number of voting members.
 	Voters int `json:"voters"`
-	Need   int `json:"need"`
-	Up     int `json:"up"`
-	// Leader is the name of the member that leads; empty without one.
+	// Need is how many voters a quorum needs.
+	Need int `json:"need"`
+	// Up is how many voters answer.
+	Up int `json:"up"`
+	// Leader is the name of the leading member; empty without one.
 	Leader string `json:"leader,omitempty"`
-	// Members of the store, and pods that are none yet or no longer, by name.
+	// Members are the members of the store, and pods that are not members yet or any longer, by name.
 	Members []Member `json:"members,omitempty"`
-	// Program is what really runs, whatever version was asked for, such as etcd 3.6.8; empty while nobody answers.
+	// Program is the program and version that really runs, whatever was requested, such as etcd 3.6.8; empty while no
+	// member answers.
 	Program string `json:"program,omitempty"`
-	// Unknown is why nothing can be known of the store, such as that it wants a certificate; else empty.
+	// Unknown is the reason why nothing is known of the store, such as that it requires a certificate; else empty.
 	Unknown string `json:"unknown,omitempty"`
-	// Gone: the store is no longer wanted, and has no pods.
+	// Gone reports that the store is no longer wanted and has no pods.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Quorum reports whether enough voters answer for the store to agree on anything. While they have no leader it does not
-// yet.
+// Quorum reports whether enough voters answer for the store to agree on anything. Without a leader it cannot yet.
 func (m Membership) Quorum() bool { return m.Voters > 0 && m.Up >= m.Need }
 
-// Learners is how many members do not vote yet.
+// Learners returns the number of members that do not vote yet.
 func (m Membership) Learners() int {
 	n := 0
 	for _, member := range m.Members {
@@ -40,7 +42,7 @@ func (m Membership) Learners() int {
 	return n
 }
 
-// Term and Index are the newest of raft that any member knows.
+// Term returns the newest raft term that any member knows.
 func (m Membership) Term() (newest uint64) {
 	for _, member := range m.Members {
 		newest = max(newest, member.Term)
@@ -48,7 +50,7 @@ func (m Membership) Term() (newest uint64) {
 	return newest
 }
 
-// Index is the newest index of raft that any member knows.
+// Index returns the newest raft index that any member knows.
 func (m Membership) Index() (newest uint64) {
 	for _, member := range m.Members {
 		newest = max(newest, member.Index)
@@ -56,59 +58,64 @@ func (m Membership) Index() (newest uint64) {
 	return newest
 }
 
-// Role is what a member is in its store.
+// Role is the role of a member in its store.
 type Role string
 
-// The roles. A pod of which it is not known has none.
+// The roles. It is empty for a pod whose role is not known.
 const (
 	RoleLeader   Role = "leader"
 	RoleVoter    Role = "voter"
 	RoleLearner  Role = "learner"
-	RoleOutsider Role = "outsider" // a pod that is no member
+	RoleOutsider Role = "outsider" // a pod that is not a member
 )
 
-// MemberState is how a member is.
+// MemberState is the state of a member.
 type MemberState string
 
-// The states.
+// The states of a member.
 const (
 	MemberUp         MemberState = "up"         // answers, and knows a leader
-	MemberLeaderless MemberState = "leaderless" // answers, and knows no leader
-	MemberDown       MemberState = "down"       // its pod runs, and it does not answer
+	MemberLeaderless MemberState = "leaderless" // answers, but knows no leader
+	MemberDown       MemberState = "down"       // its pod runs, but it does not answer
 	MemberPending    MemberState = "pending"    // its pod does not run yet
 	MemberEnded      MemberState = "ended"      // its pod has ended
 	MemberAbsent     MemberState = "absent"     // it has no pod
 )
 
-// Answers reports whether a member does.
+// Answers reports whether the member answers.
 func (s MemberState) Answers() bool { return s == MemberUp || s == MemberLeaderless }
 
-// Member is one member.
+// Member is one member of a store.
 type Member struct {
-	// Name of the member, which is that of its pod; its number if it has none yet.
+	// Name is the name of the member and of its pod; its ID if it has no name yet.
 	Name string `json:"name"`
 	// ID is its number in the store, in hexadecimal digits.
-	ID    string      `json:"id,omitempty"`
-	Role  Role        `json:"role,omitempty"`
+	ID string `json:"id,omitempty"`
+	// Role is its role in the store.
+	Role Role `json:"role,omitempty"`
+	// State is its state.
 	State MemberState `json:"state"`
-	// Problem says more about a state that is not well.
+	// Problem describes the cause of a bad state.
 	Problem string `json:"problem,omitempty"`
-	// Leaving: its pod is being deleted.
+	// Leaving reports that its pod is being deleted.
 	Leaving bool `json:"leaving,omitempty"`
-	// Requested is the version that its pod was asked to run, Runs the one that does.
+	// Requested is the version that its pod was asked to run.
 	Requested string `json:"requested,omitempty"`
-	Runs      string `json:"runs,omitempty"`
-	// Term, Index and Applied are raft's.
-	Term    uint64 `json:"term,omitempty"`
-	Index   uint64 `json:"index,omitempty"`
+	// Runs is the version that runs.
+	Runs string `json:"runs,omitempty"`
+	// Term is its raft term.
+	Term uint64 `json:"term,omitempty"`
+	// Index is its raft index.
+	Index uint64 `json:"index,omitempty"`
+	// Applied is the raft index that it has applied.
 	Applied uint64 `json:"applied,omitempty"`
-	// Size of its data, in bytes.
+	// Size is the size of its data in bytes.
 	Size int64 `json:"size,omitempty"`
-	// Alarms that it raises, such as NOSPACE.
+	// Alarms are the alarms that it raises, such as NOSPACE.
 	Alarms []string `json:"alarms,omitempty"`
 }
 
-// Same reports whether two memberships differ in nothing but what changes with each write: raft's indexes and sizes.
+// Same reports whether two memberships differ only in what each write changes: raft's indexes and sizes.
 func (m Membership) Same(other Membership) bool {
 	return slices.EqualFunc(m.Members, other.Members, Member.same) && m.Voters == other.Voters && m.Need == other.Need && m.Up == other.Up &&
 		m.Leader == other.Leader && m.Program == other.Program && m.Unknown == other.Unknown && m.Gone == other.Gone
@@ -119,7 +126,7 @@ func (m Member) same(other Member) bool {
 		m.Leaving == other.Leaving && m.Requested == other.Requested && m.Runs == other.Runs && slices.Equal(m.Alarms, other.Alarms)
 }
 
-// Find returns the member of a name.
+// Find returns the member with a name.
 func (m Membership) Find(name string) (Member, bool) {
 	for _, member := range m.Members {
 		if member.Name == name {
@@ -129,7 +136,7 @@ func (m Membership) Find(name string) (Member, bool) {
 	return Member{}, false
 }
 
-// MembersOf reads the membership that a KindMembers event tells, and the one before it.
+// MembersOf decodes the membership of a KindMembers event, and the one before it.
 func MembersOf(e *Event) (now, before Membership, known bool) {
 	if e.Kind != KindMembers || json.Unmarshal(e.After, &now) != nil {
 		return Membership{}, Membership{}, false
@@ -140,25 +147,25 @@ func MembersOf(e *Event) (now, before Membership, known bool) {
 	return now, before, true
 }
 
-// Store is what is known of a replicated store, up to some event.
+// Store is what is known of a replicated store at a state.
 type Store struct {
-	// Object is what the store was made of, such as an EtcdCluster.
+	// Object is the object that the store was created for, such as an EtcdCluster.
 	Object Ref
-	// Membership as it was last told; nil if nobody looked.
+	// Membership is the newest one; nil if none was recorded.
 	Membership *Membership
-	// Most is how many members it has had at once.
+	// Most is the largest number of members it has had at once.
 	Most int
-	// Last is the newest event of its members, Since the one of the last change of anything but raft's indexes.
+	// Last is the newest event of its members; Since is that of the last change other than of raft's indexes.
 	Last, Since *Event
-	// Writes of somebody who writes to it again and again; nil if nobody does.
+	// Writes is the result of the repeated writes to it; nil without any.
 	Writes *Writes
 }
 
-// Stores returns what is known of each replicated store, in the order in which they were first seen.
+// Stores returns what is known of each replicated store, in the order of first appearance.
 func (s *State) Stores() []Store { return s.stores }
 
-// store returns the place of a store, made if need be. The list is cloned with the state; what its pointers lead to is
-// never changed.
+// store returns the entry of a store, and adds it if it is missing. The list is cloned with the state; the values
+// behind its pointers never change.
 func (s *State) store(object Ref) *Store {
 	i := slices.IndexFunc(s.stores, func(o Store) bool { return o.Object.Kind == object.Kind && o.Object.Key() == object.Key() })
 	if i < 0 {
@@ -168,7 +175,7 @@ func (s *State) store(object Ref) *Store {
 	return &s.stores[i]
 }
 
-// told folds in what the members of a store say.
+// told folds a membership in.
 func (s *State) told(e *Event) {
 	now, _, known := MembersOf(e)
 	if !known {
@@ -181,7 +188,7 @@ func (s *State) told(e *Event) {
 	}
 }
 
-// ShortMember is a member's name without that of its store, where it begins with it.
+// ShortMember returns a member's name without the prefix of its store's name, if it has it.
 func ShortMember(name string, store Ref) string {
 	short, has := strings.CutPrefix(name, store.Name+"-")
 	if !has || short == "" {
@@ -190,36 +197,37 @@ func ShortMember(name string, store Ref) string {
 	return short
 }
 
-// Writes is what came of writing to a store again and again, up to some event.
+// Writes is the result of repeated writes to a store at a state.
 type Writes struct {
-	// Endpoint that was written to.
+	// Endpoint is the address that was written to.
 	Endpoint string
-	// OK and Failed are how many writes were acknowledged, and how many were not.
+	// OK is the number of writes that were acknowledged, Failed of those that were not.
 	OK, Failed int
-	// PerSecond is how many were acknowledged in the last second or so.
+	// PerSecond is the rate of acknowledged writes, measured over about the last second.
 	PerSecond float64
-	// Recent are such rates, oldest first, at most 60 of them: one a second.
+	// Recent are the rates of about each of the last 60 seconds, oldest first.
 	Recent []float64
 	// Longest is the longest time without an acknowledgement.
 	Longest time.Duration
-	// Failing: the last one failed. Error says why the last failure did.
+	// Failing reports that the last write failed.
 	Failing bool
-	Error   string
-	// Over: nothing is written any more, because the store is gone.
+	// Error is the error of the last failed write.
+	Error string
+	// Over reports that writing has stopped because the store is gone.
 	Over bool
-	// Outages are how often writes began to fail.
+	// Outages is how often writes began to fail.
 	Outages int
-	// Last is the newest event, Since that of the last change between working and failing.
+	// Last is the newest event; Since is that of the last change between working and failing.
 	Last, Since *Event
 }
 
-// rememberedRates bounds the rates of writes that are remembered.
+// rememberedRates bounds the number of rates in Writes.Recent.
 const rememberedRates = 60
 
-// leastPeriod is the shortest time a rate is computed of: of a shorter one it would say little.
+// leastPeriod is the shortest period that a rate is computed for; a shorter one would be too inaccurate.
 const leastPeriod = 500 * time.Millisecond
 
-// wrote folds in what came of writes.
+// wrote folds the result of writes in.
 func (s *State) wrote(e *Event) {
 	o := s.store(e.Object)
 	w := Writes{}

@@ -11,7 +11,7 @@ import (
 
 var kv = Ref{APIVersion: "etcd.database.coreos.com/v1beta2", Kind: "EtcdCluster", Namespace: "etcd-operator", Name: "kv"}
 
-// membership is what three members say, of which those with names in capitals do not answer.
+// membership returns the report of three members; members with names in capitals do not answer.
 func membership(leader string, names ...string) Membership {
 	m := Membership{Leader: leader, Program: "etcd 3.6.8"}
 	for _, name := range names {
@@ -37,8 +37,8 @@ func membership(leader string, names ...string) Membership {
 	return m
 }
 
-// kept is the life of a cluster: one member, a learner that is promoted, a third, the leader's death and the loss of the
-// quorum; while somebody writes.
+// kept returns the journal of a cluster that is written to: one member, a learner that is promoted, a third member, the
+// leader's death and the loss of the quorum.
 func kept(tb testing.TB) *Journal {
 	tb.Helper()
 	at := time.Duration(0)
@@ -169,7 +169,7 @@ func TestStoresAreKeptAndTold(t *testing.T) {
 	}
 }
 
-// FuzzMembers: whatever a membership is, what is said of it is one line, and what is the same as before changes nothing.
+// FuzzMembers checks that any membership is described in one line, and that an unchanged one is described as unchanged.
 func FuzzMembers(f *testing.F) {
 	for _, e := range kept(f).Since(0) {
 		f.Add([]byte(e.Before), []byte(e.After), "3")

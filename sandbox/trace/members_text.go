@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// WritesOf reads where a KindWrites event's writes went, and how many failed.
+// WritesOf returns the endpoint of a KindWrites event and how many writes failed.
 func WritesOf(e *Event) (endpoint string, failed int) {
 	if len(e.Values) > 0 {
 		endpoint = e.Values[0]
@@ -20,7 +20,7 @@ func WritesOf(e *Event) (endpoint string, failed int) {
 	return endpoint, failed
 }
 
-// QuorumText says in a few words whether a store can agree on anything, as in "quorum 3/3, need 2".
+// QuorumText describes the quorum of a store, as in "quorum 3/3, need 2".
 func QuorumText(m Membership, l Language) string {
 	switch {
 	case m.Unknown != "":
@@ -37,7 +37,7 @@ func QuorumText(m Membership, l Language) string {
 	return fmt.Sprintf(l.pick("quorum %d/%d, need %d", "定足数 %d/%d、必要 %d"), m.Up, m.Voters, m.Need)
 }
 
-// membersText says how a store is, and what changed.
+// membersText describes the state of a store and what changed.
 func membersText(e *Event, l Language) string {
 	now, before, known := MembersOf(e)
 	if !known {
@@ -61,7 +61,7 @@ func membersText(e *Event, l Language) string {
 	return text + ": " + strings.Join(changes, l.pick("; ", "。"))
 }
 
-// memberChanges says what is other than before, of each member in turn.
+// memberChanges describes the changes of each member.
 func memberChanges(before, now Membership, store Ref, l Language) []string {
 	var out []string
 	if before.Quorum() && lost(now) {
@@ -82,7 +82,7 @@ func memberChanges(before, now Membership, store Ref, l Language) []string {
 	return out
 }
 
-// lost reports whether a store that is wanted, and can be asked, has no quorum.
+// lost reports whether a store that is wanted and can be asked has no quorum.
 func lost(m Membership) bool { return !m.Quorum() && !m.Gone && m.Unknown == "" }
 
 func memberChange(was, m Member, known bool, name string, l Language) (out []string) {
@@ -148,7 +148,7 @@ func why(problem string, l Language) string {
 	return l.pick(": ", " (") + cut(oneLine(problem), 100) + l.pick("", ")")
 }
 
-// writesText says what came of writes.
+// writesText describes the result of writes.
 func writesText(e *Event, l Language) string {
 	_, failed := WritesOf(e)
 	switch {
@@ -169,7 +169,7 @@ func writesText(e *Event, l Language) string {
 	return text
 }
 
-// storeText is an event of a store's members or writes in one line.
+// storeText describes an event of a store's members or writes in one line.
 func storeText(e *Event, l Language) string {
 	if e.Kind == KindWrites {
 		return writesText(e, l)
@@ -177,7 +177,7 @@ func storeText(e *Event, l Language) string {
 	return membersText(e, l)
 }
 
-// summary is what came of all writes, in a line.
+// summary describes the result of all writes in one line.
 func (w Writes) summary(l Language, hideTimes bool) string {
 	longest := FormatDuration(w.Longest)
 	if hideTimes {
@@ -187,7 +187,7 @@ func (w Writes) summary(l Language, hideTimes bool) string {
 		"%s: 書き込み成功 %d 件、失敗 %d 件。応答の途絶は最長 %s"), w.Endpoint, w.OK, w.Failed, longest)
 }
 
-// StoreFails reports whether an event tells of a store that cannot work.
+// StoreFails reports whether an event shows a store that does not work.
 func StoreFails(e *Event) bool {
 	if e.Kind == KindWrites {
 		return e.Verb != VerbStop && e.Error != ""

@@ -8,54 +8,66 @@ import (
 	"sync"
 )
 
-// Object is what is known of one API object at some event. It never changes:
-// a later event makes a new one.
+// Object is what is known of an API object at some event. It never changes: a later event makes a new Object.
 type Object struct {
-	// Ref names the object; the subresource is always empty.
+	// Ref identifies the object; the subresource is always empty.
 	Ref Ref
-	// ResourceVersion and Generation as last seen.
+	// ResourceVersion is the newest one seen.
 	ResourceVersion string
-	Generation      int64
-	// Raw is the object as last seen, Before the version that it replaced; either may be nil.
+	// Generation is the newest one seen.
+	Generation int64
+	// Raw is the newest version of the object, Before the version that it replaced; either may be nil.
 	Raw, Before json.RawMessage
-	// Created and Changed are the Seqs of the first and of the newest event about it.
+	// Created is the Seq of the first event about the object, Changed that of the newest.
 	Created, Changed int64
-	// Verb of the newest change: ADDED, MODIFIED or DELETED.
+	// Verb is the verb of the newest change: ADDED, MODIFIED or DELETED.
 	Verb string
-	// Deleted is true when the object is gone; it is remembered for a while to be shown.
+	// Deleted reports that the object is gone; it is remembered for a while to be shown.
 	Deleted bool
 
 	meta func() *Meta
 }
 
-// Meta is what the lab reads out of an object's JSON.
+// Meta holds what the lab reads of an object's JSON.
 type Meta struct {
-	Owners             []Owner
-	Labels             map[string]string
-	Finalizers         []string
-	Deleting           bool // deletionTimestamp is set
+	// Owners are the owner references.
+	Owners []Owner
+	// Labels are the labels.
+	Labels map[string]string
+	// Finalizers are the finalizers.
+	Finalizers []string
+	Deleting   bool // deletionTimestamp is set
+	// ObservedGeneration is that of the status; 0 if it has none.
 	ObservedGeneration int64
-	Conditions         []Condition
+	// Conditions are the conditions of the status.
+	Conditions []Condition
 }
 
 // Owner is an owner reference.
 type Owner struct {
+	// APIVersion, Kind, Name and UID identify the owner.
 	APIVersion, Kind, Name, UID string
-	Controller                  bool
+	// Controller reports that it is the controlling owner.
+	Controller bool
 }
 
 // Condition is a status condition.
 type Condition struct {
-	Type               string `json:"type"`
-	Status             string `json:"status"`
-	Reason             string `json:"reason"`
-	Message            string `json:"message"`
+	// Type is the type of the condition, such as Ready.
+	Type string `json:"type"`
+	// Status is True, False or Unknown.
+	Status string `json:"status"`
+	// Reason is the machine-readable reason.
+	Reason string `json:"reason"`
+	// Message is the explanation for people.
+	Message string `json:"message"`
+	// LastTransitionTime is when Status last changed.
 	LastTransitionTime string `json:"lastTransitionTime"`
-	ObservedGeneration int64  `json:"observedGeneration"`
+	// ObservedGeneration is the generation that the condition describes; 0 if it is not set.
+	ObservedGeneration int64 `json:"observedGeneration"`
 }
 
-// Meta returns what the lab reads out of the object's JSON; it is parsed once,
-// when first asked for. The result is never nil.
+// Meta returns what the lab reads of the object's JSON; it is parsed when first asked for. The result is never nil.
 func (o *Object) Meta() *Meta {
 	if o.meta == nil {
 		return parseMeta(o.Raw)
@@ -63,17 +75,17 @@ func (o *Object) Meta() *Meta {
 	return o.meta()
 }
 
-// Lagging reports whether the object's status speaks of an older generation
-// than its spec. Objects without an observed generation never lag.
+// Lagging reports whether the observed generation of the object's status is older than the generation of its spec.
+// Objects without an observed generation never lag.
 func (o *Object) Lagging() bool {
 	m := o.Meta()
 	return m.ObservedGeneration != 0 && m.ObservedGeneration < o.Generation
 }
 
-// ReadMeta reads an object's JSON; what cannot be read stays zero. The result is never nil.
+// ReadMeta parses an object's JSON; what cannot be read stays zero. The result is never nil.
 func ReadMeta(raw json.RawMessage) *Meta { return parseMeta(raw) }
 
-// parseMeta reads an object's JSON; what cannot be read stays zero.
+// parseMeta parses an object's JSON; what cannot be read stays zero.
 func parseMeta(raw json.RawMessage) *Meta {
 	var in struct {
 		Metadata struct {
@@ -99,7 +111,7 @@ func parseMeta(raw json.RawMessage) *Meta {
 	for _, o := range in.Metadata.OwnerReferences {
 		m.Owners = append(m.Owners, Owner(o))
 	}
-	// A status may have any shape: each part is read on its own.
+	// A status may have any shape, so each part is parsed on its own.
 	var observed struct {
 		ObservedGeneration int64 `json:"observedGeneration"`
 	}
@@ -115,7 +127,7 @@ func parseMeta(raw json.RawMessage) *Meta {
 	return m
 }
 
-// objectKey identifies an object over its lives and API versions.
+// objectKey identifies an object across recreations and API versions.
 type objectKey struct{ group, kind, namespace, name string }
 
 func keyOf(r Ref) objectKey {
@@ -134,7 +146,7 @@ func newerVersion(a, b string) bool {
 	return err1 != nil || err2 != nil || x > y
 }
 
-// observe folds an event that shows an object: a watch event or a write.
+// observe folds an event with an object in: a watch event or a write.
 func (s *State) observe(e *Event) {
 	if e.Object.Kind == "" || e.Object.Name == "" || e.Via == ViaRecorder {
 		return
@@ -172,7 +184,7 @@ func (s *State) observe(e *Event) {
 	s.objects[key] = next
 }
 
-// supersedes reports whether an event tells something newer of an object than is known.
+// supersedes reports whether an event has a newer version of an object than the known one.
 func (s *State) supersedes(e *Event, old *Object) bool {
 	switch {
 	case e.Object.UID != "" && old.Ref.UID != "" && e.Object.UID != old.Ref.UID:
@@ -196,8 +208,8 @@ func gone(e *Event) bool {
 	return endsObject(e)
 }
 
-// Objects returns the objects known at this point, those gone not long ago
-// included, ordered by API group, kind, namespace and name.
+// Objects returns the objects known at this state, including those deleted recently, ordered by API group, kind,
+// namespace and name.
 func (s *State) Objects() []*Object {
 	out := make([]*Object, 0, len(s.objects))
 	for _, o := range s.objects {
@@ -207,8 +219,8 @@ func (s *State) Objects() []*Object {
 	return out
 }
 
-// Object returns what is known of an object, or nil. Of the reference, only
-// API group, kind, namespace and name count.
+// Object returns what is known of an object, or nil. Only API group, kind, namespace and name of the reference are
+// compared.
 func (s *State) Object(r Ref) *Object { return s.objects[keyOf(r)] }
 
 func lessRef(a, b Ref) bool {
@@ -227,11 +239,12 @@ func lessRef(a, b Ref) bool {
 // Node is an object in the owner tree.
 type Node struct {
 	*Object
+	// Children are the objects that it owns.
 	Children []*Node
 }
 
-// Tree returns the objects as trees by owner references, the controlling owner
-// first. An object whose owner is not known is a root; so is one in a cycle.
+// Tree returns the objects as trees by owner references, preferring the controlling owner. An object whose owner is not
+// known, or is part of a cycle, is a root.
 func (s *State) Tree() []*Node {
 	objects := s.Objects()
 	byUID := map[string]*Node{}
@@ -248,7 +261,7 @@ func (s *State) Tree() []*Node {
 		p := ownerNode(n, byUID)
 		for up := p; up != nil; up = parent[up] {
 			if up == n {
-				p = nil // the references go round in a circle
+				p = nil // the references form a cycle
 				break
 			}
 		}
@@ -262,7 +275,7 @@ func (s *State) Tree() []*Node {
 	return roots
 }
 
-// ownerNode returns the node of an object's controlling owner, else of its first known owner.
+// ownerNode returns the node of an object's controlling owner, or else of its first known owner.
 func ownerNode(n *Node, byUID map[string]*Node) *Node {
 	var first *Node
 	for _, o := range n.Meta().Owners {

@@ -9,8 +9,8 @@ import (
 
 // Short phrases for columns. Sentences are in why.go.
 
-// ResultText returns in a few words how a reconcile ended, such as "done" or
-// "again in 500ms"; for one that runs, whether it is held.
+// ResultText describes in a few words how a reconcile ended, such as "done" or "again in 500ms"; for one that is
+// running, whether it is held.
 func ResultText(span *Span, l Language) string {
 	e := span.End
 	if e == nil {
@@ -36,8 +36,8 @@ func ResultText(span *Span, l Language) string {
 	return l.pick("aborted", "中断")
 }
 
-// WokenText returns in a few words what brought a reconcile about, with the
-// mark (own) if it was its operator's own write, and what merged into it.
+// WokenText describes in a few words what caused a reconcile, with the mark (own) if it was its operator's own write,
+// and what merged into it.
 func (s *State) WokenText(span *Span, l Language) string {
 	text := l.pick("woken from outside", "外部からの追加")
 	if wakes := s.Wakes(span); len(wakes) > 0 {
@@ -65,7 +65,7 @@ func wakeText(w Wake, l Language) string {
 	return l.pick("woken from outside", "外部からの追加")
 }
 
-// authorText names in brackets who made the write behind a wake, if known.
+// authorText returns in brackets who made the write behind a wake, if known.
 func authorText(w Wake) string {
 	if w.Write == nil {
 		return ""
@@ -81,8 +81,8 @@ func timerText(e *Event, l Language) string {
 	return fmt.Sprintf(l.pick("timer %s", "タイマー %s"), FormatDuration(e.Delay))
 }
 
-// ReadText returns what a reconcile read, by kind, such as
-// "read Hikawa demo, 3 Zundoko (cache)"; empty if it read nothing.
+// ReadText describes what a reconcile read, by kind, such as "read Hikawa demo, 3 Zundoko (cache)"; empty if it read
+// nothing.
 func ReadText(span *Span, l Language) string {
 	bySource := map[Source][]string{}
 	var sources []Source
@@ -124,7 +124,7 @@ func readText(e *Event, l Language) string {
 	return e.Object.String()
 }
 
-// shortCall returns a call in a few words, such as "create Zundoko demo-004 (rv 812)".
+// shortCall describes a call in a few words, such as "create Zundoko demo-004 (rv 812)".
 func shortCall(e *Event, l Language) string {
 	text := e.Verb + " " + e.Object.String()
 	switch {

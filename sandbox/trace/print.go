@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
-// PrintOptions of a [Printer]. The zero value works.
+// PrintOptions are the options of a [Printer]. The zero value works.
 type PrintOptions struct {
-	// Language of what is printed. Default: English.
+	// Language is the language of the output. Default: English.
 	Language Language
-	// Width is the most columns a line may take. Default: 100.
+	// Width is the maximum width of a line in cells. Default: 100.
 	Width int
-	// HideTimes leaves durations out, so that two runs can be compared.
+	// HideTimes omits durations, so that two runs can be compared.
 	HideTimes bool
 	// Logs prints the operator's log lines too.
 	Logs bool
-	// Caption says what an object that was written means to people, such as a
-	// word that is sung; empty when nothing. Default: nothing is said.
+	// Caption returns what a written object means to people, such as the word of a Zundoko; empty for none. Default: no
+	// captions.
 	Caption func(kind string, object json.RawMessage) string
 }
 
-// Printer prints a journal as plain text: for each reconcile, when it ends,
-// why it ran, what it read and wrote, and how it ended. It only ever appends
-// lines. It belongs to one goroutine.
+// Printer prints a journal as plain text: for each reconcile, when it ends, why it ran, what it read and wrote, and how
+// it ended. It only appends lines. It must be used by one goroutine at a time.
 type Printer struct {
 	w        io.Writer
 	o        PrintOptions
@@ -35,7 +34,7 @@ type Printer struct {
 	err      error
 }
 
-// indent is where the lines below a reconcile's first begin.
+// indent precedes the lines below the first of a reconcile.
 const indent = "       "
 
 // NewPrinter returns a printer of a journal, from its beginning.
@@ -46,11 +45,10 @@ func NewPrinter(w io.Writer, j *Journal, o PrintOptions) *Printer {
 	return &Printer{w: w, o: o, timeline: NewTimeline(j), names: 24, results: 13}
 }
 
-// Timeline returns what the printer has read.
+// Timeline returns the printer's timeline.
 func (p *Printer) Timeline() *Timeline { return p.timeline }
 
-// Update prints what has been appended since the last Update. The error is the
-// first that the writer returned.
+// Update prints the events appended since the last Update. The error is the first that the writer returned.
 func (p *Printer) Update() error {
 	t := p.timeline
 	for _, e := range t.journal.Since(t.tip.seq) {
@@ -64,7 +62,7 @@ func (p *Printer) Update() error {
 	return p.err
 }
 
-// Follow prints until the context ends, and then what is left.
+// Follow prints until the context ends, and then the remaining events.
 func (p *Printer) Follow(ctx context.Context) error {
 	changed, cancel := p.timeline.journal.Subscribe()
 	defer cancel()
@@ -91,7 +89,7 @@ func (p *Printer) event(e *Event) {
 	case KindCall:
 		p.call(e)
 	case KindLog:
-		// What controller-runtime says of its own start is no news.
+		// Log lines of controller-runtime's own start are left out.
 		if p.o.Logs && (e.Reconcile != 0 || e.Error != "") || e.Stack != "" {
 			p.aside("log", logText(e))
 		}
@@ -110,7 +108,7 @@ func (p *Printer) event(e *Event) {
 	}
 }
 
-// traffic prints an answer that is another one than before.
+// traffic prints an answer that differs from the one before.
 func (p *Printer) traffic(e *Event) {
 	if e.Verb != VerbSwitch {
 		return
@@ -129,7 +127,7 @@ func (p *Printer) traffic(e *Event) {
 	p.aside("http", line)
 }
 
-// store prints what is new of a store's members, or of who writes to it.
+// store prints changes of a store's members, or of the writes to it.
 func (p *Printer) store(e *Event) {
 	if e.Verb == VerbAnswer {
 		return
@@ -161,7 +159,7 @@ func (p *Printer) aside(who, text string) {
 	p.line(pad(who, len(indent)-1) + " " + text)
 }
 
-// paragraph prints a text of any length, in several lines where it must.
+// paragraph prints a text, on several lines if it is long.
 func (p *Printer) paragraph(who, text string) {
 	for _, line := range fold(oneLine(text), max(20, p.o.Width-len(indent))) {
 		p.aside(who, line)
@@ -175,7 +173,7 @@ func (p *Printer) line(s string) {
 	}
 }
 
-// fit makes a line safe for a terminal and cuts it to the width.
+// fit makes a line safe for a terminal and shortens it to the width.
 func (p *Printer) fit(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r >= 0x7f && r < 0xa0 {
@@ -210,7 +208,7 @@ func (p *Printer) reconcile(span *Span) {
 	}
 }
 
-// work prints what a reconcile read and wrote: on one line where it fits.
+// work prints what a reconcile read and wrote, on one line if it fits.
 func (p *Printer) work(span *Span) {
 	parts := []string{}
 	if read := ReadText(span, p.o.Language); read != "" {
@@ -238,7 +236,7 @@ func (p *Printer) work(span *Span) {
 	}
 }
 
-// caption is what an object that was created or applied means.
+// caption returns the caption of an object that was created or applied.
 func (p *Printer) caption(e *Event) string {
 	if p.o.Caption == nil || e.Failed() || e.Object.Subresource != "" {
 		return ""
@@ -249,8 +247,7 @@ func (p *Printer) caption(e *Event) string {
 	return ""
 }
 
-// Summary prints the totals of what was read so far: of each operator, and of
-// what was written by anybody else.
+// Summary prints the totals so far: of each operator, and of the writes by others.
 func (p *Printer) Summary() error {
 	l := p.o.Language
 	totals := map[string]*Counters{}

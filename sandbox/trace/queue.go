@@ -6,17 +6,22 @@ import (
 	"time"
 )
 
-// ControllerKey names a controller of an operator.
+// ControllerKey identifies a controller of an operator.
 type ControllerKey struct {
-	Operator   string
+	// Operator is the operator's name.
+	Operator string
+	// Controller is the controller's name.
 	Controller string
 }
 
-// QueueKey names a key in a controller's work queue.
+// QueueKey identifies a key in a controller's work queue.
 type QueueKey struct {
-	Operator   string
+	// Operator is the operator's name.
+	Operator string
+	// Controller is the controller's name.
 	Controller string
-	Key        Key
+	// Key is the key in its queue.
+	Key Key
 }
 
 func queueKeyOf(e *Event) QueueKey { return QueueKey{e.Operator, e.Controller, e.Key} }
@@ -26,20 +31,20 @@ func (s *Span) queueKey() QueueKey { return QueueKey{s.Operator, s.Controller, s
 // Item is a key in a work queue.
 type Item struct {
 	QueueKey
-	// Ready is true when a worker may take it; otherwise it waits for its timer.
+	// Ready reports whether a worker may take it; else it waits for its timer.
 	Ready bool
-	// Since is when it was put into the queue, Due when its timer runs out.
+	// Since is when it was put into the queue, Due when its timer runs out; both since the journal's start.
 	Since, Due time.Duration
-	// Events are the enqueue, merge and ready events it stands for: the first
-	// made it ready, the others merged into it. Empty while only a timer is set.
+	// Events are the enqueue, merge and ready events that it stands for: the first made it ready, the others merged
+	// into it. Empty while only a timer is set.
 	Events []*Event
 	// Requeue is the event that set its timer, or nil.
 	Requeue *Event
-	// Priority is the highest it was added with.
+	// Priority is the highest priority that it was added with.
 	Priority int
 }
 
-// Merged returns how many further events the one key stands for.
+// Merged returns how many further events the key stands for.
 func (i *Item) Merged() int { return max(0, len(i.Events)-1) }
 
 func (i *Item) clone() *Item {
@@ -48,8 +53,8 @@ func (i *Item) clone() *Item {
 	return &c
 }
 
-// Queue returns the keys that are ready or wait for a timer: the ready ones
-// first, in the order workers take them, then the others by time.
+// Queue returns the keys that are ready or wait for a timer: first the ready ones, in the order workers take them, then
+// the others by time.
 func (s *State) Queue() []*Item {
 	out := make([]*Item, 0, len(s.queue))
 	for _, i := range s.queue {
@@ -73,7 +78,7 @@ func lessItem(a, b *Item) bool {
 	return a.Key.String() < b.Key.String()
 }
 
-// order is the Seq of the event that put it where it is.
+// order returns the Seq of the event that determines its position.
 func (i *Item) order() int64 {
 	if len(i.Events) > 0 {
 		return i.Events[0].Seq
@@ -84,14 +89,13 @@ func (i *Item) order() int64 {
 	return 0
 }
 
-// Dirty reports whether a key that is being reconciled is in the queue again,
-// and so will run once more right after.
+// Dirty reports whether a key that is being reconciled is in the queue again, and so will run once more right after.
 func (s *State) Dirty(span *Span) bool {
 	item := s.queue[span.queueKey()]
 	return span.Running() && item != nil && item.Ready
 }
 
-// enqueue folds what changes a key in a queue.
+// enqueue folds in an event that changes a key in a queue.
 func (s *State) enqueue(e *Event) {
 	qk := queueKeyOf(e)
 	item := s.queue[qk]

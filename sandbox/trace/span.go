@@ -6,35 +6,38 @@ import (
 	"time"
 )
 
-// Span is one reconcile, from the moment a worker took the key.
+// Span is one reconcile; it begins when a worker takes the key.
 type Span struct {
 	// ID is the reconcile's number in the journal.
-	ID         int64
-	Operator   string
+	ID int64
+	// Operator is the operator's name.
+	Operator string
+	// Controller is the controller's name.
 	Controller string
-	Key        Key
+	// Key is the key that is reconciled.
+	Key Key
 	// Started and Ended are times since the journal's start; Ended is zero while it runs.
 	Started, Ended time.Duration
 	// First and Last are the Seqs of its first and its last event so far.
 	First, Last int64
-	// Woken are the enqueue, merge and ready events that are answered by this
-	// reconcile; the first one brought it about, the others merged into it.
+	// Woken are the enqueue, merge and ready events that this reconcile answers; the first one caused it, the others
+	// merged into it.
 	Woken []*Event
 	// Steps are its calls, held writes and log lines in order. A hold whose call has returned is left out.
 	Steps []*Event
-	// Held is the write that is held now, or nil.
+	// Held is the write that is held now; nil if there is none.
 	Held *Event
-	// End is its last event, or nil while it runs. It tells the Outcome, the Error
-	// and, if the key comes back, the Delay and the Try.
+	// End is its last event; nil while it runs. It has the Outcome, the Error and, if the key comes back, the Delay and
+	// the Try.
 	End *Event
-	// Tally counts what it did.
+	// Tally counts its calls and writes.
 	Tally Counters
 }
 
 // Running reports whether the reconcile has not ended.
 func (s *Span) Running() bool { return s.End == nil }
 
-// Merged returns how many further events were answered by this one reconcile.
+// Merged returns how many further events this reconcile answered.
 func (s *Span) Merged() int { return max(0, len(s.Woken)-1) }
 
 // Outcome returns how it ended; empty while it runs.
@@ -61,7 +64,7 @@ func (s *Span) steps(kind Kind) []*Event {
 	return out
 }
 
-// clone returns a copy that can be folded on without touching s.
+// clone returns a copy that can be changed without changing s.
 func (s *Span) clone() *Span {
 	c := *s
 	c.Steps = slices.Clip(s.Steps)
@@ -69,7 +72,7 @@ func (s *Span) clone() *Span {
 	return &c
 }
 
-// Spans returns the reconciles known at this point in the order they began.
+// Spans returns the reconciles known at this state in the order they began.
 func (s *State) Spans() []*Span {
 	out := make([]*Span, 0, len(s.finished)+len(s.running))
 	out = append(out, s.finished...)
@@ -103,7 +106,7 @@ func (s *State) Span(id int64) *Span {
 	return nil
 }
 
-// begin folds the dequeue event: the worker has the key.
+// begin folds a dequeue event in: the worker has the key.
 func (s *State) begin(e *Event) {
 	qk := queueKeyOf(e)
 	span := &Span{
@@ -120,7 +123,7 @@ func (s *State) begin(e *Event) {
 	s.running[e.Reconcile] = span
 }
 
-// step folds an event that belongs to a reconcile.
+// step folds an event of a reconcile in.
 func (s *State) step(e *Event) {
 	span := s.running[e.Reconcile]
 	if span == nil {
@@ -140,8 +143,7 @@ func (s *State) step(e *Event) {
 	span.Tally.count(e)
 }
 
-// without returns the steps without one of them, in a new slice: the old one
-// may be shared with a checkpoint.
+// without returns a new slice of the steps without one of them; the old slice may be shared with a checkpoint.
 func without(steps []*Event, gone *Event) []*Event {
 	out := make([]*Event, 0, len(steps))
 	for _, e := range steps {

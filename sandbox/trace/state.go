@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// State is what is known at one event of the journal. It is made by a
-// [Timeline] and must only be read, and only until the timeline's next Update.
+// State is what is known at one event of the journal. A [Timeline] makes it. It must only be read, and only until the
+// timeline's next Update.
 type State struct {
 	timeline *Timeline
 
@@ -28,11 +28,11 @@ type State struct {
 	byKey    map[QueueKey]*Counters
 }
 
-// Mode says what holds loops up.
+// Mode says whether loops are paused and writes held.
 type Mode struct {
-	// Paused: workers take no keys, but for those that were stepped.
+	// Paused means that workers take only keys that were stepped.
 	Paused bool
-	// HoldWrites: each write waits for a release before it is sent.
+	// HoldWrites means that each write waits for a release before it is sent.
 	HoldWrites bool
 	// Since is when the mode was last changed.
 	Since time.Duration
@@ -53,16 +53,16 @@ func newState(t *Timeline) *State {
 	}
 }
 
-// Seq returns the Seq of the newest event folded in; 0 before the first.
+// Seq returns the Seq of the newest event of the state; 0 before the first.
 func (s *State) Seq() int64 { return s.seq }
 
 // At returns the time of that event since the journal's start.
 func (s *State) At() time.Duration { return s.at }
 
-// Worked returns the time of the newest event that is of a loop, or of who changes something.
+// Worked returns the time of the newest event of a loop, or of a change by somebody else.
 func (s *State) Worked() time.Duration { return s.worked }
 
-// Mode returns what holds loops up: of any operator.
+// Mode returns the combined mode of all operators.
 func (s *State) Mode() Mode {
 	var all Mode
 	for _, m := range s.modes {
@@ -73,13 +73,13 @@ func (s *State) Mode() Mode {
 	return all
 }
 
-// ModeOf returns what holds the loops of one operator up.
+// ModeOf returns the mode of one operator.
 func (s *State) ModeOf(operator string) Mode { return s.modes[operator] }
 
 // Drops returns the newest drop events, oldest first, at most 32 of them.
 func (s *State) Drops() []*Event { return s.drops }
 
-// clone returns a state that can be folded on without touching s.
+// clone returns a copy that can be changed without changing s.
 func (s *State) clone() *State {
 	c := *s
 	c.modes = maps.Clone(s.modes)
@@ -102,8 +102,7 @@ func (s *State) clone() *State {
 	return &c
 }
 
-// apply folds one event in. It accepts any event in any order without failing;
-// what makes no sense leaves no trace.
+// apply folds one event in. It accepts any event in any order without failing; inconsistent events have no effect.
 func (s *State) apply(e *Event) {
 	s.seq, s.at = e.Seq, e.At
 	if !e.Kind.Beside() {
@@ -169,7 +168,7 @@ func (s *State) control(e *Event) {
 	s.modes[e.Operator] = mode
 }
 
-// stopped folds the end of an operator: its queue is gone with its process.
+// stopped folds in the end of an operator: its queue ends with its process.
 func (s *State) stopped(operator string) {
 	for k := range s.queue {
 		if k.Operator == operator {
@@ -183,10 +182,10 @@ func (s *State) stopped(operator string) {
 	}
 }
 
-// tombstoneAge is for how many events an object that is gone is remembered, at least.
+// tombstoneAge is the minimum number of events for which a deleted object is remembered.
 const tombstoneAge = 2048
 
-// bury forgets the objects that have been gone for a while.
+// bury forgets the objects that were deleted long enough ago.
 func (s *State) bury() {
 	for k, o := range s.objects {
 		if o.Deleted && o.Changed <= s.seq-tombstoneAge {
@@ -195,8 +194,7 @@ func (s *State) bury() {
 	}
 }
 
-// Heat returns how many reconciles of each key began within a window before
-// this point; a hot loop shows as a high number.
+// Heat returns how many reconciles of each key began within a window before this state; a hot loop has a high number.
 func (s *State) Heat(window time.Duration) map[QueueKey]int {
 	heat := map[QueueKey]int{}
 	from := s.at - window

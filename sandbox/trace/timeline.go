@@ -6,28 +6,27 @@ import (
 	"sort"
 )
 
-// checkpointEvery is the number of events between two remembered states: a
-// rewind folds at most that many, which takes well under a frame.
+// checkpointEvery is the number of events between two remembered states. A rewind folds at most that many, which takes
+// well under a frame.
 const checkpointEvery = 1024
 
 // maxChildren bounds how many effects of one event are indexed.
 const maxChildren = 256
 
-// Timeline is a reader that folds a journal into states. It belongs to one
-// goroutine.
+// Timeline folds a journal into states. It must be used by one goroutine at a time.
 type Timeline struct {
 	journal     *Journal
 	tip         *State
 	checkpoints []*State // by Seq
-	forgotten   int64    // of the journal, when last looked
+	forgotten   int64    // the journal's number of forgotten events when last read
 
-	writes   map[version]*Event // the write that made a version
+	writes   map[version]*Event // the write that made each version
 	early    map[version]*Event // watch events whose write is not known (yet)
 	children map[int64][]*Event // the events by their cause
 	answered map[int64]int64    // the reconcile that answers an enqueue, merge or ready event
 }
 
-// NewTimeline returns a timeline over a journal. It knows nothing until Update.
+// NewTimeline returns a timeline of a journal. It is empty until Update.
 func NewTimeline(j *Journal) *Timeline {
 	t := &Timeline{
 		journal: j, writes: map[version]*Event{}, early: map[version]*Event{},
@@ -37,7 +36,7 @@ func NewTimeline(j *Journal) *Timeline {
 	return t
 }
 
-// Journal returns the journal it reads.
+// Journal returns the timeline's journal.
 func (t *Timeline) Journal() *Journal { return t.journal }
 
 // Update folds the events appended since the last Update and returns them.
@@ -89,8 +88,8 @@ func (t *Timeline) child(cause int64, e *Event) {
 	}
 }
 
-// prune lets go of what the journal has forgotten. The newest state still
-// knows the objects and counters of forgotten events; their reconciles go.
+// prune drops what the journal has forgotten. The newest state keeps the objects and counters of forgotten events, but
+// not their reconciles.
 func (t *Timeline) prune() {
 	stats := t.journal.Stats()
 	if stats.Forgotten == t.forgotten {
@@ -123,8 +122,7 @@ func (t *Timeline) prune() {
 // Tip returns the state at the newest event folded. It is valid until the next Update.
 func (t *Timeline) Tip() *State { return t.tip }
 
-// At returns the state right after the event with a Seq. Before the first
-// event that can still be reconstructed, it returns the state there.
+// At returns the state right after the event with a Seq, or the earliest state that can still be reconstructed.
 func (t *Timeline) At(seq int64) *State {
 	if seq >= t.tip.seq {
 		return t.tip
@@ -145,9 +143,8 @@ func (t *Timeline) At(seq int64) *State {
 // Event returns an event by its Seq, or nil if it is forgotten.
 func (t *Timeline) Event(seq int64) *Event { return t.journal.Get(seq) }
 
-// Effects returns the events that an event brought about directly and that had
-// happened at a state, oldest first: of a write the watch events, of a watch
-// event the enqueued keys, of a dequeue its reconcile, of a reconcile its calls.
+// Effects returns the direct effects of an event up to this state, oldest first: for a write the watch events, for a
+// watch event the enqueued keys, for a dequeue its reconcile, for a reconcile its calls.
 func (s *State) Effects(e *Event) []*Event {
 	var out []*Event
 	for _, c := range s.timeline.children[e.Seq] {
@@ -158,8 +155,7 @@ func (s *State) Effects(e *Event) []*Event {
 	return out
 }
 
-// Answer returns the reconcile that answers an enqueue, merge or ready event,
-// or nil if none had begun at this state.
+// Answer returns the reconcile that answers an enqueue, merge or ready event; nil if none had begun at this state.
 func (s *State) Answer(e *Event) *Span {
 	id, ok := s.timeline.answered[e.Seq]
 	if !ok {
@@ -168,8 +164,8 @@ func (s *State) Answer(e *Event) *Span {
 	return s.Span(id)
 }
 
-// Woke returns the reconciles that a write had woken at this state, in order,
-// each once. Followed are the watch events that echo it and the keys made of them.
+// Woke returns the reconciles that a write had woken at this state, in order, each once. It follows the watch events of
+// the write and the keys made of them.
 func (s *State) Woke(write *Event) []*Span {
 	var out []*Span
 	for _, watch := range s.Effects(write) {
@@ -185,14 +181,13 @@ func (s *State) Woke(write *Event) []*Span {
 	return out
 }
 
-// Cause returns the event that brought an event about, or nil if there is none,
-// it is not known at this state, or it is forgotten.
+// Cause returns the event that caused an event; nil if there is none, it is not known at this state, or it is
+// forgotten.
 func (s *State) Cause(e *Event) *Event {
 	if e.Cause > 0 {
 		return s.timeline.Event(e.Cause)
 	}
-	// A watch event may overtake the answer to the write that it echoes; then
-	// only the reader can join the two.
+	// A watch event may arrive before the answer to the write that caused it; then only the reader can join the two.
 	if e.Kind == KindWatch && !e.Initial && e.Object.UID != "" {
 		if w := s.timeline.writes[echoOf(e)]; w != nil && w.Seq <= s.seq {
 			return w
@@ -205,17 +200,17 @@ func (s *State) Cause(e *Event) *Event {
 type Wake struct {
 	// Event is the enqueue, merge or ready event.
 	Event *Event
-	// Watch is the watch event behind it, or nil.
+	// Watch is the watch event behind it; nil if there is none.
 	Watch *Event
-	// Write is the API call that the watch event echoes, or nil if nobody whom the journal watches made it.
+	// Write is the API call that caused the watch event; nil if it was not recorded.
 	Write *Event
 	// Requeue is the event that set the timer, for a ready event.
 	Requeue *Event
-	// Own is true if the write was made by the operator of the reconcile itself.
+	// Own reports whether the write was made by the operator of the reconcile itself.
 	Own bool
 }
 
-// Wakes explains what woke a reconcile: first what brought it about, then what merged into it.
+// Wakes explains what woke a reconcile: first its cause, then what merged into it.
 func (s *State) Wakes(span *Span) []Wake {
 	out := make([]Wake, 0, len(span.Woken))
 	for _, e := range span.Woken {
@@ -240,7 +235,7 @@ func (s *State) Wake(e *Event) Wake {
 	return w
 }
 
-// Own reports whether a reconcile was brought about by its operator's own write.
+// Own reports whether a reconcile was caused by its operator's own write.
 func (s *State) Own(span *Span) bool {
 	return len(span.Woken) > 0 && s.Wake(span.Woken[0]).Own
 }

@@ -67,7 +67,7 @@ func TestSentences(t *testing.T) {
 		fmt.Fprintln(&b)
 		for _, e := range tl.Journal().Since(0) {
 			switch e.Kind {
-			case KindDequeue, KindStart, KindEnd: // told as reconciles above
+			case KindDequeue, KindStart, KindEnd: // covered by their reconciles above
 			default:
 				fmt.Fprintf(&b, "%d %s: %s\n", e.Seq, e.Kind, s.Why(e, l))
 			}
@@ -76,7 +76,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestSentencesWhileRunning asks in the middle of things.
+// TestSentencesWhileRunning asks for sentences in the middle of a run.
 func TestSentencesWhileRunning(t *testing.T) {
 	tl := NewTimeline(tour(t))
 	tl.Update()
@@ -227,7 +227,7 @@ func TestTimelineKeepsUpWithForgetting(t *testing.T) {
 	}
 }
 
-// TestModeOfEachOperator: who is resumed does not end the pause of another one.
+// TestModeOfEachOperator checks that resuming one operator does not end the pause of another.
 func TestModeOfEachOperator(t *testing.T) {
 	j := New(Options{})
 	line := NewTimeline(j)
@@ -250,7 +250,7 @@ func TestModeOfEachOperator(t *testing.T) {
 	}
 }
 
-// TestOvertakenWrite: a watch event may arrive before the answer to the write that made it.
+// TestOvertakenWrite checks that a watch event may arrive before the answer to the write that caused it.
 func TestOvertakenWrite(t *testing.T) {
 	j := New(Options{})
 	obj := Ref{APIVersion: "v1", Kind: "Secret", Name: "s", UID: "u"}

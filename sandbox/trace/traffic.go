@@ -8,31 +8,32 @@ import (
 	"time"
 )
 
-// Traffic is what those who asked a URL got, up to some event.
+// Traffic is what is known of the requests to one URL at a state.
 type Traffic struct {
-	// URL that was asked.
+	// URL is the address of the requests.
 	URL string
-	// OK and Failed are how many requests got an answer, and how many an error.
+	// OK is the number of requests that got an answer, Failed of those that got an error.
 	OK, Failed int
-	// Switches are how often the answer was another one than before.
+	// Switches is how often the answer differed from the one before.
 	Switches int
 	// Last is the newest answer.
 	Last *Event
-	// Since is the first of the answers that are all the same as the last.
+	// Since is the first of the newest answers that are all the same.
 	Since *Event
-	// Same is how many of those there are.
+	// Same is the number of those answers.
 	Same int
-	// Before is the last answer before those, nil if there was no other one, and Replaced how often it had come in a row.
-	Before   *Event
+	// Before is the last answer before those; nil if there was no other one.
+	Before *Event
+	// Replaced is how often Before had come in a row.
 	Replaced int
-	// Texts are how often each answer came, by what [AnswerText] says.
+	// Texts counts the answers by their [AnswerText].
 	Texts map[string]int
 }
 
-// manyAnswers bounds the different answers that are counted one by one.
+// manyAnswers bounds how many different answers are counted separately.
 const manyAnswers = 32
 
-// Traffic returns what is known of each URL that was asked, in the order in which they were first asked.
+// Traffic returns what is known of each URL, in the order of the first requests.
 func (s *State) Traffic() []Traffic { return s.traffic }
 
 // answered folds an answer in.
@@ -78,7 +79,7 @@ func trafficURL(e *Event) string {
 	return e.Values[0]
 }
 
-// AnswerText is what a request got: the text of the answer, or in brackets what is wrong.
+// AnswerText returns the text of an answer, or in brackets what is wrong.
 func AnswerText(e *Event) string {
 	if e.Error != "" {
 		return "(" + oneLine(e.Error) + ")"
@@ -86,17 +87,17 @@ func AnswerText(e *Event) string {
 	return oneLine(e.Message)
 }
 
-// AskedAt is the time of day at which the request of an answer began, where it was recorded.
+// AskedAt returns the time of day, on the recording machine, at which the request of an answer began.
 func (s *State) AskedAt(e *Event) time.Time {
 	return s.timeline.journal.Header().Start.Add(e.At - e.Duration)
 }
 
-// TrafficLine is an answer with its time, as in 23:55:59: Maintenance Page !
+// TrafficLine returns an answer with its time, as in 23:55:59: Maintenance Page !
 func (s *State) TrafficLine(e *Event) string {
 	return s.AskedAt(e).Format(time.TimeOnly) + ": " + AnswerText(e)
 }
 
-// switchText says what an answer replaced, and how often that had come; empty if it is the first one.
+// switchText describes which answer was replaced, and how often that had come; empty for the first answer.
 func (t Traffic) switchText(l Language) string {
 	if t.Before == nil {
 		return ""
@@ -104,7 +105,7 @@ func (t Traffic) switchText(l Language) string {
 	return fmt.Sprintf(l.pick("after %d times %s", "それまで %d 回は %s"), t.Replaced, AnswerText(t.Before))
 }
 
-// summary is the sum of all answers of a URL in lines, the most frequent first.
+// summary returns the totals of a URL's answers in lines, the most frequent first.
 func (t Traffic) summary(l Language) []string {
 	texts := slices.SortedFunc(maps.Keys(t.Texts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.Texts[b], t.Texts[a]), cmp.Compare(a, b))
@@ -116,7 +117,7 @@ func (t Traffic) summary(l Language) []string {
 	return lines
 }
 
-// englishTraffic says what a request got.
+// englishTraffic describes the answer to a request.
 func englishTraffic(e *Event) string {
 	if e.Verb != VerbSwitch {
 		return fmt.Sprintf("%s answered as before: %s.", trafficURL(e), AnswerText(e))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// asked is a journal of somebody who asks a page once a second: production, an outage, maintenance.
+// asked returns a journal of requests for a page once a second: production, an outage, maintenance.
 func asked() *Journal {
 	base, at := time.Date(2026, 11, 20, 23, 55, 0, 0, time.UTC), 17*time.Second
 	j := New(Options{Now: func() time.Time { return base.Add(at) }})

@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// Why in words: the facts are gathered here, the sentences of each language
-// are in a file of their own. They are written, not translated: the order of
-// what is said differs.
+// Explanations: the facts are collected here, the sentences of each language are in a file of their own. They are
+// written, not translated, because the order of what is said differs.
 
-// causeKind says what kind of thing brought a reconcile about.
+// causeKind is the kind of the cause of a reconcile.
 type causeKind int
 
 const (
-	causeOutside causeKind = iota // a key added by something that is no watch
+	causeOutside causeKind = iota // a key added by something other than a watch
 	causeFound                    // the object was there when the operator started
 	causeOwn                      // the operator's own write
-	causeOther                    // a write of somebody the journal watches
+	causeOther                    // a recorded write of somebody else
 	causeChange                   // a change whose author is not known
 	causeTimer                    // RequeueAfter, or another delay
 	causeBackoff                  // an error's back-off
 	causeAgain                    // Result.Requeue
 )
 
-// cause is what is known about what brought something about.
+// cause is what is known of the cause of an event.
 type cause struct {
 	kind      causeKind
 	object    Ref
@@ -31,12 +30,12 @@ type cause struct {
 	write     string // verb of the write
 	sub       string // subresource written
 	by        string // actor of the write
-	reconcile int64  // in which the write was made, or which set the timer; 0 if in none
+	reconcile int64  // the reconcile that made the write or set the timer; 0 if none
 	delay     time.Duration
 	try       int
 }
 
-// causeOf gathers what is known about an enqueue, merge or ready event.
+// causeOf collects what is known of an enqueue, merge or ready event.
 func (s *State) causeOf(e *Event) cause {
 	w := s.Wake(e)
 	switch {
@@ -74,7 +73,7 @@ func (s *State) causeOfWatch(w Wake) cause {
 	return c
 }
 
-// visit is what is known about a reconcile.
+// visit is what is known of a reconcile.
 type visit struct {
 	id      int64
 	cause   cause
@@ -87,7 +86,7 @@ type visit struct {
 	end     *Event
 }
 
-// facts gathers what is known about a reconcile.
+// facts collects what is known of a reconcile.
 func (s *State) facts(span *Span) visit {
 	v := visit{id: span.ID, merged: span.Merged(), held: span.Held, end: span.End}
 	if len(span.Woken) > 0 {
@@ -126,7 +125,7 @@ func (v visit) changed() []*Event {
 	return out
 }
 
-// WhySpan says why a reconcile ran, what it did and what that leads to.
+// WhySpan explains why a reconcile ran, what it did and what follows.
 func (s *State) WhySpan(span *Span, l Language) string {
 	if l == Japanese {
 		return s.facts(span).japanese()
@@ -134,8 +133,8 @@ func (s *State) WhySpan(span *Span, l Language) string {
 	return s.facts(span).english()
 }
 
-// Why says of any event why it happened or what it means. A reconcile's
-// dequeue, start and end are explained as the reconcile.
+// Why explains why an event happened or what it means. A reconcile's dequeue, start and end are explained as the
+// reconcile.
 func (s *State) Why(e *Event, l Language) string {
 	switch e.Kind {
 	case KindDequeue, KindStart, KindEnd:
@@ -150,7 +149,7 @@ func (s *State) Why(e *Event, l Language) string {
 	return w.english()
 }
 
-// news is what is known about an event.
+// news is what is known of an event.
 type news struct {
 	*Event
 	cause cause
@@ -189,8 +188,7 @@ func (s *State) news(e *Event) news {
 	return n
 }
 
-// WhyObject says of an object where it comes from, who changed it last, and
-// whether its status is behind its spec.
+// WhyObject explains where an object comes from, who changed it last, and whether its status is behind its spec.
 func (s *State) WhyObject(o *Object, l Language) string {
 	t := thing{Object: o}
 	if e := s.timeline.Event(o.Created); e != nil {
@@ -211,21 +209,21 @@ func (s *State) WhyObject(o *Object, l Language) string {
 	return t.english()
 }
 
-// thing is what is known about an object.
+// thing is what is known of an object.
 type thing struct {
 	*Object
 	created, changed author
-	found            bool // it was there before the journal saw it
+	found            bool // it existed before the journal saw it
 	owner            string
 }
 
-// author is who made a change.
+// author is the actor of a change and the reconcile it was made in.
 type author struct {
 	actor     string
 	reconcile int64
 }
 
-// authorOf returns who brought a watch event about, or made a call.
+// authorOf returns the author of a call, or of the write that caused a watch event.
 func (s *State) authorOf(e *Event) author {
 	if e.Kind == KindWatch {
 		if e = s.Cause(e); e == nil {

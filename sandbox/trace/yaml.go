@@ -8,19 +8,18 @@ import (
 	"unicode"
 )
 
-// YAMLStyle says how [YAMLLines] writes. The zero value writes all of an object
-// but its managed fields, in the order of the alphabet.
+// YAMLStyle are the options of [YAMLLines]. The zero value writes an object completely except for its managed fields,
+// with keys in alphabetical order.
 type YAMLStyle struct {
-	Omit     []string                      // fields of the metadata that are left out, besides managedFields
-	Keys     func(map[string]any) []string // the keys of a map in their order; nil: the alphabet's
+	Omit     []string                      // metadata fields that are left out, besides managedFields
+	Keys     func(map[string]any) []string // returns the keys of a map in order; nil: alphabetical
 	Flat     bool                          // lists are not indented below their key
-	Exact    bool                          // texts of several lines keep how they end (| or |-), and are quoted where no key is before them
-	MaxDepth int                           // levels that are written; 0: all
-	MaxLines int                           // lines that are written; 0: all
+	Exact    bool                          // long texts keep their ending (| or |-), and are quoted without a key
+	MaxDepth int                           // maximum number of levels; 0: all
+	MaxLines int                           // maximum number of lines; 0: all
 }
 
-// YAMLLines writes JSON as lines of YAML, for people to read. What is no JSON
-// comes back as it is.
+// YAMLLines converts JSON to lines of YAML, for people to read. Invalid JSON is returned as it is.
 func YAMLLines(raw json.RawMessage, style YAMLStyle) []string {
 	if len(raw) == 0 {
 		return nil
@@ -66,8 +65,8 @@ func (y *yamlWriter) line(s string) {
 	}
 }
 
-// value writes a value whose first line begins with head, the others with
-// indent; keyed says that head ends with the value's key.
+// value writes a value whose first line begins with head and the others with indent; keyed says that head ends with the
+// value's key.
 func (y *yamlWriter) value(v any, head, indent string, keyed bool) {
 	if y.full() || y.style.MaxDepth > 0 && len(indent) > 2*y.style.MaxDepth {
 		y.line(head + "…")
@@ -125,8 +124,7 @@ func (y *yamlWriter) fields(v map[string]any, head, indent string) {
 	}
 }
 
-// block returns the mark behind which a text is written line by line, or
-// nothing if it is written on one line.
+// block returns the block indicator of a text that is written line by line; empty if it is written on one line.
 func (y *yamlWriter) block(s string, keyed bool) string {
 	body, ended := strings.CutSuffix(s, "\n")
 	several := strings.Contains(body, "\n")
@@ -143,7 +141,7 @@ func (y *yamlWriter) block(s string, keyed bool) string {
 	return ""
 }
 
-// scalar writes a value that has no values in it.
+// scalar formats a value that contains no other values.
 func (y *yamlWriter) scalar(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -160,9 +158,8 @@ func (y *yamlWriter) scalar(v any) string {
 	return "[]"
 }
 
-// YAMLString writes a text on one line of YAML: as it is if every reader takes
-// it for a text, else in double quotes. Words that YAML 1.1 takes for booleans,
-// numbers, timestamps and whatever has a sign of YAML in it are quoted.
+// YAMLString formats a text on one line of YAML: plain if every reader takes it for a string, else in double quotes.
+// Quoted are words that YAML 1.1 takes for booleans, numbers, timestamps, and texts with YAML syntax in them.
 func YAMLString(s string) string {
 	if yamlPlain(s) {
 		return s
@@ -170,14 +167,14 @@ func YAMLString(s string) string {
 	return strconv.Quote(s)
 }
 
-// yamlPlain reports whether a text is a word, or words with a single blank or
-// mark between them, that YAML takes for nothing else.
+// yamlPlain reports whether a text consists of words, separated by a single blank or mark, that YAML can only take for
+// a string.
 func yamlPlain(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".nan", ".inf":
 		return false
 	}
-	parted := true // nothing but a mark, or the beginning, is right before
+	parted := true // only a mark, or the beginning, is right before
 	for i, r := range s {
 		switch {
 		case unicode.IsLetter(r) || strings.ContainsRune("_./", r) || i > 0 && (unicode.IsNumber(r) || strings.ContainsRune("@()+*=~%^!-", r)):
