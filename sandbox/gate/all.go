@@ -1,6 +1,6 @@
 package gate
 
-// ReleaseAll lets go what all faults hold, and disarms them; their statuses stay.
+// ReleaseAll releases every fault, as [Faults.Release] does; their statuses stay.
 func (f *Faults) ReleaseAll() {
 	f.mu.Lock()
 	names := make([]string, 0, len(f.faults))

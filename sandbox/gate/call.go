@@ -15,7 +15,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// maxBody bounds how much of a body is looked at; etcd takes no larger object.
+// maxBody bounds how many bytes of a body are read; etcd takes no larger object.
 const maxBody = 4 << 20
 
 type outsideKey struct{}
@@ -23,7 +23,7 @@ type outsideKey struct{}
 // Outside marks the requests of a context as the lab's own: no fault matches them.
 func Outside(ctx context.Context) context.Context { return context.WithValue(ctx, outsideKey{}, true) }
 
-// head is what the gate reads of any object's JSON.
+// head holds the fields that the gate reads of any object's JSON.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -47,7 +47,7 @@ type call struct {
 	head head   // of the body
 }
 
-// newCall describes a request; nil if no fault looks at it.
+// newCall describes a request. It returns nil if faults never apply to it.
 func newCall(req *http.Request) *call {
 	t, ok := parseTarget(req.URL.Path)
 	if !ok || t.exempt() {
@@ -75,12 +75,13 @@ func (c *call) content() []byte {
 	}
 	c.body = asJSON(raw)
 	if c.verb != trace.VerbPatch || len(c.body) > 0 && c.body[0] == '{' {
-		_ = json.Unmarshal(c.body, &c.head) // what cannot be read names nothing
+		_ = json.Unmarshal(c.body, &c.head) // on an error no name is known
 	}
 	return c.body
 }
 
-// take returns the raw body and leaves it to be sent. The request is copied if that changes it: it belongs to the caller.
+// take returns the raw body without consuming it. If that needs a new body, the request is copied first, because it
+// belongs to the caller.
 func (c *call) take() []byte {
 	if c.req.Body == nil || c.req.Body == http.NoBody {
 		return nil
@@ -103,7 +104,7 @@ func (c *call) take() []byte {
 	return raw
 }
 
-// peek reads the begin of a body and returns it with a body that still has all of it.
+// peek reads up to maxBody bytes of a body and returns them with a body that still yields everything.
 func peek(b io.ReadCloser) ([]byte, io.ReadCloser) {
 	raw, err := io.ReadAll(io.LimitReader(b, maxBody))
 	rest := io.Reader(b)
@@ -121,9 +122,10 @@ type body struct {
 // failing is a reader that hands on an error met while peeking.
 type failing struct{ err error }
 
+// Read returns the error.
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// asJSON makes JSON of an object's JSON, YAML or protobuf; nil if it cannot.
+// asJSON converts an object from JSON, YAML or protobuf to JSON; nil if it cannot.
 func asJSON(raw []byte) []byte {
 	switch {
 	case len(raw) == 0:
@@ -153,7 +155,7 @@ func marshal(obj runtime.Object) []byte {
 	return out
 }
 
-// name returns the object's name. One that the API server is to make up ends in a star.
+// name returns the object's name. If the API server generates the name, it is the prefix followed by a star.
 func (c *call) name() string {
 	if c.Name != "" || c.verb != trace.VerbCreate {
 		return c.Name

@@ -13,11 +13,11 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// changes reports whether a call changes a field; see the package comment for what that means. The error says why it is not
-// known.
+// changes reports whether a call changes a field, as the package comment defines it. The error says why that could not
+// be determined.
 func (t *transport) changes(c *call, field fieldPath) (bool, error) {
 	if c.Subresource == "status" && field[0] != "status" {
-		return false, nil // whatever else is sent is left aside by the API server
+		return false, nil // the API server ignores all other fields
 	}
 	body := c.content()
 	switch c.verb {
@@ -40,7 +40,8 @@ func (t *transport) changes(c *call, field fieldPath) (bool, error) {
 	return false, nil
 }
 
-// ask reads something as the operator; nil if it does not exist. Nobody but the API server's audit log notices.
+// ask reads an object or a list with the operator's credentials; nil if it does not exist. The request reaches the API
+// server's audit log but not the journal.
 func (t *transport) ask(ctx context.Context, as *http.Request, path string, query url.Values) (any, error) {
 	address := *as.URL
 	address.Path, address.RawPath, address.RawQuery = path, "", query.Encode()
@@ -62,7 +63,7 @@ func (t *transport) ask(ctx context.Context, as *http.Request, path string, quer
 	defer drop(resp)
 	switch {
 	case resp.StatusCode == http.StatusNotFound:
-		return nil, nil //nolint:nilnil // nothing is what there is
+		return nil, nil //nolint:nilnil // nil: the object does not exist
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("get %s: %s", path, resp.Status)
 	}

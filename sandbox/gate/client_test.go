@@ -24,7 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// web is an API server that counts requests by method, and answers every one with the ConfigMap m.
+// web starts an API server that counts requests by method, and answers every request with the ConfigMap m.
 func web(t *testing.T) (address string, count func(method string) int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -55,11 +55,11 @@ func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return c
 }
 
-// replies are all of them, and whether client-go tells them from others.
+// replies are all replies, with how client-go recognizes them.
 var replies = []struct {
 	reply v1alpha1.APIReply
 	is    func(error) bool
-	sent  int // whether the call is carried out
+	sent  int // number of calls that reach the API server
 }{
 	{v1alpha1.ReplyConflict, apierrors.IsConflict, 0},
 	{v1alpha1.ReplyInternalError, apierrors.IsInternalError, 0},
@@ -71,7 +71,7 @@ var replies = []struct {
 	{v1alpha1.ReplyTrue, func(err error) bool { return err == nil }, 1},
 }
 
-// TestClientGo: a real client gets exactly one wrong answer, and does not try again by itself.
+// TestClientGo checks that a real client gets exactly one wrong answer, and does not repeat the call by itself.
 func TestClientGo(t *testing.T) {
 	for _, c := range replies {
 		for _, verb := range []string{trace.VerbUpdate, trace.VerbGet, trace.VerbCreate, trace.VerbDelete} {
@@ -141,8 +141,8 @@ func proxied(t *testing.T, g *gate.Gate, target string) string {
 	return s.URL
 }
 
-// TestProxyReplies: the same for an operator in another process. A read whose reply is lost is left out: client-go sends it
-// again.
+// TestProxyReplies checks the same for an operator in another process. A read whose reply is lost is left out, because
+// client-go repeats it.
 func TestProxyReplies(t *testing.T) {
 	for _, c := range replies {
 		for _, verb := range []string{trace.VerbUpdate, trace.VerbCreate, trace.VerbDelete, trace.VerbGet} {
@@ -175,7 +175,7 @@ func TestProxyReplies(t *testing.T) {
 	}
 }
 
-// TestProxyCrash: the connections break, before and after, and nothing passes any more.
+// TestProxyCrash checks that the connections break, before and after the call, and that nothing passes any more.
 func TestProxyCrash(t *testing.T) {
 	for _, when := range []v1alpha1.When{v1alpha1.Before, v1alpha1.After} {
 		b := newBench(t)
@@ -200,8 +200,8 @@ func TestProxyCrash(t *testing.T) {
 	}
 }
 
-// TestProxyStreams: watches come at once and are looked into, logs are cut when the operator dies, and connections are
-// upgraded.
+// TestProxyStreams checks that watch events are flushed at once and inspected, that logs are cut when the operator
+// dies, and that connections are upgraded.
 func TestProxyStreams(t *testing.T) {
 	var logs atomic.Int32
 	more := make(chan struct{})

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// eventID names a watch event on its way to an operator. The same event may come by several streams, and again when a
-// stream is opened anew.
+// eventID identifies a watch event for one operator. The same event may arrive by several streams, and again after a
+// stream is reopened.
 type eventID struct {
 	operator string
 	resource schema.GroupResource
@@ -15,12 +15,13 @@ type eventID struct {
 	verb     string
 }
 
-// fate is what a fault does to an event.
+// fate is the decision that a fault happens to an event.
 type fate struct {
 	until time.Time // when a delay is over; zero if it has no end of its own
 }
 
-// timer returns a channel that gets a time when the delay is over, and what stops it.
+// timer returns a channel that receives when the delay is over (nil without an end), and a function that stops the
+// timer.
 func (d *fate) timer() (until <-chan time.Time, stop func()) {
 	if d.until.IsZero() {
 		return nil, func() {}
@@ -29,10 +30,11 @@ func (d *fate) timer() (until <-chan time.Time, stop func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// manyFates bounds how many events a fault remembers. An event comes again within moments; thousands later it does not.
+// manyFates bounds how many events a fault remembers. An event is repeated within moments; thousands later it is not.
 const manyFates = 4096
 
-// fates remembers the fates of the newest events: a nil fate is of one that matched, and nothing happened to it.
+// fates remembers the decisions for the newest events; a nil fate means that the event matched but nothing happens to
+// it.
 type fates struct {
 	of    map[eventID]*fate
 	order []eventID
@@ -50,7 +52,7 @@ func (m *fates) set(id eventID, d *fate) {
 	m.order = append(m.order, id)
 }
 
-// fate returns what was decided of an event; known is false if nothing was.
+// fate returns the decision for an event; known is false if there is none yet.
 func (f *Faults) fate(x *fault, id eventID) (d *fate, known bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,8 +60,8 @@ func (f *Faults) fate(x *fault, id eventID) (d *fate, known bool) {
 	return d, known
 }
 
-// decide counts a match and decides what happens to the event; nil is nothing. If another stream was faster, known is true
-// and its decision stands.
+// decide counts a match and decides whether the fault happens to the event; a nil fate means that it does not. If
+// another stream has decided already, known is true and that decision stands.
 func (f *Faults) decide(x *fault, id eventID) (d *fate, known bool) {
 	f.mu.Lock()
 	if d, known = x.decided.of[id]; known {

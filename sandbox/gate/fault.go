@@ -9,30 +9,30 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// fault is an armed fault. What changes is guarded by the mutex of its Faults.
+// fault is an armed fault. The mutex of its Faults guards the fields that change.
 type fault struct {
 	name string
 	spec v1alpha1.FaultSpec
 	matcher
-	order int64 // in which it was armed
+	order int64 // position in the order of arming
 
 	phase    v1alpha1.FaultPhase
 	matched  int32
-	promised int32 // times it happens or is about to
+	promised int32 // number of times it has happened or is about to
 	times    int32
-	holding  int32   // calls and streams that it holds or delays
-	damage   *damage // what it keeps wrong; nil if nothing is
+	holding  int32   // number of calls and streams that it holds or delays
+	damage   *damage // what it keeps broken on nodes; nil if nothing
 	at       time.Time
 	message  string
 	armedAt  time.Time
 	firstAt  time.Time
 	doneAt   time.Time
 	expire   *time.Timer
-	over     chan struct{} // closed when it is released, expires or is disarmed
+	over     chan struct{} // closed when the fault is released, expires or is disarmed
 	decided  fates
 }
 
-// kindOf returns what a fault does, as the journal has it.
+// kindOf returns the kind of a fault, as a trace.Fault constant.
 func kindOf(spec v1alpha1.FaultSpec) string {
 	switch {
 	case spec.Crash != nil:
@@ -57,7 +57,7 @@ func kindOf(spec v1alpha1.FaultSpec) string {
 	return ""
 }
 
-// when returns on which side of a call it happens.
+// when returns whether the fault happens before or after the API server handles a call.
 func (x *fault) when() v1alpha1.When {
 	switch {
 	case x.spec.Crash != nil:
@@ -70,7 +70,7 @@ func (x *fault) when() v1alpha1.When {
 	return v1alpha1.Before
 }
 
-// reply returns what an API fault answers.
+// reply returns the reply of an API fault, with its defaults applied.
 func (x *fault) reply() v1alpha1.APIReply {
 	a := x.spec.API
 	if a.Reply == "" && a.Delay.Duration > 0 {
@@ -79,7 +79,7 @@ func (x *fault) reply() v1alpha1.APIReply {
 	return orElse(a.Reply, v1alpha1.ReplyInternalError)
 }
 
-// detail returns what the journal has to know besides.
+// detail returns the variant of the fault for the journal: its reply, action, program or side of the call.
 func (x *fault) detail() string {
 	switch {
 	case x.spec.API != nil:
@@ -102,32 +102,32 @@ func (x *fault) detail() string {
 	return string(x.when())
 }
 
-// atOnce reports whether it happens without anything to match.
+// atOnce reports whether the fault happens when it is armed, without a match.
 func (x *fault) atOnce() bool {
 	cut := x.spec.Watch != nil && x.spec.Watch.Action == v1alpha1.WatchCut
 	return x.spec.Match == nil && (x.spec.Crash != nil || x.spec.ControlPlane != nil || cut || breaks(x.spec))
 }
 
-// applies reports whether the fault is about an operator.
+// applies reports whether the fault concerns an operator.
 func (x *fault) applies(operator string) bool {
 	return x.spec.Operator == "" || x.spec.Operator == operator
 }
 
-// ended reports whether it was released or has expired.
+// ended reports whether the fault was released or has expired.
 func (x *fault) ended() bool {
 	return x.phase == v1alpha1.FaultReleased || x.phase == v1alpha1.FaultExpired
 }
 
-// spent reports whether it has happened, or is about to, as often as it may.
+// spent reports whether the fault has happened, or is about to, as often as it may.
 func (x *fault) spent() bool { return x.matcher.times > 0 && x.promised >= x.matcher.times }
 
-// done reports whether it can happen no more, holds nothing and keeps nothing wrong.
+// done reports whether the fault can happen no more, holds nothing and keeps nothing broken.
 func (x *fault) done() bool {
 	return x.damage == nil && (x.ended() || x.spent() && x.times == x.promised && x.holding == 0)
 }
 
-// match counts one match and reports whether the fault happens at it; then its times are promised, and kept by took or
-// given back.
+// match counts one match and reports whether the fault happens at it. If so, the caller later calls took, failed or
+// giveBack.
 func (x *fault) match() bool {
 	if x.ended() || x.spent() {
 		return false
@@ -140,7 +140,7 @@ func (x *fault) match() bool {
 	return true
 }
 
-// status returns what is to be known of it.
+// status returns the fault's status for its API object.
 func (x *fault) status() v1alpha1.FaultStatus {
 	s := v1alpha1.FaultStatus{Phase: x.phase, Matched: x.matched, Times: x.times, Message: x.message}
 	if !x.at.IsZero() {

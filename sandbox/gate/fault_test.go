@@ -27,8 +27,8 @@ func crash(when v1alpha1.When, match *v1alpha1.FaultMatch) v1alpha1.FaultSpec {
 	}
 }
 
-// TestCrashInReconcile: the goroutine ends, its deferred writes meet a dead gate and end it again, and nothing reached the
-// API server that was not to.
+// TestCrashInReconcile checks that the goroutine ends, that its deferred writes meet a dead gate and end it again, and
+// that nothing unexpected reached the API server.
 func TestCrashInReconcile(t *testing.T) {
 	for _, c := range []struct {
 		when v1alpha1.When
@@ -62,7 +62,7 @@ func TestCrashInReconcile(t *testing.T) {
 		s := b.wantStatus("f", v1alpha1.FaultInjected, 2, 1, true)
 		want := "create Song default/demo-* in reconcile #4"
 		if c.sent == 2 {
-			want = "create Song default/demo-00002 in reconcile #4" // the API server made the name up
+			want = "create Song default/demo-00002 in reconcile #4" // the API server generated the name
 		}
 		if s.Message != want {
 			t.Errorf("%s: message %q, want %q", c.when, s.Message, want)
@@ -82,7 +82,8 @@ func TestCrashInReconcile(t *testing.T) {
 	}
 }
 
-// TestCrashOutsideOfReconcile: an error, and nothing passes any more, leases and discovery included, until the next life.
+// TestCrashOutsideOfReconcile checks that the call fails, and that nothing passes any more, including leases and
+// discovery, until the next run.
 func TestCrashOutsideOfReconcile(t *testing.T) {
 	b := newBench(t)
 	b.arm("f", crash(v1alpha1.Before, &v1alpha1.FaultMatch{}))
@@ -99,7 +100,7 @@ func TestCrashOutsideOfReconcile(t *testing.T) {
 	b.wantStatus("f", v1alpha1.FaultInjected, 1, 1, true)
 }
 
-// TestReplyUnderWay: an answer that comes after the operator's death reaches nobody.
+// TestReplyUnderWay checks that an answer which comes after the operator's death is dropped.
 func TestReplyUnderWay(t *testing.T) {
 	b := newBench(t)
 	b.next = roundTrip(func(req *http.Request) (*http.Response, error) {
@@ -125,7 +126,7 @@ func TestCrashAtOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"zundoko 0s"}, b.effects.crashes); diff != "" {
 		t.Error(diff)
 	}
-	// Nobody is there: it waits.
+	// Without an operator the fault waits.
 	b.arm("next", v1alpha1.FaultSpec{Operator: "zundoko", Crash: &v1alpha1.CrashFault{}})
 	b.wantStatus("next", v1alpha1.FaultArmed, 0, 0, false)
 	b.live()
@@ -135,7 +136,7 @@ func TestCrashAtOnce(t *testing.T) {
 	b.wantStatus("next", v1alpha1.FaultInjected, 1, 1, true)
 	b.live()
 	b.must("GET /api", "")
-	// Everybody: it is one time all the same.
+	// All operators crash, but that counts as one time.
 	b.arm("all", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{}})
 	b.wantStatus("all", v1alpha1.FaultInjected, 1, 1, true)
 	if n := len(b.effects.crashes); n != 4 {
@@ -154,7 +155,7 @@ func TestHold(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spec  v1alpha1.FaultSpec
-		sent  int // while it is held
+		sent  int // number of calls sent while it is held
 		free  func(*bench)
 		phase v1alpha1.FaultPhase
 	}{
@@ -206,7 +207,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestHoldGivesWay: who is held goes when its context ends, or its operator.
+// TestHoldGivesWay checks that a held call returns when its context ends or its operator dies.
 func TestHoldGivesWay(t *testing.T) {
 	for _, when := range []v1alpha1.When{v1alpha1.Before, v1alpha1.After} {
 		for _, how := range []string{"context", "death"} {
@@ -315,7 +316,7 @@ func TestConflict(t *testing.T) {
 		Match:    &v1alpha1.FaultMatch{Subresource: "status"},
 		Conflict: &v1alpha1.ConflictFault{Patch: &runtime.RawExtension{Raw: []byte(`{"spec":{"loud":true}}`)}},
 	})
-	b.must("POST "+songs, song("one", "")) // no second writer can get in the way
+	b.must("POST "+songs, song("one", "")) // no second writer can interfere with a create
 	b.must("DELETE "+songs+"/one", "")
 	b.must("PUT "+songs+"/one", song("one", ""))
 	b.must("PATCH "+songs+"/one "+merge, "{}")
@@ -329,7 +330,7 @@ func TestConflict(t *testing.T) {
 		t.Error(diff)
 	}
 	b.wantStatus("f", v1alpha1.FaultInjected, 3, 2, true)
-	// A second writer that fails: the call goes on, and the fault has not happened.
+	// If the second writer fails, the call goes on, and the fault has not happened.
 	b.arm("fails", v1alpha1.FaultSpec{Conflict: &v1alpha1.ConflictFault{}})
 	b.effects.err = errors.New("it is locked")
 	b.must("PUT "+songs+"/one", song("one", ""))
@@ -361,7 +362,8 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// TestFirstFaultWins: of two faults that end a call, the second has not happened, and happens at its next match.
+// TestFirstFaultWins checks that of two faults that end a call the second has not happened, and happens at its next
+// match.
 func TestFirstFaultWins(t *testing.T) {
 	b := newBench(t)
 	reply := func(r v1alpha1.APIReply) v1alpha1.FaultSpec {
@@ -384,7 +386,7 @@ func TestLifeOfAFault(t *testing.T) {
 		b := newBench(t)
 		var changed []string
 		cancel := b.faults.Subscribe(func(name string) {
-			s, ok := b.faults.Status(name) // may be asked
+			s, ok := b.faults.Status(name) // may be called at any time
 			changed = append(changed, name+" "+string(s.Phase))
 			_ = ok
 		})
@@ -413,7 +415,7 @@ func TestLifeOfAFault(t *testing.T) {
 		if _, ok := b.faults.Status("f"); ok {
 			t.Error("it is still there")
 		}
-		// One that is done does not expire.
+		// A fault that is done does not expire.
 		spec.Match.Nth = 1
 		b.arm("f", spec)
 		b.happened(1)
@@ -439,7 +441,7 @@ func TestLifeOfAFault(t *testing.T) {
 	})
 }
 
-// TestConcurrency: many goroutines, many faults; the counts are exact.
+// TestConcurrency checks that the counts are exact with many goroutines and faults.
 func TestConcurrency(t *testing.T) {
 	b := newBench(t)
 	b.arm("some", fail(v1alpha1.FaultMatch{Nth: 11, Times: new(int32(20))}))

@@ -18,46 +18,49 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Actor is who faults are by, in the journal.
+// Actor is the actor of faults in the journal.
 const Actor = "lab"
 
-// Effects are what faults need done outside of the gate.
+// Effects injects the faults that happen outside of the gate. The lab implements it.
 type Effects interface {
 	// Crash ends an operator and starts it again after a pause. Its gate is dead already. It is called once for each
-	// life, from a goroutine of the operator that ends next, and must not wait for the operator.
+	// run of the operator, from a goroutine of the operator that ends next, and must not wait for the operator.
 	Crash(operator string, restartAfter time.Duration)
 	// Kill kills a program of the control plane and returns once it is dead; the error says why it could not.
 	Kill(program string) error
-	// Touch sends a JSON merge patch as somebody else. It must not go by the gate that it is called from.
+	// Touch sends a JSON merge patch as another client. It must not pass the gate that it is called from.
 	Touch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) error
-	// Break has happen to nodes and containers what a fault of pods, nodes or images says, once. When it returns, it
-	// has happened to those that it returns, or is so for all that begins from then on, until repair is called; that is
-	// nil where nothing lasts. The error is [ErrNobody] while no container runs that it is to kill.
+	// Break injects a fault of pods, nodes or images, once. It returns the affected names. A lasting fault is in effect
+	// when Break returns, also for containers started later, until repair is called; repair is nil if nothing lasts.
+	// The error is [ErrNobody] while no container runs that the fault could kill.
 	Break(spec v1alpha1.FaultSpec) (of []string, repair func() error, err error)
 }
 
-// Visit is the reconcile that a request belongs to, as the journal has it.
+// Visit identifies the reconcile that a request belongs to, as the journal has it.
 type Visit struct {
-	Reconcile  int64
+	// Reconcile is the number of the reconcile in the journal; 0 if it is not known.
+	Reconcile int64
+	// Controller is the name of the controller.
 	Controller string
-	Key        trace.Key
+	// Key is the key that is reconciled.
+	Key trace.Key
 }
 
-// FaultsOptions of [NewFaults]; Journal and Effects are needed.
+// FaultsOptions are the options of [NewFaults]; Journal and Effects are required.
 type FaultsOptions struct {
-	// Journal gets an event for each time that a fault happens.
+	// Journal gets an event each time that a fault happens.
 	Journal *trace.Journal
-	// Seed of the run, for faults that happen at a part of their matches.
+	// Seed is the seed of the run, for faults with a percentage.
 	Seed int64
-	// Effects are what happens outside of the gate.
+	// Effects injects faults that happen outside of the gate.
 	Effects Effects
 	// Visit finds the reconcile that a request's context belongs to, for the journal and the faults' messages; the zero
-	// value if there is none. Default: a message says that it was a reconcile, but not which.
+	// value if there is none. Default: messages say that it was a reconcile, but not which.
 	Visit func(ctx context.Context, operator string) Visit
-	// Kind finds the kind of a resource whose plural is irregular. Default: what bodies and watches tell, else a guess
-	// by the rules of English.
+	// Kind finds the kind of a resource whose plural is irregular. Default: the kind read from bodies and watches, or
+	// else a guess by the rules of English.
 	Kind func(resource schema.GroupResource) string
-	// Now is the clock of what a status shows. Default: time.Now.
+	// Now is the clock for the times in a status. Default: time.Now.
 	Now func() time.Time
 }
 
@@ -66,7 +69,7 @@ type Faults struct {
 	options FaultsOptions
 	kinds   sync.Map // schema.GroupResource -> kind
 	armed   atomic.Pointer[armed]
-	kills   sync.WaitGroup // also what waits for somebody to whom it can happen
+	kills   sync.WaitGroup // kills under way, and faults that wait for a target
 
 	mu        sync.Mutex
 	faults    map[string]*fault
@@ -77,10 +80,11 @@ type Faults struct {
 	closed    bool
 }
 
-// armed is what gates look at: the faults that can still do something, in the order they were armed. It never changes.
+// armed holds the faults that can still happen, in the order they were armed. It is immutable: gates read it without a
+// lock.
 type armed struct {
 	calls, watches []*fault
-	waiting        []*fault // crashes that are to happen at once, as soon as there is an operator
+	waiting        []*fault // immediate crashes that wait for an operator
 }
 
 // NewFaults returns an empty set.
@@ -95,16 +99,15 @@ func NewFaults(o FaultsOptions) *Faults {
 
 // Errors of [Faults.Arm].
 var (
-	// ErrExists: a fault of this name is armed, or has been and was not disarmed.
+	// ErrExists is returned if there is a fault of this name that was not disarmed.
 	ErrExists = errors.New("there is a fault of this name already")
-	// ErrClosed: the faults were closed.
+	// ErrClosed is returned after [Faults.Close].
 	ErrClosed = errors.New("the lab is ending")
 )
 
-// Arm arms a fault. What is to happen at once has happened when it returns, but for the end of a program of the control
-// plane, which may be the one that the fault came by: that happens right after; and but for what waits for somebody to
-// whom it can happen. A fault that is not valid is refused with all
-// that is wrong with it.
+// Arm validates and installs a fault. An immediate fault has taken effect when Arm returns, except that a control-plane
+// kill follows just after, and a fault without a target stays pending. The error names everything that is wrong with
+// the fault, or wraps [ErrExists] or [ErrClosed].
 func (f *Faults) Arm(name string, spec v1alpha1.FaultSpec) error {
 	if err := Validate(spec).ToAggregate(); err != nil {
 		return fmt.Errorf("fault %s: %w", name, err)
@@ -139,7 +142,7 @@ func (f *Faults) Arm(name string, spec v1alpha1.FaultSpec) error {
 	return nil
 }
 
-// publishLocked makes what gates look at anew.
+// publishLocked recomputes the faults that gates check.
 func (f *Faults) publishLocked() {
 	all := make([]*fault, 0, len(f.faults))
 	for _, x := range f.faults {
@@ -154,7 +157,7 @@ func (f *Faults) publishLocked() {
 			if x.spec.Crash != nil && !x.spent() {
 				set.waiting = append(set.waiting, x)
 			}
-		case x.spec.Watch != nil: // also one that is spent: what it left out stays out
+		case x.spec.Watch != nil: // also a spent one: events that it left out stay out
 			set.watches = append(set.watches, x)
 		case !x.spent():
 			set.calls = append(set.calls, x)
@@ -163,8 +166,8 @@ func (f *Faults) publishLocked() {
 	f.armed.Store(set)
 }
 
-// Release lets go what a fault holds, sets right what it keeps wrong, and disarms it; its status stays. An unknown fault is
-// left alone.
+// Release ends a fault: calls that it holds go on, and what it keeps broken is repaired. Its status stays. An unknown
+// name is ignored.
 func (f *Faults) Release(name string) {
 	f.mu.Lock()
 	x := f.faults[name]
@@ -179,7 +182,7 @@ func (f *Faults) Release(name string) {
 	}
 }
 
-// Disarm does the same, and forgets the fault.
+// Disarm releases a fault and forgets it.
 func (f *Faults) Disarm(name string) {
 	f.mu.Lock()
 	x := f.faults[name]
@@ -195,7 +198,7 @@ func (f *Faults) Disarm(name string) {
 	}
 }
 
-// expire ends a fault whose time ran out. One that is over already stays what it is.
+// expire ends a fault whose time ran out. A fault that is already done keeps its phase.
 func (f *Faults) expire(x *fault) {
 	f.mu.Lock()
 	if x.done() {
@@ -209,7 +212,7 @@ func (f *Faults) expire(x *fault) {
 	f.tell(x.name)
 }
 
-// endLocked lets go what a fault holds.
+// endLocked sets the phase of an ended fault and lets the calls that it holds go on.
 func (f *Faults) endLocked(x *fault, phase v1alpha1.FaultPhase) {
 	if x.expire != nil {
 		x.expire.Stop()
@@ -224,7 +227,7 @@ func (f *Faults) endLocked(x *fault, phase v1alpha1.FaultPhase) {
 	close(x.over)
 }
 
-// Status returns what became of a fault; false if there is none of this name.
+// Status returns the status of a fault; false if there is none of this name.
 func (f *Faults) Status(name string) (v1alpha1.FaultStatus, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,8 +238,8 @@ func (f *Faults) Status(name string) (v1alpha1.FaultStatus, bool) {
 	return x.status(), true
 }
 
-// Subscribe has a function called with the name of each fault whose status changed, until it is cancelled. It is called
-// from goroutines of operators among others, and must return soon.
+// Subscribe calls a function with the name of each fault whose status changed, until cancel is called. The calls come
+// from goroutines of operators among others, so the function must return soon.
 func (f *Faults) Subscribe(changed func(name string)) (cancel func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -250,7 +253,7 @@ func (f *Faults) Subscribe(changed func(name string)) (cancel func()) {
 	}
 }
 
-// tell calls the listeners, without the lock.
+// tell calls the listeners; the lock must not be held.
 func (f *Faults) tell(name string) {
 	f.mu.Lock()
 	listeners := make([]func(string), 0, len(f.listeners))
@@ -263,7 +266,7 @@ func (f *Faults) tell(name string) {
 	}
 }
 
-// Close disarms all faults, and refuses more. It returns when nothing is under way.
+// Close disarms all faults and refuses further ones. It returns when kills are finished and everything is repaired.
 func (f *Faults) Close() {
 	f.mu.Lock()
 	f.closed = true
@@ -295,7 +298,7 @@ func (f *Faults) match(x *fault) (n int32, happens bool) {
 	return n, happens
 }
 
-// giveBack takes back that a fault happens: something else came first.
+// giveBack undoes the promise of a match, because something else ended the call first.
 func (f *Faults) giveBack(x *fault) {
 	f.mu.Lock()
 	x.promised--
@@ -303,7 +306,7 @@ func (f *Faults) giveBack(x *fault) {
 	f.mu.Unlock()
 }
 
-// took notes that a fault happened, in its status and in the journal.
+// took records in the status and in the journal that a fault happened.
 func (f *Faults) took(x *fault, e trace.Event) {
 	f.mu.Lock()
 	now := f.options.Now()
@@ -321,7 +324,7 @@ func (f *Faults) took(x *fault, e trace.Event) {
 	f.tell(x.name)
 }
 
-// settleLocked notes when a fault came to its end.
+// settleLocked records or clears the time at which a fault was done.
 func (f *Faults) settleLocked(x *fault, now time.Time) {
 	switch {
 	case !x.done():
@@ -331,7 +334,7 @@ func (f *Faults) settleLocked(x *fault, now time.Time) {
 	}
 }
 
-// failed notes why a fault could not happen, and gives its turn back.
+// failed records why a fault could not happen, and undoes the promise of its match.
 func (f *Faults) failed(x *fault, e trace.Event, err error) {
 	f.mu.Lock()
 	x.promised--
@@ -343,7 +346,7 @@ func (f *Faults) failed(x *fault, e trace.Event, err error) {
 	f.tell(x.name)
 }
 
-// complain notes why it is not known whether something matches.
+// complain sets the message of a fault without counting anything.
 func (f *Faults) complain(x *fault, err error) {
 	f.mu.Lock()
 	same := x.message == err.Error()
@@ -360,11 +363,11 @@ func (f *Faults) record(x *fault, e trace.Event) {
 	f.options.Journal.Append(e)
 }
 
-// errDead tells what is left of an operator that it has crashed.
+// errDead is returned for requests of an operator that has crashed.
 var errDead = errors.New("the operator has crashed: nothing of it reaches the API server")
 
-// wait holds a call or a stream up: for a time if there is one, else until the fault is over. The error says why the call is
-// not to go on.
+// wait blocks a call or a stream until the fault is over, until fires or the stream has ended. The error says why the
+// call must not go on.
 func (f *Faults) wait(ctx context.Context, g *Gate, x *fault, until <-chan time.Time, ended <-chan struct{}) error {
 	f.hold(x, 1)
 	defer f.hold(x, -1)
@@ -388,7 +391,7 @@ func (f *Faults) hold(x *fault, n int32) {
 	f.tell(x.name)
 }
 
-// kind returns the kind of a resource, as far as it is known.
+// kind returns the kind of a resource; empty if it is not known.
 func (f *Faults) kind(r schema.GroupResource) string {
 	if kind, ok := f.kinds.Load(r); ok {
 		return kind.(string)
@@ -409,7 +412,7 @@ func (f *Faults) learn(r schema.GroupResource, kind string) {
 	}
 }
 
-// callKind returns the kind of a call's object, as far as it is known.
+// callKind returns the kind of a call's object; empty if it is not known.
 func (f *Faults) callKind(c *call) string {
 	if kind := f.kind(c.resource()); kind != "" {
 		return kind
@@ -421,7 +424,7 @@ func (f *Faults) callKind(c *call) string {
 	return ""
 }
 
-// touch returns the patch of a second writer; n makes it change something each time.
+// touch returns the patch of the second writer; n makes each patch a change.
 func (x *fault) touch(n int32) []byte {
 	if p := x.spec.Conflict.Patch; p != nil {
 		return p.Raw

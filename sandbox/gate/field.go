@@ -12,8 +12,8 @@ import (
 // fieldPath names a field of an object by its keys and indexes.
 type fieldPath []string
 
-// parseField reads a path such as spec.replicas, status.conditions[0] or metadata.annotations["example.com/word"]. A dot
-// that belongs to a key may also be written \. as in kubectl's JSON paths.
+// parseField reads a path such as spec.replicas, status.conditions[0] or metadata.annotations["example.com/word"]. A
+// dot that belongs to a key may also be written \. as in kubectl's JSON paths.
 func parseField(s string) (fieldPath, error) {
 	var path fieldPath
 	rest := strings.TrimPrefix(s, ".")
@@ -99,8 +99,8 @@ func (p fieldPath) of(object any) any {
 // in reports whether an object has the field.
 func (p fieldPath) in(object any) bool { return !blank(p.of(object)) }
 
-// differs reports whether two objects differ in the field. Null, an empty object and an empty list are as good as nothing:
-// clients differ in which of them they write.
+// differs reports whether two objects differ in the field. Null, an empty object and an empty list count as absent,
+// because clients differ in which of them they write.
 func (p fieldPath) differs(a, b any) bool {
 	before, after := p.of(a), p.of(b)
 	if blank(before) && blank(after) {
@@ -126,7 +126,7 @@ func blank(v any) bool {
 	return false
 }
 
-// trimmed returns a value without the blank members of its objects.
+// trimmed returns a value without the blank members of its maps.
 func trimmed(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -147,8 +147,8 @@ func trimmed(v any) any {
 	return v
 }
 
-// inMerge reports whether a merge patch, a strategic one or an applied configuration says anything about the field: a value
-// for it or for something below it, or one for something above it that is no object.
+// inMerge reports whether a merge patch, a strategic merge patch or an applied configuration sets the field, something
+// below it, or something above it to a value that is not an object.
 func (p fieldPath) inMerge(patch any) bool {
 	for _, key := range p {
 		switch v := patch.(type) {
@@ -193,7 +193,7 @@ func (p fieldPath) meets(pointer string) bool {
 	return true
 }
 
-// decoded returns JSON as maps and lists; nil if it is none.
+// decoded decodes JSON to maps and lists; nil if it is not valid.
 func decoded(raw []byte) any {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {

@@ -2,12 +2,12 @@ package gate
 
 import "io"
 
-// frames cuts a stream of JSON objects into its objects, without parsing them.
+// frames splits a stream of JSON objects into single objects without parsing them.
 type frames struct {
 	r    io.Reader
 	buf  []byte
-	from int // where the next object begins in buf, or white space before it
-	at   int // up to where buf was looked at
+	from int // where the next object, or white space before it, begins in buf
+	at   int // buf has been scanned up to here
 	err  error
 
 	depth           int
@@ -15,11 +15,11 @@ type frames struct {
 	begun           bool // an object has begun at from
 }
 
-// chunk is how much is read at once, at least: many events are smaller.
+// chunk is the number of bytes by which the buffer grows; many events are smaller.
 const chunk = 16 << 10
 
-// next returns the next object with a newline at its end, as clients that read lines expect it. It is good until the next
-// call. What a broken stream ends in is returned as it is, before the error.
+// next returns the next object with a newline at its end, as clients that read lines expect it. It is valid until the
+// next call. An incomplete object at the end of a broken stream is returned before the error.
 func (f *frames) next() ([]byte, error) {
 	for {
 		if end := f.scan(); end > 0 {
@@ -71,7 +71,7 @@ func (f *frames) cut(end int) []byte {
 	return append(f.buf[from:end:end], '\n')
 }
 
-// rest returns what is left when the stream has ended, once.
+// rest returns an incomplete object after the end of the stream, once.
 func (f *frames) rest() ([]byte, error) {
 	if f.begun && f.from < len(f.buf) {
 		rest := f.buf[f.from:]
@@ -81,7 +81,7 @@ func (f *frames) rest() ([]byte, error) {
 	return nil, f.err
 }
 
-// fill reads more behind what is there.
+// fill reads more of the stream into the buffer.
 func (f *frames) fill() {
 	if f.from == len(f.buf) || f.from >= chunk {
 		f.at -= f.from

@@ -42,7 +42,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestFrameAtOnce: an event is there as soon as its last byte is, with a newline although that comes later.
+// TestFrameAtOnce checks that an event is returned as soon as its last byte arrives, with a newline although that comes
+// later.
 func TestFrameAtOnce(t *testing.T) {
 	r, w := io.Pipe()
 	defer func() { _ = w.Close() }()
@@ -54,7 +55,7 @@ func TestFrameAtOnce(t *testing.T) {
 	}
 }
 
-// TestBrokenFrames: what a stream breaks off in is handed on, then its error.
+// TestBrokenFrames checks that the incomplete end of a stream is returned before its error.
 func TestBrokenFrames(t *testing.T) {
 	broken := errors.New("broken")
 	got, err := all(io.MultiReader(strings.NewReader(`{"a":1} {"b":`), iotest.ErrReader(broken)))
@@ -63,7 +64,7 @@ func TestBrokenFrames(t *testing.T) {
 	}
 }
 
-// FuzzFrames compares the frames of any objects with what the standard library makes of them.
+// FuzzFrames compares the frames of arbitrary objects with the result of the standard library.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte(`{"type":"ADDED"}{"a":"\"}"} [1,[]]`), 3)
 	f.Fuzz(func(t *testing.T, stream []byte, n int) {

@@ -15,25 +15,25 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Gate is one life of one operator. All methods may be called from any goroutine.
+// Gate is the gate of one run of one operator. All methods may be called from any goroutine.
 type Gate struct {
 	faults   *Faults
 	operator string
 
-	isDead atomic.Bool   // for a quick look
-	dead   chan struct{} // closed with it
+	isDead atomic.Bool   // like dead, without a channel operation
+	dead   chan struct{} // closed when the operator dies
 
 	mu    sync.Mutex
-	flows map[flow]struct{} // the answers that the operator is still reading
+	flows map[flow]struct{} // the answers that the operator is still reading; nil once it is dead
 }
 
-// flow is an answer that does not end by itself.
+// flow is an answer that may last as long as the operator.
 type flow interface {
-	// end ends it, from any goroutine: reads return err.
+	// end ends the flow, from any goroutine: reads return err.
 	end(err error)
 }
 
-// Gate begins a life of an operator. When that is over, call [Gate.Die].
+// Gate returns a gate for one run of an operator. When that run is over, call [Gate.Die].
 func (f *Faults) Gate(operator string) *Gate {
 	g := &Gate{faults: f, operator: operator, dead: make(chan struct{}), flows: map[flow]struct{}{}}
 	f.mu.Lock()
@@ -42,15 +42,15 @@ func (f *Faults) Gate(operator string) *Gate {
 	return g
 }
 
-// Wrap returns a transport that carries faults out; next reaches the API server. It is to be the innermost wrapper of a
-// rest.Config but for those that authenticate, so that whatever observes the operator sees what the operator sees.
+// Wrap returns a transport that injects faults; next reaches the API server. It must be the innermost wrapper of a
+// rest.Config except for those that authenticate, so that observers of the operator see what the operator sees.
 func (g *Gate) Wrap(next http.RoundTripper) http.RoundTripper { return &transport{gate: g, next: next} }
 
-// Die ends the operator's life: nothing passes from now on. Watches are cut, answers under way get lost, a request that
+// Die ends the operator's run: nothing passes from now on. Watches are cut, pending answers are lost, a request that
 // belongs to a reconcile ends its goroutine, and any other one fails.
 func (g *Gate) Die() { g.die() }
 
-// die reports whether the operator was alive.
+// die does what Die says and reports whether the operator was alive.
 func (g *Gate) die() bool {
 	g.mu.Lock()
 	if g.isDead.Load() {
@@ -71,7 +71,7 @@ func (g *Gate) die() bool {
 	return true
 }
 
-// open remembers an answer that is to be cut when the operator dies; false if it is dead.
+// open registers an answer that is cut when the operator dies; false if it is dead already.
 func (g *Gate) open(s flow) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +88,7 @@ func (g *Gate) forget(s flow) {
 	delete(g.flows, s)
 }
 
-// ending is how a request of a dead operator ends.
+// ending ends a request of a dead operator: in a reconcile it ends the goroutine, else it returns errDead.
 func (g *Gate) ending(req *http.Request) error {
 	if req.Body != nil {
 		_ = req.Body.Close() // a RoundTripper has to, and nothing can be done about its error
@@ -99,7 +99,7 @@ func (g *Gate) ending(req *http.Request) error {
 	return errDead
 }
 
-// transport is a gate in front of a way to the API server.
+// transport is the gate's http.RoundTripper.
 type transport struct {
 	gate *Gate
 	next http.RoundTripper
@@ -135,7 +135,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.carryOut(c, shots)
 }
 
-// pass carries a request that no fault matches.
+// pass sends a request that no fault matches.
 func (t *transport) pass(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req)
 	if t.gate.isDead.Load() {
@@ -148,7 +148,7 @@ func (t *transport) pass(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// endless reports whether an answer may go on for as long as the operator lives, without being a watch.
+// endless reports whether an answer other than a watch may last as long as the operator.
 func endless(req *http.Request, resp *http.Response) bool {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		return true
@@ -156,14 +156,14 @@ func endless(req *http.Request, resp *http.Response) bool {
 	return resp.ContentLength < 0 && (strings.HasSuffix(req.URL.Path, "/log") || strings.Contains(req.URL.Path, "/proxy"))
 }
 
-// drop closes an answer that nobody is to have.
+// drop closes an answer that the operator does not get.
 func drop(resp *http.Response) {
 	if resp != nil && resp.Body != nil {
 		_ = resp.Body.Close()
 	}
 }
 
-// follow has an answer cut when the operator dies.
+// follow makes sure that an answer is cut when the operator dies.
 func (g *Gate) follow(resp *http.Response) {
 	p := &pipe{gate: g, ReadCloser: resp.Body}
 	resp.Body = p
@@ -175,7 +175,7 @@ func (g *Gate) follow(resp *http.Response) {
 	}
 }
 
-// pipe is an answer that is not looked into.
+// pipe is an answer that is passed on unread.
 type pipe struct {
 	io.ReadCloser
 	gate *Gate
@@ -195,7 +195,7 @@ type duplex struct {
 	io.Writer
 }
 
-// visit returns the reconcile that a request belongs to, and words for it.
+// visit returns the reconcile that a request belongs to, and words for it for a message.
 func (g *Gate) visit(ctx context.Context) (v Visit, words string) {
 	if controller.ReconcileIDFromContext(ctx) == "" {
 		return Visit{}, ""

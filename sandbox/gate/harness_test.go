@@ -30,12 +30,12 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+// patience limits the wait for a condition. It is long because the machine may be busy.
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-// run runs the tests and then looks for goroutines that the package left.
+// run runs the tests and then looks for goroutines that the package leaked.
 func run(m *testing.M) int {
 	ctrllog.SetLogger(logr.Discard())
 	code := m.Run()
@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 	}
 }
 
-// leftGoroutines returns the stacks of the goroutines, but this one, that the package has a part in.
+// leftGoroutines returns the stacks of the package's goroutines, except for this one.
 func leftGoroutines() string {
 	buf := make([]byte, 16<<20)
 	var left []string
@@ -67,14 +67,14 @@ func leftGoroutines() string {
 	return strings.Join(left, "\n\n")
 }
 
-// effects notes what faults ask for.
+// effects records what faults call.
 type effects struct {
 	mu      sync.Mutex
 	crashes []string
 	kills   []string
 	touches []string
 	err     error
-	// broken are the breaks and repairs, in turn; running are the containers that can be killed.
+	// broken has the breaks and repairs in order; running are the containers that can be killed.
 	broken  []string
 	running []string
 	onTouch func(context.Context, schema.GroupVersionResource, string, string, []byte) error
@@ -137,21 +137,21 @@ func (e *effects) Break(spec v1alpha1.FaultSpec) ([]string, func() error, error)
 	}, nil
 }
 
-// breaks returns the breaks and repairs so far.
+// breaks returns the recorded breaks and repairs.
 func (e *effects) breaks() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return strings.Join(e.broken, " ")
 }
 
-// run has containers be there.
+// run adds running containers.
 func (e *effects) run(containers ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running = containers
 }
 
-// fail lets everything fail from now on; nil: nothing.
+// fail makes every call fail with err from now on; nil ends that.
 func (e *effects) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,7 +170,8 @@ func (e *effects) Touch(ctx context.Context, r schema.GroupVersionResource, name
 	return e.err
 }
 
-// server is an API server in memory: it answers a write with the object, and a read with what answers has for the path.
+// server is an API server in memory: it answers a write with the object, and a read with the entry of answers for the
+// path.
 type server struct {
 	mu      sync.Mutex
 	seen    []string
@@ -204,7 +205,7 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response(req, http.StatusOK, body), nil
 }
 
-// stored returns an object as the API server answers with it.
+// stored returns the object of the API server's answer.
 func (s *server) stored(raw []byte) string {
 	var o map[string]any
 	if json.Unmarshal(raw, &o) != nil {
@@ -267,7 +268,7 @@ func newBench(tb testing.TB) *bench {
 	return b
 }
 
-// live begins a new life of the operator.
+// live begins a new run of the operator.
 func (b *bench) live() {
 	b.gate = b.faults.Gate("zundoko")
 	b.way = b.gate.Wrap(b.next)

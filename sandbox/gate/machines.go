@@ -15,23 +15,23 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// ErrNobody is returned by [Effects.Break] while no container runs that a fault could kill.
+// ErrNobody is returned by [Effects.Break] while no container runs that the fault could kill.
 var ErrNobody = errors.New("no container that it chooses is running")
 
-// damage is what a fault keeps wrong in the nodes.
+// damage is a lasting effect of a fault on nodes or containers.
 type damage struct {
-	// repair sets it right; further calls return the same.
+	// repair ends the effect; further calls return the first result.
 	repair func() error
-	// timer repairs it after the time that the fault has for it; nil without one.
+	// timer calls repair after the fault's duration; nil if it has none.
 	timer *time.Timer
 }
 
-// breaks reports whether a fault happens to nodes and containers.
+// breaks reports whether a fault affects nodes and containers.
 func breaks(spec v1alpha1.FaultSpec) bool {
 	return spec.Pod != nil || spec.Node != nil || spec.Image != nil
 }
 
-// lasts returns how long what a fault breaks is broken, if there is a time for it.
+// lasts returns how long the effect lasts; nil if it lasts until the fault is over.
 func lasts(spec v1alpha1.FaultSpec) *metav1.Duration {
 	switch {
 	case spec.Pod != nil:
@@ -44,10 +44,11 @@ func lasts(spec v1alpha1.FaultSpec) *metav1.Duration {
 	return nil
 }
 
-// onlySlow reports whether images can be pulled all the same.
+// onlySlow reports whether pulls are only delayed and do not fail.
 func onlySlow(i *v1alpha1.ImageFault) bool { return i.Delay.Duration > 0 && i.Error == "" }
 
-// strike has a promised fault happen to nodes and containers. The event is of the call that it happens at, if there is one.
+// strike injects a promised fault into nodes and containers. The event describes the call that it happens at, if there
+// is one.
 func (f *Faults) strike(x *fault, e trace.Event) error {
 	of, repair, err := f.options.Effects.Break(x.spec)
 	if err != nil {
@@ -60,12 +61,12 @@ func (f *Faults) strike(x *fault, e trace.Event) error {
 		f.keep(x, &damage{repair: sync.OnceValue(repair)})
 	}
 	e.Message = x.deed(of) + f.whenStruck(x, e)
-	e.Values = of // record puts more before it
+	e.Values = of // record puts the kind and the detail before them
 	f.took(x, e)
 	return nil
 }
 
-// whenStruck says at what a fault happened. What happens at once is a match only now that it did.
+// whenStruck says at which call a fault happened. A fault without a call counts its match here.
 func (f *Faults) whenStruck(x *fault, e trace.Event) string {
 	if e.Verb != "" {
 		return ", just before " + e.Message
@@ -76,7 +77,7 @@ func (f *Faults) whenStruck(x *fault, e trace.Event) string {
 	return " when the fault was made"
 }
 
-// keep remembers what is to be repaired when the fault is over, or after its time.
+// keep remembers the repair for when the fault is over or its duration ends.
 func (f *Faults) keep(x *fault, d *damage) {
 	f.mu.Lock()
 	over := x.ended()
@@ -92,7 +93,8 @@ func (f *Faults) keep(x *fault, d *damage) {
 	}
 }
 
-// repair sets right what a fault keeps wrong, and returns when that is done, whoever does it. It is called without the lock.
+// repair repairs what a fault keeps broken, and returns when that is done, even if another goroutine does it. The lock
+// must not be held.
 func (f *Faults) repair(x *fault) {
 	f.mu.Lock()
 	d := x.damage
@@ -116,7 +118,7 @@ func (f *Faults) repair(x *fault) {
 	}
 }
 
-// repaired tells that something was set right, or could not be.
+// repaired reports the result of a repair.
 func (f *Faults) repaired(x *fault, err error) {
 	if err != nil {
 		f.complain(x, fmt.Errorf("set right what it kept wrong: %w", err))
@@ -124,15 +126,15 @@ func (f *Faults) repaired(x *fault, err error) {
 	f.tell(x.name)
 }
 
-// broken reports whether a fault keeps something wrong now.
+// broken reports whether a fault keeps something broken now.
 func (f *Faults) broken(x *fault) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return x.damage != nil
 }
 
-// strike has a fault happen to nodes and containers before a call is sent. While it lasts it does not happen again; while
-// nobody is there to whom it could happen, the next match is its turn.
+// strike injects a fault into nodes and containers before a call is sent. While a fault lasts it does not happen again;
+// without a container to kill, the fault waits for the next match.
 func (t *transport) strike(c *call, s *shot) {
 	f := t.gate.faults
 	if f.broken(s.fault) {
@@ -150,7 +152,7 @@ func (t *transport) strike(c *call, s *shot) {
 	}
 }
 
-// strikeNow has a fault happen to nodes and containers without a call. While nobody is there it waits.
+// strikeNow injects a fault into nodes and containers without a call. Without a container to kill, it waits for one.
 func (f *Faults) strikeNow(x *fault) {
 	f.mu.Lock()
 	if x.ended() {
@@ -169,10 +171,10 @@ func (f *Faults) strikeNow(x *fault) {
 	}
 }
 
-// lookAgain is how often a fault that waits for somebody looks.
+// lookAgain is how often a fault that waits for a target tries again.
 const lookAgain = 100 * time.Millisecond
 
-// strikeLater waits for somebody to whom a fault can happen.
+// strikeLater retries a fault until it finds a target or is over.
 func (f *Faults) strikeLater(x *fault) {
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
@@ -192,7 +194,7 @@ func (f *Faults) strikeLater(x *fault) {
 	}
 }
 
-// chosenBy says whom a fault chooses.
+// chosenBy describes the targets that a fault selects.
 func chosenBy(spec v1alpha1.FaultSpec) string {
 	switch {
 	case spec.Pod != nil:
@@ -206,7 +208,7 @@ func chosenBy(spec v1alpha1.FaultSpec) string {
 	return spec.Image.Name
 }
 
-// chosenPods is such as default/web-*/page (app=web).
+// chosenPods returns for example default/web-*/page (app=web).
 func chosenPods(p *v1alpha1.PodFault) string {
 	text := orElse(p.Name, "*")
 	if p.Namespace != "" {
@@ -225,7 +227,7 @@ func chosenPods(p *v1alpha1.PodFault) string {
 	return text + " (" + strings.Join(labels, ",") + ")"
 }
 
-// deed says in words what a fault did, to whom.
+// deed says what a fault did, and to which targets.
 func (x *fault) deed(to []string) string {
 	of := strings.Join(to, ", ")
 	switch p, n, i := x.spec.Pod, x.spec.Node, x.spec.Image; {

@@ -19,7 +19,8 @@ func lost(d *metav1.Duration) spec {
 	return spec{Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeLost, For: d}}
 }
 
-// TestKilledAtOnce: what runs is killed before Arm returns, and named in the status and in the journal.
+// TestKilledAtOnce checks that running containers are killed before Arm returns, and named in the status and in the
+// journal.
 func TestKilledAtOnce(t *testing.T) {
 	b := newBench(t)
 	b.effects.run("default/web-1/page", "default/web-2/page")
@@ -37,7 +38,7 @@ func TestKilledAtOnce(t *testing.T) {
 	}
 }
 
-// TestKillWaitsForAContainer: while none runs it waits, and is no match yet.
+// TestKillWaitsForAContainer checks that the fault waits while no container runs, and counts no match before.
 func TestKillWaitsForAContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -59,7 +60,7 @@ func TestKillWaitsForAContainer(t *testing.T) {
 	})
 }
 
-// TestKillAtACall: the call at which nothing runs is no turn.
+// TestKillAtACall checks that a call while no container runs does not use up the fault.
 func TestKillAtACall(t *testing.T) {
 	b := newBench(t)
 	b.arm("f", spec{Pod: &pod{Action: v1alpha1.PodKill}, Match: &match{Verbs: []string{"create"}, Nth: 2}})
@@ -82,7 +83,7 @@ func TestKillAtACall(t *testing.T) {
 	}
 }
 
-// TestLasting: what is broken is so before the call is sent, and repaired once, however the fault ends.
+// TestLasting checks that the effect begins before the call is sent and is repaired once, however the fault ends.
 func TestLasting(t *testing.T) {
 	for name, end := range map[string]func(*bench){
 		"released": func(b *bench) { b.faults.Release("f") },
@@ -121,7 +122,8 @@ func TestLasting(t *testing.T) {
 	}
 }
 
-// TestLastingForAWhile: it ends by itself and stays what it is; one that happens again does so when it is over.
+// TestLastingForAWhile checks that the effect ends after its time without changing the phase, and that a fault with
+// several times happens again only after that.
 func TestLastingForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -150,7 +152,7 @@ func TestLastingForAWhile(t *testing.T) {
 	})
 }
 
-// TestNotBroken: a fault that cannot happen says why, and one that cannot be repaired does.
+// TestNotBroken checks the messages of faults that cannot happen or cannot be repaired.
 func TestNotBroken(t *testing.T) {
 	b := newBench(t)
 	b.arm("kept", lost(nil))
@@ -170,7 +172,7 @@ func TestNotBroken(t *testing.T) {
 	var _ gate.Effects = b.effects
 }
 
-// TestDeeds: the words for each.
+// TestDeeds checks the message of each kind of fault.
 func TestDeeds(t *testing.T) {
 	b := newBench(t)
 	second := metav1.Duration{Duration: time.Second}

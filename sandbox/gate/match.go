@@ -16,26 +16,26 @@ import (
 var (
 	callVerbs  = []string{trace.VerbCreate, trace.VerbUpdate, trace.VerbPatch, trace.VerbApply, trace.VerbDelete, trace.VerbGet, trace.VerbList}
 	writeVerbs = []string{trace.VerbCreate, trace.VerbUpdate, trace.VerbPatch, trace.VerbApply, trace.VerbDelete}
-	// secondVerbs are of the writes that a second writer can get in the way of.
+	// secondVerbs are the writes that can conflict with a second writer.
 	secondVerbs = []string{trace.VerbUpdate, trace.VerbPatch, trace.VerbApply}
 	eventVerbs  = []string{trace.Added, trace.Modified, trace.Deleted}
 )
 
-// matcher is a FaultMatch made ready.
+// matcher is a FaultMatch with its defaults applied.
 type matcher struct {
 	verbs                               []string
 	kind, plural                        string // lower case
-	shownKind                           string // as it was written
+	shownKind                           string // as the user wrote it
 	group, subresource, namespace, name string
 	field                               fieldPath
 	nth                                 int32
-	times                               int32 // 0 is without end
+	times                               int32 // 0: no limit
 	percent                             int32
 	seed                                int64
-	seeded                              bool // by itself, and not by the seed of the run
+	seeded                              bool // the fault has a seed of its own
 }
 
-// newMatcher makes the match of a valid fault ready; without one it matches the next write or event.
+// newMatcher prepares the match of a valid fault; without one it matches the next write or event.
 func newMatcher(spec v1alpha1.FaultSpec, seed int64) matcher {
 	m := matcher{nth: 1, times: 1, percent: 100, seed: seed, verbs: defaultVerbs(spec)}
 	match := spec.Match
@@ -78,7 +78,7 @@ func defaultVerbs(spec v1alpha1.FaultSpec) []string {
 	return writeVerbs
 }
 
-// target reports whether a target is matched, but for its name. kind is what is known of its kind; empty if nothing is.
+// target reports whether a target matches, apart from its name. kind is its kind; empty if it is not known.
 func (m *matcher) target(t Target, kind string) bool {
 	switch {
 	case m.group != "" && m.group != t.Group && (m.group != "core" || t.Group != ""):
@@ -91,7 +91,7 @@ func (m *matcher) target(t Target, kind string) bool {
 	return m.kind == "" || m.kind == t.Resource || m.plural == t.Resource || strings.EqualFold(m.kind, kind)
 }
 
-// call reports whether a call is matched, but for the field that it changes.
+// call reports whether a call matches, apart from the field that it changes.
 func (m *matcher) call(c *call, kind func(*call) string) bool {
 	if !slices.Contains(m.verbs, c.verb) || !m.target(c.Target, "") && (m.kind == "" || !m.target(c.Target, kind(c))) {
 		return false
@@ -106,7 +106,7 @@ func (m *matcher) call(c *call, kind func(*call) string) bool {
 	return name != "" && glob(m.name, name)
 }
 
-// glob reports whether a name is matched by a pattern in which * stands for any characters.
+// glob reports whether a name matches a pattern in which * stands for any characters.
 func glob(pattern, name string) bool {
 	first, rest, starred := strings.Cut(pattern, "*")
 	if !starred {
@@ -127,8 +127,8 @@ func glob(pattern, name string) bool {
 	return strings.HasSuffix(name, parts[len(parts)-1])
 }
 
-// mixed is what makes faults that are seeded by the run choose differently: their name. One with a seed of its own chooses
-// by that alone, whatever it is called: names often have a random part, such as that of a namespace.
+// mixed returns the text that chosen mixes into the seed: the fault's name, so that faults seeded by the run choose
+// differently. A fault with its own seed gets none, because names often have a random part.
 func (x *fault) mixed() string {
 	if x.seeded {
 		return ""
@@ -136,8 +136,8 @@ func (x *fault) mixed() string {
 	return x.name
 }
 
-// chosen reports whether a fault happens at its n-th match. It depends on nothing else than its arguments, so that the same
-// seed chooses the same matches whatever else is armed, and in whatever order things happen.
+// chosen reports whether a fault happens at its n-th match. It depends on its arguments alone, so that the same seed
+// chooses the same matches, whatever other faults there are and in whatever order things happen.
 func chosen(seed int64, fault string, n, percent int32) bool {
 	if percent >= 100 {
 		return true

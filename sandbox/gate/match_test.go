@@ -21,7 +21,7 @@ const (
 	jsonPatch = "application/json-patch+json"
 )
 
-// fail answers a call with 500, so that it can be seen.
+// fail returns a fault that answers a call with 500, so that the test sees it.
 func fail(match v1alpha1.FaultMatch) v1alpha1.FaultSpec {
 	return v1alpha1.FaultSpec{API: &v1alpha1.APIFault{}, Match: &match}
 }
@@ -34,7 +34,7 @@ func TestMatching(t *testing.T) {
 		body  string
 		want  bool
 	}{
-		// Without a word it is every write.
+		// By default every write matches.
 		{v1alpha1.FaultMatch{}, "POST " + songs, song("one", ""), true},
 		{v1alpha1.FaultMatch{}, "PUT " + one, song("one", ""), true},
 		{v1alpha1.FaultMatch{}, "PATCH " + one + " " + merge, "{}", true},
@@ -89,7 +89,7 @@ func TestMatching(t *testing.T) {
 		{v1alpha1.FaultMatch{Name: "demo-*"}, "POST " + songs, `{"metadata":{"generateName":"demo-"}}`, true},
 		{v1alpha1.FaultMatch{Name: "demo-"}, "POST " + songs, `{"metadata":{"generateName":"demo-"}}`, true},
 		{v1alpha1.FaultMatch{Name: "dem"}, "POST " + songs, `{"metadata":{"generateName":"demo-"}}`, false},
-		// Bodies that cannot be read name nothing.
+		// Bodies that cannot be parsed have no name.
 		{v1alpha1.FaultMatch{Name: "one"}, "POST " + songs, `{"metadata":`, false},
 		{v1alpha1.FaultMatch{}, "POST " + songs, `{"metadata":`, true},
 	} {
@@ -123,10 +123,10 @@ func TestFields(t *testing.T) {
 		{"status.errors", "PUT " + one, song("one", ``), false},
 		{"status.phase", "PUT " + one + "/status", song("one", `,"status":{"phase":"Done"}`), true},
 		{"spec.loud", "PUT " + one + "/status", song("one", `,"status":{"phase":"Done"}`), false},
-		{"spec.loud", "PUT " + songs + "/two", song("two", `,"spec":{"loud":true}`), true}, // there is none
+		{"spec.loud", "PUT " + songs + "/two", song("two", `,"spec":{"loud":true}`), true}, // the object does not exist
 		{"spec.loud", "POST " + songs, song("two", `,"spec":{"loud":false}`), true},
 		{"spec.loud", "POST " + songs, song("two", `,"spec":{}`), false},
-		{"spec.loud", "PATCH " + one + " " + merge, `{"spec":{"loud":true}}`, true}, // nothing is asked
+		{"spec.loud", "PATCH " + one + " " + merge, `{"spec":{"loud":true}}`, true}, // the object is not read
 		{"spec.loud", "PATCH " + one + " " + merge, `{"spec":{"loud":null}}`, true},
 		{"spec.loud", "PATCH " + one + " " + merge, `{"spec":null}`, true},
 		{"spec.loud", "PATCH " + one + " " + merge, `{"spec":{"words":[]}}`, false},
@@ -157,7 +157,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestFieldThatCannotBeKnown: the status says why the fault does not happen.
+// TestFieldThatCannotBeKnown checks that the status says why the fault does not happen.
 func TestFieldThatCannotBeKnown(t *testing.T) {
 	b := newBench(t)
 	b.next = roundTrip(func(req *http.Request) (*http.Response, error) {
@@ -206,7 +206,7 @@ func TestNeverMatched(t *testing.T) {
 	b.wantStatus("f", v1alpha1.FaultArmed, 0, 0, false)
 }
 
-// happened sends n writes and returns the numbers of those that failed.
+// happened sends n writes and returns the numbers of the failed ones.
 func (b *bench) happened(n int) []int {
 	b.Helper()
 	var out []int
@@ -247,8 +247,8 @@ func TestNthAndTimes(t *testing.T) {
 	}
 }
 
-// TestPercent: the same seed chooses the same matches twenty times in a row, whatever the fault is called; another seed
-// chooses others, and the seed of the run others for each name; and about as many as asked for.
+// TestPercent checks that the same seed chooses the same matches, whatever the name of the fault; that another seed
+// chooses others, and the seed of the run others for each name; and that their number is about as requested.
 func TestPercent(t *testing.T) {
 	choose := func(name string, seed int64) []int {
 		b := newBench(t)
@@ -281,7 +281,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// TestOperators: a fault counts over the operators that it is about.
+// TestOperators checks that a fault counts the matches of all operators that it concerns.
 func TestOperators(t *testing.T) {
 	b := newBench(t)
 	b.arm("mine", v1alpha1.FaultSpec{Operator: "zundoko", API: &v1alpha1.APIFault{}, Match: &v1alpha1.FaultMatch{Nth: 2, Times: new(int32(0))}})
@@ -295,7 +295,7 @@ func TestOperators(t *testing.T) {
 	if got := b.happened(3); !slices.Equal(got, []int{2, 3}) {
 		t.Error(got)
 	}
-	b.live() // the count goes on in the next life
+	b.live() // the count continues in the next run
 	b.happened(1)
 	b.wantStatus("mine", v1alpha1.FaultInjected, 4, 3, false)
 	b.wantStatus("all", v1alpha1.FaultArmed, 7, 0, false)

@@ -17,18 +17,18 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// lost is what a client gets for an answer that does not come.
+// lost is the error that a client gets in place of an answer.
 type lost struct {
 	text    string
 	timeout bool
 	cause   error
 }
 
-// errLost is a connection that broke before the answer. It reads as io.ErrUnexpectedEOF does, and wraps it, but is another
-// error: client-go would send a read again behind the operator's back.
+// errLost stands for a connection that broke before the answer. It wraps io.ErrUnexpectedEOF and has its text, but is
+// another error: client-go would repeat a read by itself.
 var errLost = &lost{text: io.ErrUnexpectedEOF.Error(), cause: io.ErrUnexpectedEOF}
 
-// errTimeout is a call that took too long.
+// errTimeout stands for a call that took too long.
 var errTimeout = &lost{text: "net/http: timeout awaiting response headers", timeout: true, cause: context.DeadlineExceeded}
 
 // Error is part of error.
@@ -43,7 +43,7 @@ func (e *lost) Temporary() bool { return e.timeout }
 // Unwrap returns the error that it stands for.
 func (e *lost) Unwrap() error { return e.cause }
 
-// fake returns the answer of an API server that did not do what it was asked to.
+// fake returns an error response as the API server would send it, without asking the API server.
 func fake(c *call, reply v1alpha1.APIReply) *http.Response {
 	status := statusOf(c, reply)
 	raw, err := json.Marshal(status)
@@ -64,7 +64,7 @@ func answerWith(req *http.Request, code int, raw []byte) *http.Response {
 	}
 }
 
-// statusOf returns what the API server says with a reply.
+// statusOf returns the Status that the API server sends with a reply.
 func statusOf(c *call, reply v1alpha1.APIReply) metav1.Status {
 	resource := c.resource()
 	var err *apierrors.StatusError
@@ -76,7 +76,7 @@ func statusOf(c *call, reply v1alpha1.APIReply) metav1.Status {
 		err = apierrors.NewForbidden(resource, c.name(),
 			fmt.Errorf("cannot %s resource %q in API group %q in the namespace %q", requestVerb(c.verb), c.Resource, c.Group, c.Namespace))
 	case v1alpha1.ReplyTooManyRequests:
-		// Without a time to wait: client-go would wait, and try again behind the operator's back.
+		// RetryAfter is left out: client-go would wait and repeat the request by itself.
 		err = apierrors.NewTooManyRequestsError("the server has received too many requests and has asked us to try again later")
 	case v1alpha1.ReplyServiceUnavailable:
 		err = apierrors.NewServiceUnavailable("the server is currently unable to handle the request")
@@ -90,7 +90,7 @@ func statusOf(c *call, reply v1alpha1.APIReply) metav1.Status {
 	return status
 }
 
-// requestVerb is a verb as the API server's authorization calls it.
+// requestVerb returns a verb as the API server's authorization calls it.
 func requestVerb(verb string) string {
 	if verb == trace.VerbApply {
 		return trace.VerbPatch
@@ -98,7 +98,7 @@ func requestVerb(verb string) string {
 	return verb
 }
 
-// describe adds to an event what the API server answered, and leaves the answer to be read.
+// describe adds the API server's answer to an event, and leaves the answer readable.
 func describe(e *trace.Event, c *call, resp *http.Response) {
 	if resp == nil {
 		return
@@ -116,7 +116,7 @@ func describe(e *trace.Event, c *call, resp *http.Response) {
 	e.ResourceVersion, e.Object.UID = h.Metadata.ResourceVersion, h.Metadata.UID
 	if h.Metadata.Name != "" && h.Metadata.Name != e.Object.Name {
 		_, words, _ := bytes.Cut([]byte(e.Message), []byte(objectText(e.Object)))
-		e.Object.Name = h.Metadata.Name // the API server made it up
+		e.Object.Name = h.Metadata.Name // the API server generated it
 		e.Message = e.Verb + " " + objectText(e.Object) + string(words)
 	}
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// shared is the sandbox of all tests; it starts when the first one needs it.
+// shared is the sandbox of all tests; the first test that needs it starts it.
 var shared struct {
 	once sync.Once
 	lab  *sandbox.Sandbox
@@ -44,7 +44,7 @@ func stopSandbox() {
 	}
 }
 
-// admin returns an administrator's way to the API server.
+// admin returns an administrator's config.
 func admin(tb testing.TB) *rest.Config {
 	tb.Helper()
 	if _, err := sandbox.FindBinary(); err != nil {
@@ -61,7 +61,7 @@ func admin(tb testing.TB) *rest.Config {
 	return config
 }
 
-// stage is a namespace with an operator that has each source ConfigMap echoed by another one.
+// stage is a namespace with an operator that copies each source ConfigMap to another one.
 type stage struct {
 	*testing.T
 	namespace string
@@ -75,7 +75,7 @@ type stage struct {
 	finished   atomic.Int64
 	mu         sync.Mutex
 	errs       []error
-	seen       []string // of the source's word, in the order that the operator saw it
+	seen       []string // the source's words in the order that the operator saw them
 	stop       func()
 }
 
@@ -111,7 +111,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// live begins a life of the operator, and ends the one before.
+// live begins a run of the operator, and ends the one before.
 func (s *stage) live() {
 	s.Helper()
 	if s.stop != nil {
@@ -138,7 +138,7 @@ func (s *stage) live() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = m.Start(ctx) // a crash is not told from other ends
+		_ = m.Start(ctx) // a crash looks like any other end
 	}()
 	s.stop = func() { g.Die(); cancel(); <-done }
 }
@@ -188,7 +188,7 @@ func (s *stage) words() string {
 	return fmt.Sprint(s.seen)
 }
 
-// failed reports whether a reconcile got such an error.
+// failed reports whether a reconcile got a matching error.
 func (s *stage) failed(is func(error) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +306,7 @@ func TestSandboxConflict(t *testing.T) {
 	}
 }
 
-// TestSandboxField: the gate asks the API server what an update and an event change.
+// TestSandboxField checks that the gate reads from the API server what an update and an event change.
 func TestSandboxField(t *testing.T) {
 	s := newStage(t)
 	s.live()

@@ -13,14 +13,15 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// shot is a fault that happens at a call.
+// shot is a fault that is to happen at a call.
 type shot struct {
 	*fault
-	n     int32 // which of the fault's matches it is
+	n     int32 // number of the fault's match
 	fired bool
 }
 
-// shots counts the faults that match a call and returns those that happen at it, in the order they were armed.
+// shots counts a match for each fault that matches a call, and returns those that happen at it, in the order they were
+// armed.
 func (t *transport) shots(armed *armed, c *call) []*shot {
 	f := t.gate.faults
 	var out []*shot
@@ -44,10 +45,10 @@ func (t *transport) shots(armed *armed, c *call) []*shot {
 	return out
 }
 
-// carryOut carries a call and the faults that happen at it. If one of them ends the call, those that would have come later
-// have not happened.
+// carryOut sends a call and injects the faults that happen at it. If one of them ends the call, the later ones have not
+// happened.
 func (t *transport) carryOut(c *call, shots []*shot) (*http.Response, error) {
-	defer func() { // also when the goroutine ends
+	defer func() { // also when the goroutine ends by Goexit
 		for _, s := range shots {
 			if !s.fired {
 				t.gate.faults.giveBack(s.fault)
@@ -68,7 +69,8 @@ func (t *transport) carryOut(c *call, shots []*shot) (*http.Response, error) {
 	return t.after(c, shots, resp, err)
 }
 
-// before does what comes before a call is sent. If it returns an answer or an error, the call is not to be sent.
+// before injects the faults that come before a call is sent. If it returns an answer or an error, the call must not be
+// sent.
 func (t *transport) before(c *call, shots []*shot) (*http.Response, error) {
 	for _, s := range shots {
 		if s.when() != v1alpha1.Before {
@@ -101,7 +103,7 @@ func (t *transport) before(c *call, shots []*shot) (*http.Response, error) {
 	return nil, nil
 }
 
-// after does what comes after the API server answered.
+// after injects the faults that come after the API server answered.
 func (t *transport) after(c *call, shots []*shot, resp *http.Response, err error) (*http.Response, error) {
 	for _, s := range shots {
 		if s.when() != v1alpha1.After {
@@ -131,7 +133,7 @@ func (t *transport) after(c *call, shots []*shot, resp *http.Response, err error
 	return resp, err
 }
 
-// crash ends the operator.
+// crash ends the operator; only one of several concurrent calls does it.
 func (t *transport) crash(_ *call, s *shot, e trace.Event) {
 	if !t.gate.die() {
 		return // another call was faster
@@ -141,7 +143,7 @@ func (t *transport) crash(_ *call, s *shot, e trace.Event) {
 	t.gate.faults.options.Effects.Crash(t.gate.operator, s.spec.Crash.RestartAfter.Duration)
 }
 
-// hold holds a call up until it is let go.
+// hold blocks a call until the fault is over or its time has passed.
 func (t *transport) hold(c *call, s *shot, e trace.Event) error {
 	s.fired = true
 	t.gate.faults.took(s.fault, e)
@@ -150,7 +152,7 @@ func (t *transport) hold(c *call, s *shot, e trace.Event) error {
 	return t.gate.faults.wait(c.req.Context(), t.gate, s.fault, until, nil)
 }
 
-// delay holds an answer up for its time.
+// delay blocks a call for the fault's delay.
 func (t *transport) delay(c *call, s *shot) error {
 	d := s.spec.API.Delay
 	if d.Duration <= 0 {
@@ -161,7 +163,7 @@ func (t *transport) delay(c *call, s *shot) error {
 	return t.gate.faults.wait(c.req.Context(), t.gate, s.fault, until, nil)
 }
 
-// answer answers a call that is not sent.
+// answer answers a call without sending it.
 func (t *transport) answer(c *call, s *shot) (*http.Response, error) {
 	s.fired = true
 	t.gate.faults.took(s.fault, t.gate.callEvent(c, &s.matcher))
@@ -174,7 +176,7 @@ func (t *transport) answer(c *call, s *shot) (*http.Response, error) {
 	return fake(c, s.reply()), nil
 }
 
-// late is what becomes of a true answer: it comes late, or not at all.
+// late delays or discards the API server's answer.
 func (t *transport) late(c *call, s *shot, e trace.Event) error {
 	s.fired = true
 	t.gate.faults.took(s.fault, e)
@@ -187,7 +189,7 @@ func (t *transport) late(c *call, s *shot, e trace.Event) error {
 	return nil
 }
 
-// touch has a second writer change the object.
+// touch changes the object as a second writer before the call is sent.
 func (t *transport) touch(c *call, s *shot) {
 	f := t.gate.faults
 	s.fired = true
@@ -199,7 +201,7 @@ func (t *transport) touch(c *call, s *shot) {
 	f.took(s.fault, e)
 }
 
-// kill kills a program of the control plane.
+// kill kills a program of the control plane before the call is sent.
 func (t *transport) kill(c *call, s *shot) {
 	f := t.gate.faults
 	s.fired = true
@@ -211,11 +213,12 @@ func (t *transport) kill(c *call, s *shot) {
 	f.took(s.fault, e)
 }
 
-// atOnce does what a fault does without a match.
+// atOnce injects a fault that needs no match.
 func (f *Faults) atOnce(x *fault) {
 	switch {
 	case x.spec.ControlPlane != nil:
-		// Not before whoever armed the fault has heard of it: it may have come by that very program.
+		// In a goroutine, so that the client that armed the fault gets its answer first: it may have come through this
+		// program.
 		if _, happens := f.match(x); happens {
 			f.kills.Go(func() { f.killNow(x) })
 		}
@@ -237,7 +240,7 @@ func (f *Faults) killNow(x *fault) {
 	f.took(x, trace.Event{Message: "killed " + program + " when the fault was made"})
 }
 
-// gatesOf returns the gates that a fault is about.
+// gatesOf returns the gates of the operators that a fault concerns.
 func (f *Faults) gatesOf(x *fault) []*Gate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -266,7 +269,7 @@ func (f *Faults) crashNow(x *fault, gates []*Gate) {
 		}
 		e := trace.Event{Operator: g.operator, Message: g.operator + " when the fault was made"}
 		if crashed {
-			f.record(x, e) // it is one time all the same
+			f.record(x, e) // all crashes count as one time
 		} else {
 			f.took(x, e)
 		}
@@ -278,7 +281,7 @@ func (f *Faults) crashNow(x *fault, gates []*Gate) {
 	}
 }
 
-// crashWaiting ends an operator that was not there when a fault was to end it at once, and reports whether it is dead.
+// crashWaiting ends an operator that started after an immediate crash was armed, and reports whether it is dead.
 func (g *Gate) crashWaiting(armed *armed) bool {
 	for _, x := range armed.waiting {
 		if x.applies(g.operator) {
@@ -288,7 +291,7 @@ func (g *Gate) crashWaiting(armed *armed) bool {
 	return g.isDead.Load()
 }
 
-// cutNow cuts all watches of all operators that a fault is about.
+// cutNow cuts all watches of all operators that a fault concerns.
 func (f *Faults) cutNow(x *fault) {
 	f.match(x)
 	n, operator := 0, ""
@@ -302,7 +305,7 @@ func (f *Faults) cutNow(x *fault) {
 	f.took(x, trace.Event{Operator: operator, Message: fmt.Sprintf("%d watches when the fault was made", n)})
 }
 
-// timer returns a channel that gets a time after a while, and what stops it; without a duration it never does.
+// timer returns a channel that receives after a duration (nil without one), and a function that stops the timer.
 func timer(d *metav1.Duration) (until <-chan time.Time, stop func()) {
 	if d == nil {
 		return nil, func() {}

@@ -18,29 +18,29 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// stream is a watch on its way to the operator.
+// stream is a watch response on its way to the operator.
 type stream struct {
 	Target
 	transport *transport
 	gate      *Gate
-	ctx       context.Context // of the request: a body's Read has no other way to it
+	ctx       context.Context // of the request; Read has no context of its own
 	req       *http.Request
 	body      io.ReadCloser
-	opaque    bool // it is not JSON, although that was asked for: nothing is looked into
+	opaque    bool // not JSON, although that was requested: events are not inspected
 
 	// Only Read touches these.
 	frames  frames
-	out     []byte // what of the last event was not read yet
-	initial bool   // the events are the state that the watch begins with
+	out     []byte // the part of the last event that was not read yet
+	initial bool   // the current events are the state that the watch begins with
 	last    bool   // the stream ends after out
-	known   bool   // the kind was learned
+	known   bool   // the kind of the objects was learned
 
 	once  sync.Once
 	ended chan struct{}
-	err   error // why; set before ended is closed
+	err   error // the reason; set before ended is closed
 }
 
-// event is what is read of a watch event.
+// event holds the fields that the gate reads of a watch event.
 type event struct {
 	Type   string `json:"type"`
 	Object head   `json:"object"`
@@ -79,8 +79,8 @@ func (t *transport) watch(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// readable returns an Accept header that asks for JSON wherever it asked for something that is not text. What it asks the
-// objects to be converted to, such as their metadata alone, stays.
+// readable returns an Accept header that asks for JSON instead of the binary formats. Parameters, such as those that
+// ask for the metadata alone, stay.
 func readable(accept string) string {
 	if accept == "" {
 		return "application/json"
@@ -121,7 +121,7 @@ func (s *stream) Read(p []byte) (int, error) {
 			s.out = frame
 		}
 		if err := s.over(); err != nil {
-			return 0, err // it was ended while the event was held up
+			return 0, err // the stream ended while the event was held up
 		}
 	}
 	if s.gate.isDead.Load() {
@@ -143,7 +143,7 @@ func (s *stream) readOpaque(p []byte) (int, error) {
 	return n, err
 }
 
-// over returns why the stream was ended; nil if it was not.
+// over returns the reason if the stream was ended; nil if it was not.
 func (s *stream) over() error {
 	select {
 	case <-s.ended:
@@ -153,7 +153,7 @@ func (s *stream) over() error {
 	}
 }
 
-// why returns why a read failed: because the stream was ended here, or as the API server ended it.
+// why returns the reason of a failed read: the stream's own if it was ended here, else the given one.
 func (s *stream) why(err error) error {
 	if own := s.over(); own != nil {
 		return own
@@ -161,13 +161,13 @@ func (s *stream) why(err error) error {
 	return err
 }
 
-// end ends the stream; only the first call counts.
+// end ends the stream; only the first call has an effect.
 func (s *stream) end(err error) {
 	s.once.Do(func() {
 		s.err = err
 		close(s.ended)
 		s.gate.forget(s)
-		_ = s.body.Close() // it is over, whatever Close says
+		_ = s.body.Close() // the stream is over, whatever Close returns
 	})
 }
 
@@ -177,7 +177,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// cut ends the operator's watches of a resource, or all if it is empty, and returns how many. One is left to end by itself.
+// cut ends the operator's watches of a resource, or all if it is empty, except for one stream. It returns how many.
 func (g *Gate) cut(of schema.GroupResource, but *stream) int {
 	g.mu.Lock()
 	var cut []*stream
@@ -193,11 +193,10 @@ func (g *Gate) cut(of schema.GroupResource, but *stream) int {
 	return len(cut)
 }
 
-// initialEnd marks the bookmark after which a WatchList tells of changes.
+// initialEnd marks the bookmark that ends the initial events of a WatchList.
 var initialEnd = []byte(`"k8s.io/initial-events-end"`)
 
-// judge decides what becomes of an event: it reports whether the operator is to see it, after waiting for as long as it is
-// to wait.
+// judge reports whether the operator gets an event. It blocks while a fault delays the event.
 func (s *stream) judge(frame []byte) (pass bool) {
 	armed := s.gate.faults.armed.Load()
 	if s.known && !s.initial && len(armed.watches) == 0 {
@@ -205,7 +204,7 @@ func (s *stream) judge(frame []byte) (pass bool) {
 	}
 	var e event
 	if json.Unmarshal(frame, &e) != nil {
-		return true // the operator will find out
+		return true // the operator reports the error itself
 	}
 	if s.initial {
 		s.initial = e.Type != "BOOKMARK" || !bytes.Contains(frame, initialEnd)
@@ -229,7 +228,7 @@ func (s *stream) judge(frame []byte) (pass bool) {
 	return pass
 }
 
-// meet has an event meet a fault: it reports whether the operator is to see the event.
+// meet applies one fault to an event, and reports whether the operator gets the event.
 func (s *stream) meet(x *fault, e *event, frame []byte) (pass bool) {
 	f := s.gate.faults
 	t := s.Target
@@ -261,7 +260,7 @@ func (s *stream) meet(x *fault, e *event, frame []byte) (pass bool) {
 		}
 		return false
 	case v1alpha1.WatchCut:
-		if !known { // when it comes by another stream, that one was cut already
+		if !known { // from another stream: the fault happened there already
 			f.took(x, s.event(t, e))
 			s.gate.cut(s.resource(), s)
 			s.last = true
@@ -275,7 +274,7 @@ func (s *stream) meet(x *fault, e *event, frame []byte) (pass bool) {
 	return true
 }
 
-// delay holds the stream up.
+// delay blocks the stream until the event's delay is over.
 func (s *stream) delay(x *fault, fate *fate) {
 	until, stop := fate.timer()
 	defer stop()

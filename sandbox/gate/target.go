@@ -9,13 +9,15 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Target names what a request is about.
+// Target identifies the object or collection of a request.
 type Target struct {
-	Group, Version, Resource     string
+	// Group, Version and Resource name the resource; Group is empty for the core group, Resource is the plural.
+	Group, Version, Resource string
+	// Namespace, Name and Subresource are empty where the path has none.
 	Namespace, Name, Subresource string
 }
 
-// Resource is the group and the plural name of a kind.
+// resource returns the group and the plural name of a kind.
 func (t Target) resource() schema.GroupResource {
 	return schema.GroupResource{Group: t.Group, Resource: t.Resource}
 }
@@ -37,7 +39,7 @@ func (t Target) path(namespace string) string {
 	return p + "/" + t.Resource
 }
 
-// parseTarget reads a request's path; ok is false for discovery and whatever else names no resource.
+// parseTarget parses a request's path; ok is false for discovery and other paths without a resource.
 func parseTarget(path string) (t Target, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -48,7 +50,7 @@ func parseTarget(path string) (t Target, ok bool) {
 	default:
 		return t, false
 	}
-	// A namespace itself has subresources too.
+	// The path of a namespace itself may have a subresource too.
 	if len(parts) >= 3 && parts[0] == "namespaces" && parts[2] != "finalize" && parts[2] != "status" {
 		t.Namespace, parts = parts[1], parts[2:]
 	}
@@ -62,7 +64,7 @@ func parseTarget(path string) (t Target, ok bool) {
 	return t, true
 }
 
-// exempt reports whether faults leave a target alone: what the machinery of operators does of its own accord.
+// exempt reports whether faults never apply to a target: the machinery of operators, not their own calls.
 func (t Target) exempt() bool {
 	switch t.Group {
 	case "authentication.k8s.io", "authorization.k8s.io", "events.k8s.io", "operator-lab.dev":
@@ -90,7 +92,7 @@ func isWatch(req *http.Request) bool {
 	return watch == "true" || watch == "1"
 }
 
-// verbOf returns a request's verb as Kubernetes calls it; empty for methods that the API does not have.
+// verbOf returns a request's Kubernetes verb; empty for methods that the API does not have.
 func verbOf(req *http.Request, t Target) string {
 	switch req.Method {
 	case http.MethodPost:

@@ -17,7 +17,7 @@ var (
 	nodeActions = []v1alpha1.NodeAction{v1alpha1.NodeLost, v1alpha1.NodeRestart}
 )
 
-// maxExitCode is what a process can end with.
+// maxExitCode is the largest exit code of a process.
 const maxExitCode = 255
 
 func validatePod(p *field.Path, x *v1alpha1.PodFault) field.ErrorList {
@@ -61,7 +61,8 @@ func validateAfter(p *field.Path, x *v1alpha1.PodFault) field.ErrorList {
 	return field.ErrorList{field.Forbidden(p, "only a Crash and a StartLate come a while after a start")}
 }
 
-// validateFor checks how long something lasts, which happens once and for all if so.
+// validateFor checks the duration of an effect. With once the effect has none, and a duration is forbidden for the
+// reason in why.
 func validateFor(p *field.Path, d *metav1.Duration, once bool, why string) field.ErrorList {
 	switch {
 	case d == nil:

@@ -112,7 +112,7 @@ func TestInvalid(t *testing.T) {
 			t.Errorf("%v, want one that says %q", errs, want)
 		}
 	}
-	// All that is wrong is told at once.
+	// All errors are reported at once.
 	if errs := gate.Validate(spec{API: api, Watch: watch, Match: &match{Nth: -1, Percent: -1}}); len(errs) != 3 {
 		t.Error(errs)
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// watches is a server whose watches tell what a test says.
+// watches is a server whose watches send what a test specifies.
 type watches struct {
 	*server
 	mu   sync.Mutex
 	open []*watchEnd
 }
 
-// watchEnd is the server's end of a watch. Its pipe has room for everything, as a connection's buffers have.
+// watchEnd is the server's end of a watch. Its pipe is unbounded, like a connection with large buffers.
 type watchEnd struct {
 	mu     sync.Mutex
 	text   strings.Builder
@@ -126,7 +126,7 @@ func (b *bench) watch(w *watches, what string) *watching {
 	return out
 }
 
-// got returns what has come by now, and clears it.
+// got returns what has arrived so far, and clears it.
 func (w *watching) got() string {
 	synctest.Wait()
 	w.mu.Lock()
@@ -150,7 +150,7 @@ func happening(verb, name string, rv int, fields string) string {
 
 const initialEnd = `{"type":"BOOKMARK","object":{"kind":"Song","metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}`
 
-// watchBench runs a test in a bubble, with a server that has watches; all of them are closed at its end.
+// watchBench runs a test in a synctest bubble, with a server that has watches; all of them are closed at its end.
 func watchBench(t *testing.T, test func(t *testing.T, b *bench, w *watches)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestWatchDelay(t *testing.T) {
 		s.server.tell(events...)
 		want(t, "before the event", s.got(), "ADDED one 1")
 		b.wantStatus("f", v1alpha1.FaultInjected, 2, 1, false)
-		again := b.watch(w, songs+"?watch=true") // the same event is held up there too, as long as here
+		again := b.watch(w, songs+"?watch=true") // the same event is held up there too, equally long
 		again.server.tell(events...)
 		want(t, "the other stream", again.got(), "ADDED one 1")
 		time.Sleep(61 * time.Second) //nolint:forbidigo // in a bubble
@@ -324,8 +324,8 @@ func TestWatchDelay(t *testing.T) {
 	})
 }
 
-// TestDelayedStreamEnds: a stream that is held up ends when the operator closes it, when it is cut, and when the operator
-// dies; what it held up is not delivered.
+// TestDelayedStreamEnds checks that a delayed stream ends when the operator closes it, when it is cut, and when the
+// operator dies, without delivering the event.
 func TestDelayedStreamEnds(t *testing.T) {
 	for _, how := range []string{"closed", "cut", "death"} {
 		watchBench(t, func(t *testing.T, b *bench, w *watches) {
@@ -371,7 +371,7 @@ func TestDeathCutsStreams(t *testing.T) {
 	})
 }
 
-// TestWatchField: what the object was before is asked for.
+// TestWatchField checks that the gate reads what the object was before.
 func TestWatchField(t *testing.T) {
 	watchBench(t, func(t *testing.T, b *bench, w *watches) {
 		b.arm("f", v1alpha1.FaultSpec{
