@@ -21,8 +21,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// counter is a busy operator: it counts in a ConfigMap up to a goal, one write
-// per reconcile, woken by its own writes.
+// counter is a busy operator: it counts in a ConfigMap up to a goal, one write per reconcile, woken by its own writes.
 type counter struct {
 	client.Client
 	goal  atomic.Int64
@@ -49,14 +48,13 @@ func (c *counter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// batch is the number of reconciles after which the two operators take turns:
-// short, so that both meet the same noise of the machine.
+// batch is the number of reconciles after which the two operators alternate: short, so that both meet the same noise of
+// the machine.
 const batch = 100
 
-// BenchmarkReconciles compares a busy operator with and without the taps, in
-// turns in one process. Each reconcile reads from the cache, writes to the API
-// server, and is woken by its own write. It reports the median of both and
-// what the taps add:
+// BenchmarkReconciles compares a busy operator with and without the taps, alternating in one process. Each reconcile
+// reads from the cache, writes to the API server, and is woken by its own write. It reports the median of both and the
+// overhead of the taps:
 //
 //	go test ./sandbox/taps -run '^$' -bench Reconciles -benchtime 60x
 func BenchmarkReconciles(b *testing.B) {
@@ -81,8 +79,8 @@ func BenchmarkReconciles(b *testing.B) {
 	b.ReportMetric((t/p-1)*100, "%added")
 }
 
-// startCounter runs a counter and returns a function that lets it reconcile n
-// times and returns the seconds that one took.
+// startCounter runs a counter. The returned function lets it reconcile n times and returns the seconds that one
+// reconcile took.
 func startCounter(b *testing.B, tapped bool) func(n int64) float64 {
 	cfg := config(b)
 	direct, err := client.New(cfg, client.Options{Scheme: scheme()})
@@ -129,7 +127,7 @@ func startCounter(b *testing.B, tapped bool) func(n int64) float64 {
 	return func(n int64) float64 {
 		c.goal.Store(c.total.Load() + n)
 		begun := time.Now()
-		// One change from outside sets it going.
+		// A change from outside starts it.
 		kicks++
 		kick := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"kick":"%d"}}}`, kicks))
 		if err := direct.Patch(ctx, cm, kick); err != nil {

@@ -16,27 +16,25 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// tappedCache is a manager's cache whose informers are observed, and which
-// marks the reads that it answers.
+// tappedCache is a manager's cache whose informers are observed, and which marks the reads that it answers.
 type tappedCache struct {
 	cache.Cache
 	taps   *Taps
 	scheme *runtime.Scheme
 
 	mu    sync.Mutex
-	feeds map[feedKey]*feed // of this life: the next one lists everything anew
+	feeds map[feedKey]*feed // of this run of the operator: the next run lists everything anew
 }
 
-// Start runs the cache; its life is the operator's.
+// Start runs the cache and records the start and the stop of the operator.
 func (c *tappedCache) Start(ctx context.Context) error {
 	c.taps.append(trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
 	defer c.taps.append(trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
 	return c.Cache.Start(ctx)
 }
 
-// WaitForCacheSync waits until the cache is filled, or the operator's life is over, which also counts as done: a
-// manager that is stopped while it starts would otherwise wait for ever (controller-runtime's runnable groups ask for
-// nothing but the answer of this method).
+// WaitForCacheSync waits until the cache is filled. The end of ctx also counts as synced: otherwise a manager that is
+// stopped while it starts would wait forever, because controller-runtime's runnable groups check only this result.
 func (c *tappedCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
 }
@@ -100,15 +98,14 @@ func (i *tappedInformer) AddEventHandlerWithOptions(h toolscache.ResourceEventHa
 	return i.Informer.AddEventHandlerWithOptions(i.feed.handler(h), o)
 }
 
-// feedKey names a kind of objects.
+// feedKey identifies the kind of a feed's objects.
 type feedKey = schema.GroupVersionKind
 
 // seenSize bounds how many watch events a feed remembers: at least this many, at most twice as many.
 const seenSize = 1024
 
-// feed is the watch events of one kind. Several handlers get each of them, in
-// goroutines of their own, but the journal has it once: from whichever handler
-// is first.
+// feed records the watch events of one kind. Several handlers get each event, in goroutines of their own, but only the
+// first records it.
 type feed struct {
 	taps *Taps
 	kind feedKey
@@ -117,7 +114,7 @@ type feed struct {
 	recent, older map[delivery]int64
 }
 
-// delivery names one watch event.
+// delivery identifies one watch event.
 type delivery struct{ uid, rv, verb string }
 
 func (c *tappedCache) feed(kind feedKey) *feed {
@@ -131,7 +128,7 @@ func (c *tappedCache) feed(kind feedKey) *feed {
 	return f
 }
 
-// record appends a watch event, unless another handler did, and returns its Seq.
+// record appends a watch event, unless another handler has done so, and returns its Seq.
 func (f *feed) record(verb string, obj client.Object, initial bool) int64 {
 	d := delivery{string(obj.GetUID()), obj.GetResourceVersion(), verb}
 	f.mu.Lock()
@@ -154,9 +151,8 @@ func (f *feed) record(verb string, obj client.Object, initial bool) int64 {
 	return seq
 }
 
-// versions returns an object as the journal has it, and what it was before. The
-// echo of the operator's own write shares the bytes of the write's answer, and
-// has no before: the write tells it.
+// versions returns an object as the journal stores it, and its version before. The watch event of the operator's own
+// write shares the bytes of the write's answer and has no before, because the write has it.
 func (f *feed) versions(verb string, obj client.Object) (v version, before json.RawMessage) {
 	last := f.taps.lastKnown(f.kind, obj.GetNamespace(), obj.GetName())
 	if verb != trace.Deleted && last.is(obj) {

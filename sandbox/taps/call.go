@@ -13,19 +13,19 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// call is an API call on its way: the client begins it, the cache or the
-// transport below say who answered. It travels in the context.
+// call is an API call under way. The client begins it; the cache or the transport below record who answered. It travels
+// in the context.
 type call struct {
 	mu     sync.Mutex
 	source trace.Source
 	status int
-	uid    string // told by the answer to a delete
+	uid    string // from the answer to a delete
 	rv     string
 }
 
 type callKey struct{}
 
-// callOf returns the call a context belongs to, or nil.
+// callOf returns the call of a context, or nil.
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
@@ -37,14 +37,14 @@ func (c *call) answeredBy(s trace.Source) {
 	c.source = s
 }
 
-// operation is what a call does, as the client sees it.
+// operation describes a call as the client sees it.
 type operation struct {
 	verb    string
 	object  trace.Ref
 	kind    feedKey
 	manager string // field manager
 	dryRun  bool
-	// planned returns what a write would send; nil for deletes and reads.
+	// planned returns the object that a write would send; nil for deletes and reads.
 	planned func() version
 	// result returns the object after a successful call; nil for deletes.
 	result func() version
@@ -52,9 +52,9 @@ type operation struct {
 	count func() int
 }
 
-// do makes a call and records it.
+// do carries out a call and records it.
 func (t *Taps) do(ctx context.Context, op operation, send func(context.Context) error) error {
-	if callOf(ctx) != nil { // a client within a client, observed already
+	if callOf(ctx) != nil { // a wrapped client inside another one: already observed
 		return send(ctx)
 	}
 	v := t.visitOf(ctx)
@@ -81,7 +81,7 @@ func (t *Taps) do(ctx context.Context, op operation, send func(context.Context) 
 	return err
 }
 
-// event begins an event about a call.
+// event returns the fields that all events of a call have.
 func (op operation) event(v *visit) trace.Event {
 	e := trace.Event{Kind: trace.KindCall, Verb: op.verb, Object: op.object, FieldManager: op.manager}
 	if v != nil {
@@ -155,7 +155,7 @@ func (t *Taps) describeRead(e *trace.Event, op operation, err error) {
 	e.Object.UID, e.ResourceVersion, e.Generation = v.ref.UID, v.rv, v.generation
 }
 
-// describeWrite adds what a successful write brought about.
+// describeWrite adds the result of a successful write.
 func (t *Taps) describeWrite(e *trace.Event, op operation, before version) {
 	if op.result == nil {
 		return
@@ -171,17 +171,16 @@ func (t *Taps) describeWrite(e *trace.Event, op operation, before version) {
 	}
 }
 
-// unchanged reports whether a write left an object as it was. A write that
-// takes the last finalizer away also answers with the old resourceVersion, but
-// ends the object.
+// unchanged reports whether a write left an object as it was. A write that removes the last finalizer also returns the
+// old resourceVersion, but ends the object.
 func unchanged(before, after version) bool {
 	return before.rv != "" && before.rv == after.rv && !after.deleting
 }
 
-// noWatch makes a client.WithWatch of a client that cannot watch.
+// noWatch turns a client that cannot watch into a client.WithWatch.
 type noWatch struct{ client.Client }
 
-// errNoWatch says that a client cannot watch.
+// errNoWatch is returned by the Watch of such a client.
 var errNoWatch = errors.New("this client cannot watch")
 
 // Watch always fails.
@@ -194,7 +193,7 @@ func itemCount(list client.ObjectList) func() int {
 	return func() int { return meta.LenList(list) }
 }
 
-// versionOf returns an object's names and numbers without its content, for reads.
+// versionOf returns an object's reference and versions without its content, for reads.
 func versionOf(obj client.Object, kind feedKey) func() version {
 	return func() version {
 		return version{ref: reference(obj, kind), rv: obj.GetResourceVersion(), generation: obj.GetGeneration()}
@@ -206,8 +205,8 @@ func encoded(obj client.Object, kind feedKey) func() version {
 	return func() version { return encode(obj, kind) }
 }
 
-// answered returns an object as the server answered a write. If its watch
-// event overtook the answer, the object need not be encoded again.
+// answered returns an object as the server returned it after a write. If its watch event came first, the object need
+// not be encoded again.
 func (t *Taps) answered(obj client.Object, op operation) func() version {
 	return func() version {
 		last := t.lastKnown(op.kind, obj.GetNamespace(), obj.GetName())
@@ -218,15 +217,13 @@ func (t *Taps) answered(obj client.Object, op operation) func() version {
 	}
 }
 
-// is reports whether obj is this very version, so that its JSON can be used
-// again. While an object is deleted, one resourceVersion does not tell: the
-// answer to the write that takes the last finalizer away has the old one.
+// is reports whether obj is exactly this version, so that its JSON can be reused. For an object that is being deleted
+// the resourceVersion does not suffice: the answer to the write that removes the last finalizer has the old one.
 func (v version) is(obj client.Object) bool {
 	return obj.GetDeletionTimestamp() == nil && v.raw != nil && v.rv == obj.GetResourceVersion() && v.ref.UID == string(obj.GetUID())
 }
 
-// patchOr returns what a patch would send: the desired object where the caller
-// holds it, else the patch itself.
+// patchOr returns what a patch would send: the desired object if the caller has it, else the patch itself.
 func patchOr(obj client.Object, kind feedKey, patch client.Patch) func() version {
 	return func() version {
 		v := encode(obj, kind)
@@ -237,7 +234,7 @@ func patchOr(obj client.Object, kind feedKey, patch client.Patch) func() version
 	}
 }
 
-// rawPatch returns the body of a patch that says nothing of obj itself.
+// rawPatch returns the body of a patch whose object holds no desired state.
 func rawPatch(obj client.Object, patch client.Patch) (json.RawMessage, bool) {
 	if obj.GetResourceVersion() != "" || patch == client.Apply { //nolint:staticcheck // SA1019: operators still use it
 		return nil, false

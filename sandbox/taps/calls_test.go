@@ -18,8 +18,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// once runs a keeper whose second reconcile of ConfigMap "a" does something
-// once, and returns the span of that reconcile.
+// once runs a keeper whose second reconcile of ConfigMap "a" calls a function once, and returns the span of that
+// reconcile.
 func (l *lab) once(do func(context.Context, *keeper, ctrl.Manager, *corev1.ConfigMap) error) *trace.Span {
 	l.Helper()
 	k := &keeper{}

@@ -15,7 +15,7 @@ import (
 
 type watchInterface = watch.Interface
 
-// funcs observes each call of a client.
+// funcs returns interceptors that observe each call of a client.
 func (t *Taps) funcs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: t.get, List: t.list,
@@ -26,7 +26,7 @@ func (t *Taps) funcs() interceptor.Funcs {
 	}
 }
 
-// operationOn begins an operation on an object.
+// operationOn returns the operation of a call on an object.
 func operationOn(c client.Client, verb string, obj client.Object) operation {
 	kind, err := c.GroupVersionKindFor(obj)
 	if err != nil { // the call will fail for the same reason, and say so
@@ -87,7 +87,7 @@ func (t *Taps) patch(ctx context.Context, c client.WithWatch, obj client.Object,
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Patch(ctx, obj, patch, opts...) })
 }
 
-// patchVerb tells server-side apply from other patches.
+// patchVerb distinguishes server-side apply from other patches.
 func patchVerb(p client.Patch) string {
 	if p == client.Apply { //nolint:staticcheck // SA1019: operators still use it
 		return trace.VerbApply
@@ -103,8 +103,8 @@ func (t *Taps) apply(ctx context.Context, c client.WithWatch, obj runtime.ApplyC
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Apply(ctx, obj, opts...) })
 }
 
-// applyOperation begins a server-side apply. After the call, the
-// configuration holds the server's answer.
+// applyOperation returns the operation of a server-side apply. After the call, the configuration holds the server's
+// answer.
 func applyOperation(obj runtime.ApplyConfiguration) operation {
 	planned := encodeAny(obj)
 	op := operation{verb: trace.VerbApply, object: planned.ref, kind: kindOf(planned.ref)}
@@ -141,8 +141,8 @@ func (t *Taps) subCreate(ctx context.Context, c client.Client, sub string, obj, 
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbCreate, obj)
 	op.object.Subresource, op.manager, op.dryRun = sub, o.FieldManager, slices.Contains(o.DryRun, "All")
-	// The answer is an Eviction, a TokenRequest…, which is no version of obj:
-	// what it says (a token, for one) is none of the journal's business.
+	// The answer is an Eviction, a TokenRequest…, not a version of obj. Its content, such as a token, must not get into
+	// the journal.
 	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Create(ctx, obj, body, opts...) })
 }
 

@@ -1,16 +1,15 @@
-// Package taps observes and steers an ordinary controller-runtime operator
-// through options that any manager accepts, and appends what it sees to a
-// [trace.Journal]. The operator's own code needs no line for it:
+// Package taps observes and controls an ordinary controller-runtime operator through options that any manager accepts,
+// and appends what it sees to a [trace.Journal]. The operator's own code needs no change:
 //
 //	t := taps.New(journal, taps.Options{Operator: "zundoko"})
 //	mgr, err := ctrl.NewManager(t.RESTConfig(cfg), t.ManagerOptions(ctrl.Options{Scheme: scheme}))
 //	err = zundoko.SetupWithManager(t.Manager(mgr), …)
 //	err = mgr.Start(ctx)
 //
-// Where the operator lets its caller give controller options,
-// [Taps.ControllerOptions] does what [Taps.Manager] does, without reflection.
+// If the operator lets its caller set controller options, [Taps.ControllerOptions] does what [Taps.Manager] does,
+// without reflection.
 //
-// The seams, and what each shows:
+// What is wrapped, and what that shows:
 //
 //   - the manager's cache: watch events, and the keys that each did or did not make;
 //   - the work queue: enqueue, merge, order, timers, back-off; pause and step;
@@ -18,9 +17,8 @@
 //   - the transport: what really reached the API server, with which status;
 //   - the logger: the operator's lines, panics, and which reconcile they belong to.
 //
-// The package changes what an operator meets in one way only: its work queue.
-// It follows the semantics of controller-runtime's priority queue (a test
-// compares the two), also where the operator turned that off, does not feed the
-// workqueue_* metrics, and replaces a queue that the operator brings itself.
-// Controllers whose requests are not reconcile.Request are not observed.
+// Only the work queue differs from what the operator would have without taps. It follows the semantics of
+// controller-runtime's priority queue (a test compares the two), even if the operator turned that off, does not feed
+// the workqueue_* metrics, and replaces a queue that the operator brings itself. Controllers whose requests are not
+// reconcile.Request are not observed.
 package taps

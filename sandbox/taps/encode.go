@@ -20,7 +20,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// version is one version of an object as the journal has it.
+// version is one version of an object as the journal stores it.
 type version struct {
 	ref        trace.Ref
 	rv         string
@@ -29,9 +29,8 @@ type version struct {
 	raw        json.RawMessage
 }
 
-// encode makes an object's JSON for the journal: with its apiVersion and kind,
-// which typed objects usually lack, without its managed fields, which are most
-// of it and tell a reader little, and without a Secret's secrets.
+// encode returns an object's JSON for the journal: with its apiVersion and kind, which typed objects usually lack,
+// without its managed fields, which are long and rarely useful, and without the values of a Secret.
 func encode(obj client.Object, kind schema.GroupVersionKind) version {
 	v := version{
 		ref: reference(obj, kind), rv: obj.GetResourceVersion(), generation: obj.GetGeneration(),
@@ -45,8 +44,8 @@ func encode(obj client.Object, kind schema.GroupVersionKind) version {
 	return v
 }
 
-// withoutManagedFields returns a shallow copy of an object without them; obj
-// itself may belong to a cache and must not be touched.
+// withoutManagedFields returns a shallow copy of an object without its managed fields; obj itself may belong to a cache
+// and must not be changed.
 func withoutManagedFields(obj client.Object, kind schema.GroupVersionKind) any {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return bareMap(u.Object)
@@ -66,8 +65,8 @@ func withoutManagedFields(obj client.Object, kind schema.GroupVersionKind) any {
 	return bare
 }
 
-// embedsPointer reports whether a struct embeds something by pointer, so that
-// a shallow copy would not keep a setter from the original.
+// embedsPointer reports whether a struct embeds a pointer, so that a setter called on a shallow copy would change the
+// original.
 func embedsPointer(v reflect.Value) bool {
 	for i := range v.NumField() {
 		if f := v.Type().Field(i); f.Anonymous && f.Type.Kind() == reflect.Pointer {
@@ -77,7 +76,7 @@ func embedsPointer(v reflect.Value) bool {
 	return false
 }
 
-// bareMap returns an object's map without managed fields.
+// bareMap returns an object's map without its managed fields.
 func bareMap(in map[string]any) map[string]any {
 	meta, ok := in["metadata"].(map[string]any)
 	if !ok || meta["managedFields"] == nil {
@@ -89,7 +88,7 @@ func bareMap(in map[string]any) map[string]any {
 	return out
 }
 
-// bareJSON does the same to JSON.
+// bareJSON removes the managed fields from an object's JSON.
 func bareJSON(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte(`"managedFields"`)) {
 		return raw
@@ -112,11 +111,10 @@ func bareJSON(raw []byte) []byte {
 	return out
 }
 
-// secretKind is the kind whose data must not get into a journal.
+// secretKind is the kind whose data is redacted.
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// redact replaces a Secret's values by their sizes and short hashes, so that a
-// change can be seen but not the secret.
+// redact replaces a Secret's values by their sizes and short hashes, so that a change is visible but not the secret.
 func redact(raw []byte, kind schema.GroupVersionKind) []byte {
 	if kind.GroupKind() != secretKind {
 		return raw
@@ -131,7 +129,7 @@ func redact(raw []byte, kind schema.GroupVersionKind) []byte {
 			values[k] = hidden(field, v)
 		}
 	}
-	// kubectl keeps the whole object here, secrets included.
+	// kubectl stores the whole object here, secrets included.
 	if meta, ok := obj["metadata"].(map[string]any); ok {
 		if notes, ok := meta["annotations"].(map[string]any); ok {
 			delete(notes, "kubectl.kubernetes.io/last-applied-configuration")
@@ -153,7 +151,7 @@ func hidden(field string, v any) string {
 	return fmt.Sprintf("(%d bytes, sha256 %x…)", len(s), sum[:4])
 }
 
-// reference names an object.
+// reference returns the reference of an object.
 func reference(obj client.Object, kind schema.GroupVersionKind) trace.Ref {
 	apiVersion, name := kind.ToAPIVersionAndKind()
 	return trace.Ref{
@@ -162,7 +160,7 @@ func reference(obj client.Object, kind schema.GroupVersionKind) trace.Ref {
 	}
 }
 
-// head is what the lab reads of any object's JSON.
+// head holds the fields that the lab reads of any object's JSON.
 type head struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -176,8 +174,7 @@ type head struct {
 	} `json:"metadata"`
 }
 
-// encodeAny makes the journal's JSON of anything that marshals to an object,
-// such as an apply configuration.
+// encodeAny returns the journal's JSON of anything that marshals to an object, such as an apply configuration.
 func encodeAny(obj any) version {
 	raw, err := json.Marshal(obj)
 	if err != nil {
@@ -186,7 +183,7 @@ func encodeAny(obj any) version {
 	return decode(raw)
 }
 
-// decode makes a version of an object's JSON.
+// decode returns the version in an object's JSON.
 func decode(raw []byte) version {
 	var h head
 	if json.Unmarshal(raw, &h) != nil {
@@ -202,8 +199,7 @@ func decode(raw []byte) version {
 	}
 }
 
-// learn remembers the newest known version of an object, so that a later event
-// can show what it changed.
+// learn remembers the newest known version of an object, so that a later event can show what it changed.
 func (t *Taps) learn(kind schema.GroupVersionKind, v version, gone bool) {
 	key := types.NamespacedName{Namespace: v.ref.Namespace, Name: v.ref.Name}
 	t.mu.Lock()
@@ -218,7 +214,7 @@ func (t *Taps) learn(kind schema.GroupVersionKind, v version, gone bool) {
 		delete(objects, key)
 	case v.raw == nil:
 	case known && old.ref.UID == v.ref.UID && newer(old.rv, v.rv):
-		// A watch event that was overtaken by the answer to a later write.
+		// An older version is a watch event that came after the answer to a later write.
 	default:
 		objects[key] = v
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// you is the actor of what a person does to the loop.
+// you is the actor of a person's actions on the loop.
 const you = "you"
 
 // gate holds workers before they take a key, and writes before they are sent.
@@ -19,7 +19,7 @@ type gate struct {
 
 	mu     sync.Mutex
 	paused bool
-	steps  int // keys that may be taken although paused
+	steps  int // number of keys that may be taken although paused
 	hold   bool
 	held   []chan struct{} // the writes held now, oldest first
 	closed bool
@@ -27,7 +27,7 @@ type gate struct {
 
 func newGate(t *Taps) *gate { return &gate{taps: t} }
 
-// admit reports whether a worker may take a key now, and uses up a step if that is why.
+// admit reports whether a worker may take a key now, and uses up a step if the loop is paused.
 func (g *gate) admit() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,11 +41,10 @@ func (g *gate) admit() bool {
 	return true
 }
 
-// errNotSent tells an operator that its write was not sent because it gave up
-// waiting while the write was held.
+// errNotSent is returned to an operator that gave up waiting while its write was held.
 var errNotSent = errors.New("the write was held by the lab and never sent")
 
-// enter takes a place among the held writes; nil if writes are not held.
+// enter adds a place to the held writes; nil if writes are not held.
 func (g *gate) enter() chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +60,7 @@ func (g *gate) enter() chan struct{} {
 func (g *gate) wait(ctx context.Context, place chan struct{}) error {
 	select {
 	case <-place:
-		// Whoever stops an operator lets everything go; what was held is not to be sent by that.
+		// Stopping an operator releases everything; a write that is released that way must not be sent.
 		if ctx.Err() != nil {
 			return errors.Join(errNotSent, context.Cause(ctx))
 		}
@@ -74,7 +73,7 @@ func (g *gate) wait(ctx context.Context, place chan struct{}) error {
 	}
 }
 
-// releaseLocked lets held writes go: n of them, or all if n is negative.
+// releaseLocked releases held writes: n of them, or all if n is negative.
 func (g *gate) releaseLocked(n int) (released int) {
 	if n < 0 || n > len(g.held) {
 		n = len(g.held)
@@ -86,12 +85,12 @@ func (g *gate) releaseLocked(n int) (released int) {
 	return n
 }
 
-// record notes in the journal what a person did to the loop.
+// record records a person's action on the loop.
 func (t *Taps) record(verb string) {
 	t.append(trace.Event{Kind: trace.KindControl, Actor: you, Verb: verb})
 }
 
-// wakeWorkers lets all workers look again whether they may take a key.
+// wakeWorkers makes all workers check again whether they may take a key.
 func (t *Taps) wakeWorkers() {
 	t.mu.Lock()
 	queues := make([]*queue, 0, len(t.queues))
@@ -104,23 +103,22 @@ func (t *Taps) wakeWorkers() {
 	}
 }
 
-// Paused reports whether workers are held.
+// Paused reports whether the loop is paused.
 func (t *Taps) Paused() bool {
 	t.gate.mu.Lock()
 	defer t.gate.mu.Unlock()
 	return t.gate.paused
 }
 
-// HeldWrites returns how many writes are held now.
+// HeldWrites returns the number of writes held now.
 func (t *Taps) HeldWrites() int {
 	t.gate.mu.Lock()
 	defer t.gate.mu.Unlock()
 	return len(t.gate.held)
 }
 
-// Pause holds workers before they take a key. Reconciles that run go on; keys
-// pile up in the queue and merge there, and timers that run out become ready
-// and wait. Leader election and watches go on.
+// Pause holds workers before they take a key. Running reconciles go on; keys collect and merge in the queue, and timers
+// that run out become ready and wait. Leader election and watches go on.
 func (t *Taps) Pause() {
 	t.gate.mu.Lock()
 	done := t.gate.paused || t.gate.closed
@@ -146,9 +144,8 @@ func (t *Taps) Resume() {
 	}
 }
 
-// Step lets one worker take one key and reconcile it to its end, now or as
-// soon as a key is ready. If a write is held, its reconcile is let go on to
-// its end instead. It pauses a loop that runs.
+// Step lets one worker take one key and reconcile it to its end, now or as soon as a key is ready. If a write is held,
+// its reconcile continues to its end instead. Step pauses a running loop.
 func (t *Taps) Step() {
 	t.Pause()
 	t.gate.mu.Lock()
@@ -165,9 +162,8 @@ func (t *Taps) Step() {
 	t.wakeWorkers()
 }
 
-// StepCall goes on to the next write and holds it before it is sent: it sends
-// the write that is held, if there is one; else it lets one worker take a key.
-// It pauses a loop that runs.
+// StepCall continues to the next write and holds it before it is sent: it sends the held write if there is one; else it
+// lets one worker take a key. StepCall pauses a running loop.
 func (t *Taps) StepCall() {
 	t.Pause()
 	t.HoldWrites()
@@ -189,8 +185,8 @@ func (t *Taps) StepCall() {
 	t.wakeWorkers()
 }
 
-// HoldWrites holds each write of a reconcile before it is sent, until StepCall
-// or Release. Reads are not held, nor is anything outside of a reconcile.
+// HoldWrites holds each write of a reconcile before it is sent, until StepCall or Release. Reads, and calls outside of
+// a reconcile, are not held.
 func (t *Taps) HoldWrites() {
 	t.gate.mu.Lock()
 	done := t.gate.hold || t.gate.closed
@@ -203,7 +199,7 @@ func (t *Taps) HoldWrites() {
 	}
 }
 
-// Release sends the writes that are held and holds no more.
+// Release sends the held writes and stops holding writes.
 func (t *Taps) Release() {
 	t.gate.mu.Lock()
 	was := t.gate.hold
@@ -215,9 +211,8 @@ func (t *Taps) Release() {
 	}
 }
 
-// Close lets go of everything that is held, for good; the taps go on
-// recording. Call it before the manager is stopped or after: workers and
-// writes that are held also give way to the manager's own shutdown.
+// Close releases everything that is held, for good; the taps go on recording. Call it before or after the manager is
+// stopped: held workers and writes also end with the manager's own shutdown.
 func (t *Taps) Close() {
 	t.Resume()
 	t.gate.mu.Lock()
@@ -225,8 +220,8 @@ func (t *Taps) Close() {
 	t.gate.mu.Unlock()
 }
 
-// hold holds a write of a reconcile if writes are held. It returns the Seq of
-// the event that shows the write, or 0 if it was not held.
+// hold holds a write of a reconcile if writes are held. It returns the Seq of the hold event, or 0 if the write was not
+// held.
 func (t *Taps) hold(ctx context.Context, v *visit, planned func() trace.Event) (int64, error) {
 	if v == nil {
 		return 0, nil
@@ -241,5 +236,5 @@ func (t *Taps) hold(ctx context.Context, v *visit, planned func() trace.Event) (
 	return seq, t.gate.wait(ctx, place)
 }
 
-// elapsedSince returns the time since a moment of the journal.
+// elapsedSince returns the time since a time of the journal.
 func (t *Taps) elapsedSince(begun time.Duration) time.Duration { return t.journal.Elapsed() - begun }

@@ -12,12 +12,12 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// bracket is around the call of a handler with a watch event: keys that are
-// added in its goroutine meanwhile come from that event.
+// bracket surrounds the call of a handler with a watch event: keys added in its goroutine meanwhile come from that
+// event.
 type bracket struct {
 	watch      int64  // Seq of the watch event
-	keys       int    // added so far; only its own goroutine writes it
-	controller string // that the keys were added to
+	keys       int    // keys added so far; only its own goroutine writes it
+	controller string // the controller that the keys were added to
 }
 
 func (b *bracket) made(controller string, keys int) {
@@ -25,7 +25,7 @@ func (b *bracket) made(controller string, keys int) {
 	b.keys += keys
 }
 
-// currentBracket returns the bracket the calling goroutine is in, or nil.
+// currentBracket returns the bracket of the calling goroutine, or nil.
 func (t *Taps) currentBracket() *bracket {
 	if t.open.Load() == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (t *Taps) currentBracket() *bracket {
 	return b.(*bracket)
 }
 
-// enter puts the calling goroutine into a bracket and returns how to leave it.
+// enter puts the calling goroutine into a bracket; leave ends it.
 func (t *Taps) enter(b *bracket) (leave func()) {
 	id := goroutineID()
 	t.brackets.Store(id, b)
@@ -52,17 +52,17 @@ func (t *Taps) enter(b *bracket) (leave func()) {
 type tappedHandler struct {
 	toolscache.ResourceEventHandler
 	feed *feed
-	// makesKeys is true for the handler of a controller's source, of which
-	// keys are expected; others (an operator's own) do not drop anything.
+	// makesKeys is true for the handler of a controller's source, which is expected to make keys; others (an operator's
+	// own) never record a drop.
 	makesKeys bool
-	// joined is true if the handler has a queue of its own, which then asks
-	// current for the bracket; else the goroutine tells.
+	// joined is true if the handler has a queue of its own, which then takes the bracket from current; else the
+	// goroutine determines it.
 	joined  bool
 	current atomic.Pointer[bracket]
-	// turn lets in one event at a time. An informer calls a handler so anyway,
-	// but the informer of several namespaces is made of one for each.
+	// turn admits one event at a time. An informer does so anyway, but an informer of several namespaces consists of
+	// one for each.
 	turn sync.Mutex
-	// controller whose handler it is; known from the first key it makes.
+	// controller is the handler's controller; known from the first key it makes.
 	controller atomic.Pointer[string]
 }
 
@@ -72,8 +72,7 @@ func (f *feed) handler(inner toolscache.ResourceEventHandler) toolscache.Resourc
 	return h
 }
 
-// isControllerHandler recognizes the handler that controller-runtime's
-// source.Kind registers, whose type is internal.
+// isControllerHandler recognizes the handler that controller-runtime's source.Kind registers, whose type is internal.
 func isControllerHandler(h toolscache.ResourceEventHandler) bool {
 	return strings.HasPrefix(fmt.Sprintf("%T", h), "*internal.EventHandler[")
 }
@@ -135,7 +134,7 @@ func (h *tappedHandler) bracket(verb string, oldObj, newObj any, initial bool, c
 	}
 }
 
-// controllerName returns the controller whose handler it is, or empty while not known.
+// controllerName returns the handler's controller; empty if it is not known yet.
 func (h *tappedHandler) controllerName() string {
 	if name := h.controller.Load(); name != nil {
 		return *name
@@ -152,8 +151,7 @@ func (h *tappedHandler) controllerName() string {
 	return ""
 }
 
-// The reasons of drop events: what can be said from outside of why no key was
-// made. Which predicate it was, if any, cannot.
+// The reasons of drop events, as far as they can be known from outside. Which predicate dropped an event cannot.
 const (
 	reasonResync     = "resync"
 	reasonStatusOnly = "status or metadata only"

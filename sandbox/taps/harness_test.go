@@ -30,7 +30,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// patience bounds every wait of a test; it is only ever used up by a failure.
+// patience limits every wait of a test; only a failing test uses it up.
 const patience = 60 * time.Second
 
 var apiServer *rest.Config
@@ -60,7 +60,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// config returns the way to the API server, or skips the test.
+// config returns a config for the API server, or skips the test.
 func config(tb testing.TB) *rest.Config {
 	tb.Helper()
 	if apiServer == nil {
@@ -81,7 +81,7 @@ type lab struct {
 	namespace string
 	journal   *trace.Journal
 	timeline  *trace.Timeline
-	you       client.Client // whose calls are recorded as yours
+	you       client.Client // its calls are recorded as a person's
 }
 
 func newLab(t *testing.T) *lab {
@@ -209,8 +209,8 @@ func (l *lab) start(t *taps.Taps, o ctrl.Options, add setup) *operator {
 	return op
 }
 
-// startKeeper runs a keeper and waits until its watches are surely up: what is
-// created from then on is a change and not part of the first list.
+// startKeeper runs a keeper and waits until its watches are established, so that later creations are changes and not
+// part of the first list.
 func (l *lab) startKeeper(t *taps.Taps, k *keeper) *operator {
 	l.Helper()
 	op := l.start(t, ctrl.Options{}, k.setup)
@@ -223,11 +223,10 @@ func (l *lab) newTaps(name string) *taps.Taps {
 	return taps.New(l.journal, taps.Options{Operator: name})
 }
 
-// keeper is the operator under test: it keeps a Secret for each ConfigMap and
-// notes on the ConfigMap how many times it did.
+// keeper is the operator under test: it keeps a Secret for each ConfigMap and counts in the ConfigMap how often it did.
 type keeper struct {
 	client.Client
-	// then is what it does once the Secret is there, if anything.
+	// then is called once the Secret exists; may be nil.
 	then func(context.Context, *corev1.ConfigMap) (reconcile.Result, error)
 }
 
@@ -265,7 +264,7 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-// deployer observes Deployments through a predicate that drops status changes, and reports in the status.
+// deployer watches Deployments through a predicate that drops status changes, and writes the status.
 type deployer struct{ client.Client }
 
 func (d *deployer) setup(mgr ctrl.Manager, o controller.Options) error {

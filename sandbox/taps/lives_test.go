@@ -36,8 +36,8 @@ func TestTwoOperatorsAndTheSameTwice(t *testing.T) {
 	l.await("the second keeper's watches", func(s *trace.State) bool { return seen(s, "two", "warm-up") > 0 })
 	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
 	l.must(l.you.Create(t.Context(), l.deployment()))
-	// One of the two keepers made the Secret of "a"; to the other it is somebody else's write. Each may see it together with
-	// something else, and then reconciles once for both.
+	// One of the two keepers created the Secret of "a"; for the other it is somebody else's write. Each may see it
+	// together with another event, and then reconciles once for both.
 	l.await("all three to work, woken by the Secret once each", func(s *trace.State) bool {
 		own, others := wokenBySecret(s)
 		return own == 1 && others == 1 && seen(s, "deployer", "web") >= 1 && len(s.Running()) == 0 && len(s.Queue()) == 0
@@ -47,7 +47,7 @@ func TestTwoOperatorsAndTheSameTwice(t *testing.T) {
 	}
 }
 
-// wokenBySecret is how often the Secret of "a" woke its maker, and others.
+// wokenBySecret counts how often the Secret of "a" woke its creator, and others.
 func wokenBySecret(s *trace.State) (own, others int) {
 	for _, span := range s.Spans() {
 		for _, w := range s.Wakes(span) {
@@ -85,9 +85,8 @@ func TestStopAndStartAgain(t *testing.T) {
 	}
 }
 
-// TestManagerInstruments pins what Manager relies on: that controller-runtime's
-// controller has the fields it sets, so that an operator who takes no options
-// is observed all the same.
+// TestManagerInstruments pins what Manager relies on: that controller-runtime's controller has the fields it sets, so
+// that an operator without controller options is observed too.
 func TestManagerInstruments(t *testing.T) {
 	l := newLab(t)
 	tap := l.newTaps("keeper")
@@ -105,8 +104,8 @@ func TestManagerInstruments(t *testing.T) {
 	}
 }
 
-// TestHandlersOfTheOperatorsOwn: a handler that is not controller-runtime's may
-// add keys too; they are joined by the goroutine.
+// TestHandlersOfTheOperatorsOwn checks handlers other than controller-runtime's, which may add keys too; they are
+// joined by the goroutine.
 func TestHandlersOfTheOperatorsOwn(t *testing.T) {
 	l := newLab(t)
 	tap := l.newTaps("keeper")

@@ -11,8 +11,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// What controller-runtime v0.24 logs, and with which keys. The tests fail if
-// a new version changes them.
+// What controller-runtime v0.24 logs, and with which keys. The tests fail if a new version changes them.
 const (
 	keyController  = "controller"
 	keyNamespace   = "namespace"
@@ -25,18 +24,17 @@ const (
 	keyPanic        = "panic"
 )
 
-// sink records log lines in the journal and passes them on. controller-runtime
-// gives each reconcile a logger with a reconcileID: that is how a reconcile is
-// told which key a worker has just taken, without wrapping the reconciler.
+// sink records log lines in the journal and passes them on. controller-runtime gives each reconcile a logger with a
+// reconcileID; that connects the reconcile with the key that a worker has just taken, without wrapping the reconciler.
 type sink struct {
 	taps *Taps
 	next logr.LogSink // may be nil
 
 	controller string
 	key        trace.Key
-	visit      *visit // once the reconcileID is known
+	visit      *visit // set once the reconcileID is known
 	name       string
-	values     []any // of the operator itself: those before the reconcileID are controller-runtime's
+	values     []any // values of the operator itself; those before the reconcileID are controller-runtime's
 }
 
 // Init is part of logr.LogSink.
@@ -47,7 +45,7 @@ func (s *sink) Init(info logr.RuntimeInfo) {
 	}
 }
 
-// Enabled reports whether the journal or the next sink wants lines of a level.
+// Enabled reports whether the journal or the next sink records lines of a level.
 func (s *sink) Enabled(level int) bool {
 	return level <= s.taps.opts.LogLevel || s.next != nil && s.next.Enabled(level)
 }
@@ -62,8 +60,8 @@ func (s *sink) Info(level int, msg string, keysAndValues ...any) {
 	}
 }
 
-// Error records a line with an error. The line with which controller-runtime
-// ends a failed reconcile becomes part of its end instead.
+// Error records a line with an error. The line with which controller-runtime ends a failed reconcile becomes part of
+// the reconcile's end instead.
 func (s *sink) Error(err error, msg string, keysAndValues ...any) {
 	if s.next != nil {
 		s.next.Error(err, msg, keysAndValues...)
@@ -84,7 +82,7 @@ func (s *sink) Error(err error, msg string, keysAndValues ...any) {
 	s.append(e)
 }
 
-// panicEvent makes an event of controller-runtime's line about a panic.
+// panicEvent converts controller-runtime's line about a panic to an event.
 func panicEvent(keysAndValues []any) trace.Event {
 	e := trace.Event{Message: messagePanicked, Error: keyPanic}
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
@@ -109,8 +107,8 @@ func (s *sink) append(e trace.Event) {
 	s.taps.append(e)
 }
 
-// WithValues returns a sink that adds values to each line. The value
-// reconcileID joins it to the reconcile that has just begun.
+// WithValues returns a sink that adds values to each line. The value reconcileID connects it to the reconcile that has
+// just begun.
 func (s *sink) WithValues(keysAndValues ...any) logr.LogSink {
 	c := *s
 	c.values = append(slices.Clip(s.values), keysAndValues...)
@@ -126,7 +124,7 @@ func (s *sink) WithValues(keysAndValues ...any) logr.LogSink {
 	return &c
 }
 
-// learn takes in what controller-runtime tells of itself in a logger's values.
+// learn reads what controller-runtime puts into a logger's values.
 func (s *sink) learn(key, value any) {
 	switch key {
 	case keyController:
@@ -143,7 +141,7 @@ func (s *sink) learn(key, value any) {
 	}
 }
 
-// WithName returns a sink that names its lines' origin.
+// WithName returns a sink whose lines have a name.
 func (s *sink) WithName(name string) logr.LogSink {
 	c := *s
 	c.name = name
@@ -156,7 +154,7 @@ func (s *sink) WithName(name string) logr.LogSink {
 	return &c
 }
 
-// texts renders keys and values.
+// texts formats keys and values.
 func texts(lists ...[]any) []string {
 	var out []string
 	for _, list := range lists {
@@ -167,8 +165,8 @@ func texts(lists ...[]any) []string {
 	return out
 }
 
-// text renders one value. A value's own String method may panic, on a nil
-// pointer for example; fmt says so in the text instead.
+// text formats one value. A value's own String method may panic, for example on a nil pointer; fmt then puts the panic
+// into the text.
 func text(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -176,8 +174,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// logConstructor wraps an operator's own log constructor, so that its lines
-// are recorded and its reconciles recognized.
+// logConstructor wraps an operator's own log constructor, so that its lines are recorded and its reconciles recognized.
 func (t *Taps) logConstructor(controller string, inner func(*reconcile.Request) logr.Logger) func(*reconcile.Request) logr.Logger {
 	return func(r *reconcile.Request) logr.Logger {
 		log := inner(r)

@@ -11,12 +11,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Manager returns mgr, but with the taps' work queue in each controller that
-// is added to it: for operators that let nobody set their controllers'
-// options. The controller's type is internal to controller-runtime, but its
-// fields NewQueue and LogConstructor are exported; a test pins that. A
-// controller that has none such, or whose requests are of another type, is
-// added as it is, and a note in the journal says that it is not observed.
+// Manager returns mgr with the taps' work queue in each controller that is added to it, for operators whose controller
+// options cannot be set. The controller's type is internal to controller-runtime, but its fields NewQueue and
+// LogConstructor are exported; a test pins that. A controller without these fields, or with requests of another type,
+// is added as it is, and a note in the journal says that it is not observed.
 func (t *Taps) Manager(mgr manager.Manager) manager.Manager {
 	return tappedManager{Manager: mgr, taps: t}
 }
@@ -26,7 +24,7 @@ type tappedManager struct {
 	taps *Taps
 }
 
-// Add adds a runnable to the manager, after setting the taps into it if it is a controller.
+// Add adds a runnable to the manager. If it is a controller, the taps are set into it first.
 func (m tappedManager) Add(r manager.Runnable) error {
 	if reconciles(r) && !m.taps.instrument(r) {
 		m.taps.append(trace.Event{
@@ -42,7 +40,7 @@ func reconciles(r manager.Runnable) bool {
 	return s.IsValid() && s.FieldByName("Do").IsValid()
 }
 
-// structOf returns the struct a runnable points to, or the zero value.
+// structOf returns the struct that a runnable points to, or the zero value.
 func structOf(r manager.Runnable) reflect.Value {
 	v := reflect.ValueOf(r)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -56,7 +54,7 @@ type (
 	logConstructorFunc = func(*reconcile.Request) logr.Logger
 )
 
-// instrument sets the taps into a controller and reports whether it could.
+// instrument sets the taps into a controller and reports whether that was possible.
 func (t *Taps) instrument(r manager.Runnable) bool {
 	s := structOf(r)
 	queue, log, name := s.FieldByName("NewQueue"), s.FieldByName("LogConstructor"), s.FieldByName("Name")

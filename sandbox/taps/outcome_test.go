@@ -14,13 +14,13 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// TestOutcomes drives each way a reconcile can end, and what then wakes it.
+// TestOutcomes checks each way in which a reconcile can end, and what wakes it afterwards.
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		first  func() (reconcile.Result, error)
 		want   trace.Outcome
-		reason string // of the requeue; empty if there must be none
+		reason string // of the requeue; empty if there is none
 		error  string
 	}{
 		{"done", func() (reconcile.Result, error) { return reconcile.Result{}, nil }, trace.OutcomeDone, "", ""},
@@ -56,7 +56,7 @@ func TestOutcomes(t *testing.T) {
 				}
 				return ended("a", n)(s) && len(s.Queue()) == 0
 			})
-			span := spansOf(l.timeline.Tip(), "a")[1] // the first one makes the Secret
+			span := spansOf(l.timeline.Tip(), "a")[1] // the first one creates the Secret
 			if span.Outcome() != tt.want || !strings.Contains(span.End.Error, tt.error) {
 				t.Errorf("ended %s %q, want %s %q", span.Outcome(), span.End.Error, tt.want, tt.error)
 			}
@@ -71,7 +71,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// checkRequeue checks how a reconcile's key came back.
+// checkRequeue checks how a reconcile's key was requeued.
 func (l *lab) checkRequeue(span *trace.Span, reason string) {
 	l.Helper()
 	requeue := l.find(func(e *trace.Event) bool {

@@ -9,12 +9,12 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// path is what the path of a request to the API server says.
+// path is the parsed path of a request to the API server.
 type path struct {
 	apiVersion, namespace, resource, name, subresource string
 }
 
-// parsePath reads a request's path; ok is false for discovery and whatever else names no resource.
+// parsePath parses a request's path; ok is false for discovery and other paths without a resource.
 func parsePath(s string) (p path, ok bool) {
 	parts := strings.Split(strings.Trim(s, "/"), "/")
 	switch {
@@ -38,17 +38,17 @@ func parsePath(s string) (p path, ok bool) {
 	return p, true
 }
 
-// ref names what the path does; its kind is the resource until an object tells better.
+// ref returns the path's reference; its kind is the resource until an object shows the kind.
 func (p path) ref() trace.Ref {
 	return trace.Ref{
 		APIVersion: p.apiVersion, Kind: p.resource, Namespace: p.namespace, Name: p.name, Subresource: p.subresource,
 	}
 }
 
-// resourceKey is what a path says of a kind, which it does not name.
+// resourceKey identifies a resource, whose kind a path does not have.
 type resourceKey struct{ apiVersion, resource string }
 
-// refOf is a path's reference, with its kind if an earlier answer told: a deletion's does not.
+// refOf returns a path's reference, with its kind if an earlier answer had it: the answer to a deletion has none.
 func (t *Taps) refOf(p path) trace.Ref {
 	r := p.ref()
 	if kind, ok := t.kinds.Load(resourceKey{p.apiVersion, p.resource}); ok && p.subresource == "" {
@@ -57,15 +57,15 @@ func (t *Taps) refOf(p path) trace.Ref {
 	return r
 }
 
-// learnKind notes the kind that an answer about an object, and not about a part of one, says it has.
+// learnKind remembers the kind in an answer about an object itself, not about a subresource.
 func (t *Taps) learnKind(p path, kind string) {
 	if p.subresource == "" && kind != "" {
 		t.kinds.Store(resourceKey{p.apiVersion, p.resource}, kind)
 	}
 }
 
-// named returns the path's reference with what an object in the body tells of
-// itself. The body of a subresource is another kind of object.
+// named returns the path's reference completed by the object in the body. The body of a subresource is an object of
+// another kind.
 func (p path) named(o trace.Ref) trace.Ref {
 	r := p.ref()
 	if p.subresource != "" && p.subresource != "status" {
@@ -75,7 +75,7 @@ func (p path) named(o trace.Ref) trace.Ref {
 	return r
 }
 
-// wireVerb returns a request's verb; empty for watches and methods the API does not have.
+// wireVerb returns a request's verb; empty for watches and methods that the API does not have.
 func wireVerb(req *http.Request, p path) string {
 	switch req.Method {
 	case http.MethodPost:

@@ -17,7 +17,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// caught is an informer that keeps the handler that is added to it.
+// caught is an informer that stores the handler that is added to it.
 type caught struct {
 	*controllertest.FakeInformer
 	handler toolscache.ResourceEventHandler

@@ -10,11 +10,11 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// lab is the actor of what the lab does to the loop to see how it answers.
+// lab is the actor of what the lab does to the loop to test it.
 const lab = "lab"
 
 // Probe puts a key into a controller's work queue, to see what one more reconcile does. It reports whether the
-// controller has a queue now; a key that waits for a timer is not touched, because it will come by itself.
+// controller has a queue now. A key that waits for a timer is not touched, because it will come by itself.
 func (t *Taps) Probe(controller string, key trace.Key) bool {
 	for _, q := range t.allQueues() {
 		if q.name == controller {
@@ -24,7 +24,7 @@ func (t *Taps) Probe(controller string, key trace.Key) bool {
 	return false
 }
 
-// probe adds a key that the queue does not hold.
+// probe adds a key if the queue does not hold it.
 func (q *queue) probe(key request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,8 +35,8 @@ func (q *queue) probe(key request) bool {
 	return true
 }
 
-// AwaitServing returns when the operator's workers take keys, which is when its caches are filled: each of its
-// controllers, of which there must be at least one.
+// AwaitServing returns when the workers of each of the operator's controllers, at least one, take keys. Then its caches
+// are filled.
 func (t *Taps) AwaitServing(ctx context.Context) error {
 	for {
 		t.mu.Lock()
@@ -53,8 +53,8 @@ func (t *Taps) AwaitServing(ctx context.Context) error {
 	}
 }
 
-// Visit tells which reconcile a call belongs to, by the context of its request: its number in the journal, and whose it
-// is. The number is 0 when it belongs to none.
+// Visit returns the reconcile that a call belongs to, found by the context of its request: its number in the journal,
+// its controller and its key. The number is 0 if it belongs to none.
 func (t *Taps) Visit(ctx context.Context) (reconcile int64, controller string, key trace.Key) {
 	if v := t.visitOf(ctx); v != nil {
 		return v.span, v.controller, v.key
@@ -62,7 +62,7 @@ func (t *Taps) Visit(ctx context.Context) (reconcile int64, controller string, k
 	return 0, "", trace.Key{}
 }
 
-// Controllers are the names of the controllers whose work queues exist now, sorted.
+// Controllers returns the sorted names of the controllers whose work queues exist now.
 func (t *Taps) Controllers() []string {
 	names := map[string]bool{}
 	for _, q := range t.allQueues() {
@@ -83,7 +83,7 @@ func (q *queue) isServing() bool {
 	return q.serving
 }
 
-// nowServing tells who waits in AwaitServing to look again.
+// nowServing wakes those who wait in AwaitServing.
 func (t *Taps) nowServing() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

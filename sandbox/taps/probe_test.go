@@ -48,7 +48,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeWhileRunning: the key runs once more afterwards.
+// TestProbeWhileRunning checks that the key runs once more afterwards.
 func TestProbeWhileRunning(t *testing.T) {
 	taps := New(trace.New(trace.Options{}), Options{})
 	q := newQueue(taps, "q", newLimiter())

@@ -12,22 +12,19 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// request is what controller-runtime calls a key.
+// request is controller-runtime's type for a key.
 type request = reconcile.Request
 
 var _ priorityqueue.PriorityQueue[request] = &queue{}
 
-// queue is a work queue with the semantics of controller-runtime's priority
-// queue: one entry per key, the highest of its priorities and the earliest of
-// its times, first in first out within a priority, and no key is handed out
-// while a worker has it.
+// queue is a work queue with the semantics of controller-runtime's priority queue: one entry per key with the highest
+// of its priorities and the earliest of its times, first in first out within a priority, and a key that a worker has is
+// not handed out again.
 //
-// It is written anew rather than wrapped around that queue because only the
-// queue itself knows, without a race, whether an added key was merged, when a
-// timer became ready, and which adds a taken key stands for; and because a
-// pause must hold workers before they take a key. It implements
-// priorityqueue.PriorityQueue, or else controller-runtime would hide it behind
-// an adapter that loses priorities.
+// It does not wrap that queue, because only the queue itself knows without a race whether an added key was merged, when
+// a timer became ready, and which adds a taken key stands for; and because a pause must hold workers before they take a
+// key. It implements priorityqueue.PriorityQueue, because otherwise controller-runtime would use an adapter that loses
+// priorities.
 type queue struct {
 	taps    *Taps
 	name    string
@@ -37,9 +34,9 @@ type queue struct {
 	cond    *sync.Cond // signalled when a worker may have something to take
 	items   map[request]*item
 	ready   readyHeap   // items that may be taken: ready, and no worker has the key
-	waiting waitingHeap // items whose timer runs
+	waiting waitingHeap // items whose timer is running
 	locked  map[request]*visit
-	added   uint64 // counts up to order items
+	added   uint64 // number of items added, for their order
 	timer   *time.Timer
 	serving bool // a worker has asked for a key
 	shut    bool
@@ -49,9 +46,9 @@ type queue struct {
 type item struct {
 	key      request
 	priority int
-	order    uint64    // first in, first out
+	order    uint64    // for first in, first out
 	readyAt  time.Time // zero when ready
-	index    int       // in ready or waiting, -1 if in neither
+	index    int       // index in ready or waiting, -1 if in neither
 	wokenBy  int64     // Seq of the event that made it ready
 	requeue  int64     // Seq of the event that set its timer
 	merged   int
@@ -82,12 +79,12 @@ func traceKey(r request) trace.Key { return trace.Key{Namespace: r.Namespace, Na
 // Add puts a key into the queue.
 func (q *queue) Add(key request) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
 
-// AddAfter puts a key into the queue once a time has passed.
+// AddAfter puts a key into the queue after a delay.
 func (q *queue) AddAfter(key request, after time.Duration) {
 	q.AddWithOpts(priorityqueue.AddOpts{After: after}, key)
 }
 
-// AddRateLimited puts a key into the queue when the rate limiter lets it.
+// AddRateLimited puts a key into the queue when the rate limiter allows it.
 func (q *queue) AddRateLimited(key request) {
 	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
 }
@@ -97,9 +94,8 @@ func (q *queue) AddWithOpts(o priorityqueue.AddOpts, keys ...request) {
 	q.addFrom(q.taps.currentBracket(), o, keys)
 }
 
-// addFrom puts keys into the queue that a watch event made, if b is not nil. A
-// worker's wish to see its key again is kept until Done, when the reconcile's
-// end is known: nobody could take the key earlier.
+// addFrom puts keys into the queue; b is the bracket of the watch event that made them, or nil. A worker's request to
+// requeue its own key is kept until Done, when the end of the reconcile is known: nobody could take the key earlier.
 func (q *queue) addFrom(b *bracket, o priorityqueue.AddOpts, keys []request) {
 	var cause int64
 	if b != nil {
@@ -122,19 +118,19 @@ func (q *queue) addFrom(b *bracket, o priorityqueue.AddOpts, keys []request) {
 	}
 }
 
-// admission is one wish to add a key.
+// admission is a request to add a key.
 type admission struct {
 	after    time.Duration
 	priority int
 	cause    int64
 	try      int
-	reason   string // of a requeue; empty for a plain add
-	span     int64  // the reconcile that wishes it, if any
-	actor    string // who wishes it, if not the operator
+	reason   string // reason of a requeue; empty for a plain add
+	span     int64  // the reconcile that makes the request, if any
+	actor    string // the actor, if it is not the operator
 }
 
-// admission works out when a key may be taken. The rate limiter is asked here
-// rather than by a goroutine of the queue, so that try and delay are known at once.
+// admission computes when a key may be taken. It asks the rate limiter here, not in a goroutine of the queue, so that
+// try and delay are known at once.
 func (q *queue) admission(o priorityqueue.AddOpts, key request) admission {
 	a := admission{after: o.After}
 	if o.After > 0 {
@@ -191,7 +187,7 @@ func (q *queue) insert(key request, a admission) {
 		heap.Remove(&q.waiting, it.index)
 		q.wait(it, a)
 	}
-	// A later timer than the one that runs changes nothing.
+	// A later timer than the running one has no effect.
 }
 
 // enqueued records that a key became ready at once.
@@ -215,7 +211,7 @@ func (q *queue) wait(it *item, a admission) {
 	}
 }
 
-// makeReady lets workers take an item, unless one has its key. The caller holds the lock.
+// makeReady lets workers take an item, unless a worker has its key. The caller holds the lock.
 func (q *queue) makeReady(it *item) {
 	if q.locked[it.key] != nil {
 		it.index = -1 // Done will push it
@@ -225,7 +221,7 @@ func (q *queue) makeReady(it *item) {
 	q.cond.Signal()
 }
 
-// timersDue makes the items ready whose time has come, also while paused.
+// timersDue makes the items ready whose timers ran out, also while paused.
 func (q *queue) timersDue() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -280,7 +276,7 @@ func (q *queue) GetWithPriority() (key request, priority int, shutdown bool) {
 	return it.key, it.priority, false
 }
 
-// Done ends the reconcile of a key and puts the key back if it is to come again.
+// Done ends the reconcile of a key and requeues the key if requested.
 func (q *queue) Done(key request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -301,8 +297,7 @@ func (q *queue) Done(key request) {
 	}
 }
 
-// Forget lets the rate limiter forget a key's failures. controller-runtime
-// calls it when a reconcile succeeded.
+// Forget resets the rate limiter's failures of a key. controller-runtime calls it after a successful reconcile.
 func (q *queue) Forget(key request) {
 	q.mu.Lock()
 	if v := q.locked[key]; v != nil {
@@ -322,7 +317,7 @@ func (q *queue) Len() int {
 	return len(q.items) - len(q.waiting)
 }
 
-// ShutDown lets all workers go, also those held by a pause.
+// ShutDown releases all workers, also those held by a pause.
 func (q *queue) ShutDown() {
 	q.mu.Lock()
 	q.shut = true
@@ -334,7 +329,7 @@ func (q *queue) ShutDown() {
 	q.taps.mu.Unlock()
 }
 
-// ShutDownWithDrain is ShutDown, as in controller-runtime's queue.
+// ShutDownWithDrain does the same as ShutDown, as in controller-runtime's queue.
 func (q *queue) ShutDownWithDrain() { q.ShutDown() }
 
 // ShuttingDown reports whether ShutDown was called.
@@ -344,7 +339,7 @@ func (q *queue) ShuttingDown() bool {
 	return q.shut
 }
 
-// wake lets the workers look again whether they may take a key.
+// wake makes the workers check again whether they may take a key.
 func (q *queue) wake() {
 	q.mu.Lock()
 	q.cond.Broadcast()

@@ -24,14 +24,14 @@ func key(name string) request {
 	return request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}
 }
 
-// taken is a key as a worker got it.
+// taken is a key that a worker took.
 type taken struct {
 	key      request
 	priority int
 }
 
-// play does random things with a queue: adds with and without priority while
-// keys are out, and takes keys. It returns what was taken.
+// play uses a queue randomly: it adds keys with and without priority while workers have keys, and takes keys. It
+// returns the taken ones.
 func play(q priorityqueue.PriorityQueue[request], seed uint64) []taken {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var out []request
@@ -41,7 +41,7 @@ func play(q priorityqueue.PriorityQueue[request], seed uint64) []taken {
 		got = append(got, taken{k, p})
 		out = append(out, k)
 	}
-	takeable := func() bool { return q.Len() > len(out) } // more keys than are out: one can be taken
+	takeable := func() bool { return q.Len() > len(out) } // more keys than workers have: one can be taken
 	for range 300 {
 		switch n := r.IntN(10); {
 		case n < 6:
@@ -68,7 +68,7 @@ func play(q priorityqueue.PriorityQueue[request], seed uint64) []taken {
 	return got
 }
 
-// TestQueueIsLikeControllerRuntimes plays the same against controller-runtime's own queue.
+// TestQueueIsLikeControllerRuntimes compares the queue with controller-runtime's under the same operations.
 func TestQueueIsLikeControllerRuntimes(t *testing.T) {
 	for seed := range uint64(200) {
 		theirs := priorityqueue.New("theirs", func(o *priorityqueue.Opts[request]) { o.RateLimiter = newLimiter() })
@@ -83,8 +83,8 @@ func TestQueueIsLikeControllerRuntimes(t *testing.T) {
 	}
 }
 
-// TestQueueTimers checks the order and merging of delays, which a test against
-// the other queue could only do by the clock.
+// TestQueueTimers checks the order and merging of delays, which a comparison with the other queue could only do in real
+// time.
 func TestQueueTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := trace.New(trace.Options{})
@@ -93,7 +93,7 @@ func TestQueueTimers(t *testing.T) {
 		q.AddAfter(key("late"), time.Hour)
 		q.AddAfter(key("b"), 20*time.Millisecond)
 		q.AddAfter(key("a"), 10*time.Millisecond)
-		q.AddAfter(key("a"), time.Hour)          // later than what is set: changes nothing
+		q.AddAfter(key("a"), time.Hour)          // later than the current timer: no effect
 		q.AddAfter(key("b"), 5*time.Millisecond) // earlier: counts
 		q.AddAfter(key("now"), time.Hour)
 		q.Add(key("now"))
@@ -113,9 +113,8 @@ func TestQueueTimers(t *testing.T) {
 	})
 }
 
-// TestQueueIsSafe lets workers and producers at one queue, with pauses; it is
-// for the race detector, and to see that every key is answered and that the
-// journal's queue ends empty.
+// TestQueueIsSafe runs workers and producers on one queue, with pauses. It is for the race detector, and checks that
+// every key is reconciled and that the journal's queue ends empty.
 func TestQueueIsSafe(t *testing.T) {
 	j := trace.New(trace.Options{})
 	taps := New(j, Options{})

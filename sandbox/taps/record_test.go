@@ -22,8 +22,8 @@ import (
 
 var record = flag.Bool("record", false, "write the journals of TestRecord into ../trace/testdata")
 
-// TestRecord plays a tour of everything that a journal can show. With -record
-// it is kept for the goldens of sandbox/trace and the terminal UI.
+// TestRecord produces all events that a journal can hold. With -record the journal is saved for the golden files of
+// sandbox/trace and the terminal UI.
 func TestRecord(t *testing.T) {
 	l := newLab(t)
 	var calls atomic.Int32

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// sourceQueue is a controller's queue as one of its sources sees it: what is
-// added through it comes from the watch event that the source's handler has in hand.
+// sourceQueue is a controller's queue for one of its sources: keys added through it come from the watch event that the
+// source's handler is handling.
 type sourceQueue struct {
 	*queue
 	handler *tappedHandler
@@ -22,12 +22,12 @@ var _ priorityqueue.PriorityQueue[request] = sourceQueue{}
 // Add puts a key into the queue.
 func (q sourceQueue) Add(key request) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
 
-// AddAfter puts a key into the queue once a time has passed.
+// AddAfter puts a key into the queue after a delay.
 func (q sourceQueue) AddAfter(key request, after time.Duration) {
 	q.AddWithOpts(priorityqueue.AddOpts{After: after}, key)
 }
 
-// AddRateLimited puts a key into the queue when the rate limiter lets it.
+// AddRateLimited puts a key into the queue when the rate limiter allows it.
 func (q sourceQueue) AddRateLimited(key request) {
 	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
 }
@@ -37,11 +37,9 @@ func (q sourceQueue) AddWithOpts(o priorityqueue.AddOpts, keys ...request) {
 	q.addFrom(q.handler.current.Load(), o, keys)
 }
 
-// giveQueue gives the handler of a controller's source a queue of its own, so
-// that the keys it makes are joined to their watch events at no cost. The
-// handler's type and its field are internal to controller-runtime; a test pins
-// them. Where they are not as expected it changes nothing, and the goroutine's
-// number joins the two (see goroutineID).
+// giveQueue gives the handler of a controller's source a queue of its own, so that the keys it makes are connected to
+// their watch events at no cost. The handler's type and its field are internal to controller-runtime; a test pins them.
+// If they are not as expected it changes nothing, and the goroutine's number connects the two (see goroutineID).
 func (h *tappedHandler) giveQueue(inner toolscache.ResourceEventHandler) {
 	v := reflect.ValueOf(inner)
 	if !h.makesKeys || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {

@@ -20,35 +20,35 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Options of [New]. The zero value works.
+// Options are the options of [New]. The zero value works.
 type Options struct {
-	// Operator is the name its events carry. Two operators at work in one journal
-	// need two names. Default: "operator".
+	// Operator is the operator's name in its events. Operators that share a journal need different names. Default:
+	// "operator".
 	Operator string
-	// Actor is who its events are by. Default: the operator's name.
+	// Actor is the actor of its events. Default: the operator's name.
 	Actor string
-	// Logger also gets the operator's log lines. Default: the manager's logger
-	// if its options name one, else the journal alone has them.
+	// Logger also gets the operator's log lines. Default: the logger in the manager's options, or else none besides the
+	// journal.
 	Logger logr.Logger
-	// LogLevel is the highest verbosity of log lines that is recorded. Default: 0.
+	// LogLevel is the highest recorded verbosity of log lines. Default: 0.
 	LogLevel int
 }
 
-// Taps observes one operator: one manager at a time, which may be stopped and
-// started again. All methods may be called from any goroutine.
+// Taps observes one operator: one manager at a time, which may be stopped and started again. All methods may be called
+// from any goroutine.
 type Taps struct {
 	journal *trace.Journal
 	opts    Options
 	gate    *gate
 
-	open     atomic.Int64 // number of brackets, so that the queue need not look when there are none
+	open     atomic.Int64 // number of brackets, so that the queue can skip the lookup when there are none
 	brackets sync.Map     // goroutine id -> *bracket
-	kinds    sync.Map     // resourceKey -> the kind that an answer said it has
+	kinds    sync.Map     // resourceKey -> kind, learned from answers
 
 	mu     sync.Mutex
-	visits map[types.UID]*visit // the reconciles that run, by controller-runtime's id
+	visits map[types.UID]*visit // the running reconciles, by controller-runtime's id
 	queues map[*queue]struct{}
-	served chan struct{} // closed and made anew when workers of a queue begin
+	served chan struct{} // closed and replaced when workers of a queue begin
 	known  map[feedKey]map[types.NamespacedName]version
 }
 
@@ -71,7 +71,7 @@ func New(j *trace.Journal, opts Options) *Taps {
 	return t
 }
 
-// Journal returns the journal the taps append to.
+// Journal returns the journal that the taps append to.
 func (t *Taps) Journal() *trace.Journal { return t.journal }
 
 // append adds an event of this operator to the journal and returns its Seq.
@@ -83,17 +83,15 @@ func (t *Taps) append(e trace.Event) int64 {
 	return t.journal.Append(e)
 }
 
-// RESTConfig returns a copy of cfg whose requests are observed where they
-// leave the process.
+// RESTConfig returns a copy of cfg whose requests are observed where they leave the process.
 func (t *Taps) RESTConfig(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &wire{taps: t, next: rt} })
 	return cfg
 }
 
-// ManagerOptions returns o with the taps set into it: cache, client, logger,
-// and a controller name that may be used again in this process. What o sets
-// for them itself is kept underneath.
+// ManagerOptions returns o with the taps set into it: cache, client, logger, and permission to reuse a controller name
+// in this process. Settings of o for cache, client and logger are wrapped, not replaced.
 func (t *Taps) ManagerOptions(o ctrl.Options) ctrl.Options {
 	o.NewCache = t.newCache(o.NewCache)
 	o.NewClient = t.newClient(o.NewClient)
@@ -110,9 +108,8 @@ func (t *Taps) ManagerOptions(o ctrl.Options) ctrl.Options {
 	return o
 }
 
-// ControllerOptions returns o with the taps' work queue. The rate limiter of o
-// is kept, and so is its log constructor. A queue of the operator's own is replaced, and a note
-// in the journal says so.
+// ControllerOptions returns o with the taps' work queue. The rate limiter and the log constructor of o are kept. A
+// queue of the operator's own is replaced, and a note in the journal says so.
 func (t *Taps) ControllerOptions(o controller.Options) controller.Options {
 	if o.NewQueue != nil {
 		t.append(trace.Event{Kind: trace.KindNote, Message: "the operator's own work queue is replaced by the lab's"})
@@ -163,8 +160,8 @@ func (t *Taps) newClient(inner client.NewClientFunc) client.NewClientFunc {
 	}
 }
 
-// Client returns c with its calls observed and its writes held when asked for,
-// for clients that a program makes outside of a manager.
+// Client returns c with its calls observed and its writes held on request, for clients that a program makes without a
+// manager.
 func (t *Taps) Client(c client.Client) client.Client {
 	w, ok := c.(client.WithWatch)
 	if !ok {
@@ -173,7 +170,7 @@ func (t *Taps) Client(c client.Client) client.Client {
 	return interceptor.NewClient(w, t.funcs())
 }
 
-// visitOf returns the reconcile a context belongs to, or nil.
+// visitOf returns the reconcile of a context, or nil.
 func (t *Taps) visitOf(ctx context.Context) *visit {
 	id := controller.ReconcileIDFromContext(ctx)
 	if id == "" {

@@ -12,11 +12,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// visit is a reconcile that runs: from the moment a worker took the key until
-// it called Done. Nothing wraps the operator's Reconcile method; how it ended is known
-// from what controller-runtime's worker then does with the queue and the log:
-// Forget for success, Forget and a timer for RequeueAfter, a rate-limited add
-// for an error or Requeue, and the error in the log line that ends a failed one.
+// visit is a running reconcile, from when a worker took the key until it calls Done. The operator's Reconcile method is
+// not wrapped; the result is known from what controller-runtime's worker then does with the queue and the log: Forget
+// for success, Forget and a timer for RequeueAfter, a rate-limited add for an error or Requeue, and the error in the
+// log line that ends a failed one.
 type visit struct {
 	taps       *Taps
 	controller string
@@ -33,7 +32,7 @@ type visit struct {
 	comeBack *admission
 }
 
-// bind makes a visit known by controller-runtime's reconcileID.
+// bind connects a visit to controller-runtime's reconcileID.
 func (t *Taps) bind(controller string, key trace.Key, id types.UID) *visit {
 	t.mu.Lock()
 	queues := make([]*queue, 0, len(t.queues))
@@ -69,28 +68,28 @@ func (v *visit) setID(id types.UID) bool {
 	return true
 }
 
-// fail notes the error controller-runtime logged at the end.
+// fail records the error that controller-runtime logged at the end.
 func (v *visit) fail(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.err = err
 }
 
-// panic notes that the reconciler panicked.
+// panic records that the reconciler panicked.
 func (v *visit) panic() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.panicked = true
 }
 
-// succeeded notes that controller-runtime forgot the key's failures.
+// succeeded records that controller-runtime forgot the key's failures.
 func (v *visit) succeeded() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.success = true
 }
 
-// again notes that the worker wants the key to come back.
+// again records that the worker requeues the key.
 func (v *visit) again(a admission) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,7 +98,7 @@ func (v *visit) again(a admission) {
 	}
 }
 
-// end returns the event that ends the reconcile, and how its key comes back, if it does.
+// end returns the event that ends the reconcile, and how its key is requeued; nil if it is not.
 func (v *visit) end() (trace.Event, *admission) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// wire is the transport to the API server. It tells the client's calls that
-// they were sent, and records the writes that came past the client.
+// wire is the transport to the API server. It marks the client's calls as sent, and records writes that did not come
+// from the client.
 type wire struct {
 	taps *Taps
 	next http.RoundTripper
@@ -34,7 +34,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	verb := wireVerb(req, p)
 	switch {
 	case !ok, p.resource == "leases", verb == "":
-		// Discovery; leader election, which must never wait; watches.
+		// Discovery, leader election (which must never wait), and watches.
 		return w.next.RoundTrip(req)
 	case p.resource == "events":
 		return w.recorder(req, verb)
@@ -44,7 +44,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(req) // an informer's list
 }
 
-// sent carries a request of the client.
+// sent sends a request of the client.
 func (w *wire) sent(c *call, req *http.Request) (*http.Response, error) {
 	resp, err := w.next.RoundTrip(req)
 	c.mu.Lock()
@@ -54,14 +54,14 @@ func (w *wire) sent(c *call, req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	c.status = resp.StatusCode
-	// The client throws the answer to a delete away; here it can be seen.
+	// The client discards the answer to a delete, so it is read here.
 	if req.Method == http.MethodDelete && resp.StatusCode < http.StatusMultipleChoices {
 		c.uid, c.rv = deletedVersion(peekBody(resp))
 	}
 	return resp, nil
 }
 
-// direct carries and records a request that came past the client.
+// direct sends and records a request that did not come from the client.
 func (w *wire) direct(req *http.Request, p path, verb string) (*http.Response, error) {
 	t := w.taps
 	v := t.visitOf(req.Context())
@@ -98,7 +98,7 @@ func (w *wire) direct(req *http.Request, p path, verb string) (*http.Response, e
 	return resp, err
 }
 
-// describeAnswer adds what the API server answered to a request.
+// describeAnswer adds the API server's answer to the event of a request.
 func (t *Taps) describeAnswer(e *trace.Event, p path, before version, resp *http.Response, err error) {
 	if err != nil {
 		e.Error = err.Error()
@@ -129,10 +129,10 @@ func (t *Taps) describeAnswer(e *trace.Event, p path, before version, resp *http
 	}
 }
 
-// recorder carries an event recorder's request and records what it tells.
+// recorder sends an event recorder's request and records the Event in it.
 func (w *wire) recorder(req *http.Request, verb string) (*http.Response, error) {
 	if verb != trace.VerbCreate {
-		return w.next.RoundTrip(req) // a count goes up, or somebody lists events
+		return w.next.RoundTrip(req) // an increased count, or a read of Events
 	}
 	e := recordedEvent(requestBody(req))
 	begun := w.taps.journal.Elapsed()
@@ -150,8 +150,7 @@ func (w *wire) recorder(req *http.Request, verb string) (*http.Response, error) 
 	return resp, err
 }
 
-// recordedEvent makes an event of the journal of a Kubernetes Event. Its
-// object is the one the Event is about.
+// recordedEvent converts a Kubernetes Event to an event of the journal. Its object is the one that the Event is about.
 func recordedEvent(body []byte) trace.Event {
 	e := trace.Event{Kind: trace.KindCall, Verb: trace.VerbCreate, Source: trace.Server, Via: trace.ViaRecorder}
 	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
@@ -175,7 +174,7 @@ func recordedEvent(body []byte) trace.Event {
 	return e
 }
 
-// decodeBody makes a version of a request's or an answer's body, JSON or protobuf.
+// decodeBody returns the version in a request's or an answer's body, JSON or protobuf.
 func decodeBody(body []byte) version {
 	if len(body) == 0 {
 		return version{}
@@ -193,20 +192,19 @@ func decodeBody(body []byte) version {
 	return version{}
 }
 
-// deletedVersion returns the uid of what a delete ended, and its
-// resourceVersion if finalizers keep it for now.
+// deletedVersion returns the uid of a deleted object, and its resourceVersion if finalizers keep it for now.
 func deletedVersion(body []byte) (uid, rv string) {
 	if s := decodeStatus(body); s.Details != nil {
 		return string(s.Details.UID), ""
 	}
 	v := decodeBody(body)
-	if !v.deleting { // some kinds answer with the object that is gone
+	if !v.deleting { // some kinds answer with the deleted object
 		return v.ref.UID, ""
 	}
 	return v.ref.UID, v.rv
 }
 
-// decodeStatus reads a Status, JSON or protobuf; what is none leaves it empty.
+// decodeStatus decodes a Status, JSON or protobuf; the result is empty for anything else.
 func decodeStatus(body []byte) (s metav1.Status) {
 	if len(body) == 0 {
 		return s
@@ -224,10 +222,10 @@ func decodeStatus(body []byte) (s metav1.Status) {
 	return s
 }
 
-// maxBody bounds how much of a body is looked at; etcd takes no larger object.
+// maxBody bounds how many bytes of a body are read; etcd takes no larger object.
 const maxBody = 4 << 20
 
-// requestBody returns a request's body and leaves it to be sent.
+// requestBody returns a request's body without consuming it.
 func requestBody(req *http.Request) []byte {
 	if req.Body == nil || req.GetBody == nil {
 		return nil
@@ -244,7 +242,7 @@ func requestBody(req *http.Request) []byte {
 	return plain(b, req.Header)
 }
 
-// peekBody returns an answer's body and leaves it to be read again.
+// peekBody returns an answer's body and leaves it readable.
 func peekBody(resp *http.Response) []byte {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	rest := resp.Body
@@ -256,7 +254,7 @@ func peekBody(resp *http.Response) []byte {
 	return plain(b, resp.Header)
 }
 
-// plain returns a body that can be read here: nothing if it is compressed.
+// plain returns a body if it can be decoded here: nothing if it is compressed.
 func plain(b []byte, h http.Header) []byte {
 	if h.Get("Content-Encoding") != "" {
 		return nil
@@ -269,7 +267,8 @@ type body struct {
 	io.Closer
 }
 
-// failing is a reader that hands on an error met while peeking.
+// failing is a reader that returns an error met while peeking.
 type failing struct{ err error }
 
+// Read returns the error.
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
