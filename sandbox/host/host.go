@@ -1,5 +1,5 @@
-// Package host runs operators in this process against a sandbox: with the credentials of their own service account,
-// so that RBAC is really enforced, and with taps that write everything they do into a journal.
+// Package host runs operators in this process against a sandbox: with the credentials of their own service account, so
+// that RBAC is enforced, and with taps that record what they do in a journal.
 package host
 
 import (
@@ -30,25 +30,25 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// shutdownPatience is how long reconciles under way may take when the operator is stopped.
+// shutdownPatience is how long running reconciles may take when the operator is stopped.
 const shutdownPatience = time.Second
 
-// FieldOwner is the field manager of what the lab itself applies.
+// FieldOwner is the field manager of objects that the lab itself applies.
 const FieldOwner = "operator-lab"
 
-// Cluster is where an operator runs: a sandbox of this process, or one that another process holds.
+// Cluster is the cluster of an operator: a sandbox of this process or of another one.
 type Cluster interface {
-	// Config is an administrator's.
+	// Config returns the config of an administrator.
 	Config() *rest.Config
-	// User issues credentials.
+	// User issues credentials for a user.
 	User(name string, groups ...string) (*rest.Config, error)
 	// DialContext connects to pods and Services by their names in the cluster. The network is tcp.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Host is one life of an operator at work.
+// Host is one run of an operator.
 type Host struct {
-	// Taps observe and control it, in this life and the next.
+	// Taps observe and control the operator, in this run and the next.
 	Taps *taps.Taps
 
 	manager ctrl.Manager
@@ -58,23 +58,23 @@ type Host struct {
 	err     error
 }
 
-// Scheme knows Kubernetes' own types and those of the operator.
+// Scheme returns a scheme with Kubernetes' own types and those of the operator.
 func Scheme(op operators.Operator) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), op.AddToScheme(scheme))
 }
 
-// Options of [Start]; only Taps is needed.
+// Options are the options of [Start]; only Taps is required.
 type Options struct {
-	// Taps that record it.
+	// Taps record the operator.
 	Taps *taps.Taps
-	// Transport wraps what the operator reaches the API server by, below the taps: they see what the operator sees.
-	// Default: nothing is wrapped.
+	// Transport wraps the operator's transport to the API server, below the taps, so that they see what the operator
+	// sees. Default: no wrapper.
 	Transport func(http.RoundTripper) http.RoundTripper
 }
 
-// Start grants the operator what its manifests ask for and runs it until [Host.Stop] or the end of ctx. The CRDs must
-// be installed already.
+// Start grants the operator the permissions in its manifests and runs it until [Host.Stop] or the end of ctx. The CRDs
+// must be installed already.
 func Start(ctx context.Context, lab Cluster, op operators.Operator, instance operators.Instance, o Options) (*Host, error) {
 	if err := grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
 		return nil, fmt.Errorf("grant the operator its permissions: %w", err)
@@ -94,7 +94,7 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	manager, err := ctrl.NewManager(o.Taps.RESTConfig(config), o.Taps.ManagerOptions(ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
-		// A reconcile that sleeps does not notice that it is to end; nobody waits for it for long.
+		// Short, because a reconcile that sleeps does not notice the shutdown.
 		GracefulShutdownTimeout: new(shutdownPatience),
 	}))
 	if err != nil {
@@ -117,7 +117,7 @@ func (h *Host) run(ctx context.Context, name string) {
 	defer close(h.done)
 	err := h.manager.Start(ctx)
 	if err != nil && ctx.Err() != nil {
-		// It was asked to end, and a reconcile did not: that is worth knowing, but nothing has failed.
+		// A reconcile did not end in time: worth a note, but not a failure.
 		h.Taps.Journal().Append(trace.Event{Kind: trace.KindNote, Actor: name, Operator: name, Message: err.Error()})
 		return
 	}
@@ -139,7 +139,7 @@ func (h *Host) AwaitServing(ctx context.Context) error {
 		}
 	}()
 	select {
-	case <-h.manager.Elected(): // its controllers have been started
+	case <-h.manager.Elected(): // its controllers were started
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -155,21 +155,21 @@ func orStopped(err error) error {
 	return err
 }
 
-// Done is closed when the operator has ended; [Host.Err] then says why.
+// Done returns a channel that is closed when the operator has ended; [Host.Err] then returns the reason.
 func (h *Host) Done() <-chan struct{} { return h.done }
 
-// Err is what ended the operator; nil while it runs and after [Host.Stop].
+// Err returns the error that ended the operator; nil while it runs and after [Host.Stop].
 func (h *Host) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// endPatience is how long anybody waits for an operator to end: longer than its own patience with its reconciles.
+// endPatience limits the wait for an operator to end. It is longer than the operator's own wait for its reconciles.
 const endPatience = 5 * shutdownPatience
 
-// End ends this life of the operator and returns when it has ended, or does not in five seconds. What is held gives way;
-// a pause stays for the next life.
+// End ends this run of the operator and returns when it has ended; the error says that it did not within five seconds.
+// What is held is abandoned; a pause stays for the next run.
 func (h *Host) End() error {
 	h.cancel()
 	select {
@@ -183,12 +183,12 @@ func (h *Host) End() error {
 // Stop ends the operator for good and returns when it has ended.
 func (h *Host) Stop() error {
 	h.cancel()
-	h.Taps.Close() // lets go whatever is held
+	h.Taps.Close() // releases whatever is held
 	<-h.done
 	return h.Err()
 }
 
-// Grants are an operator's namespace, service account, roles and bindings.
+// Grants returns an operator's namespace, service account, roles and bindings.
 func Grants(op operators.Operator, variant string) ([]*unstructured.Unstructured, error) {
 	namespace := &unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
@@ -233,7 +233,7 @@ func Apply(ctx context.Context, c client.Client, o *unstructured.Unstructured) e
 	return nil
 }
 
-// Decode reads the objects of all YAML files in a directory, not below it.
+// Decode decodes the objects of all YAML files in a directory, without subdirectories.
 func Decode(files fs.FS, dir string) ([]*unstructured.Unstructured, error) {
 	entries, err := fs.ReadDir(files, dir)
 	if err != nil {

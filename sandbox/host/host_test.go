@@ -24,7 +24,7 @@ func newFlagSet(instance operators.Instance) *pflag.FlagSet {
 	return set
 }
 
-// ask asks for a song.
+// ask creates a Hikawa, which requests a song.
 func (w *world) ask(t *testing.T, interval time.Duration) *v1beta1.Hikawa {
 	t.Helper()
 	hikawa := &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "hikawa-sample"}}
@@ -35,7 +35,7 @@ func (w *world) ask(t *testing.T, interval time.Duration) *v1beta1.Hikawa {
 	return hikawa
 }
 
-// sing has a song sung to its end.
+// sing requests a song and waits for its end.
 func (w *world) sing(t *testing.T) client.Object {
 	t.Helper()
 	hikawa := w.ask(t, 5*time.Millisecond)
@@ -62,7 +62,7 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 		t.Errorf("counted were %+v; want no error and 13 writes", total)
 	}
 
-	// You delete it with kubectl; the garbage collector takes the rest. Both are in the journal by name.
+	// You delete it with kubectl; the garbage collector deletes the rest. Both are in the journal by name.
 	config := w.lab.Config()
 	config.UserAgent = "kubectl/v1 (test)"
 	op, _ := operators.Find("zundoko")

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a sandbox with one bundled operator at work.
+// world is a sandbox with one running bundled operator.
 type world struct {
 	lab      *sandbox.Sandbox
 	operator *host.Host
@@ -63,7 +63,7 @@ func start(t *testing.T, name string, flags ...string) *world {
 		}
 	})
 	w.client = newClient(t, op, w.lab.Config())
-	// The operator is stopped before the sandbox, so not by the test's context, which ends before both.
+	// The operator must stop before the sandbox, so it does not use the test's context, which ends before both.
 	w.operator, err = host.Start(context.WithoutCancel(t.Context()), w.lab, op, w.instance, host.Options{
 		Taps: taps.New(w.journal, taps.Options{Operator: op.Name}),
 	})

@@ -11,22 +11,22 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Others writes into a journal what everybody else does to the objects the journal is about: Kubernetes' controllers,
-// the scheduler, and you with kubectl in another terminal. It reads the API server's audit log, which names the
-// client of every request.
+// Others records in a journal what others do to the objects that occur in it: Kubernetes' controllers, the scheduler,
+// and you with kubectl in another terminal. It reads the API server's audit log, which names the client of every
+// request.
 type Others struct {
 	journal *trace.Journal
-	skip    map[string]bool // programs whose calls are in the journal already
+	skip    map[string]bool // programs whose calls are recorded already
 
 	mu    sync.Mutex
-	seen  int64             // Seq up to which the journal's objects are known
-	kinds map[string]bool   // the kinds the journal is about
-	uids  map[string]bool   // and the objects
-	named map[string]string // the kinds by their resources
+	seen  int64             // the journal has been read up to this Seq
+	kinds map[string]bool   // the kinds that occur in the journal
+	uids  map[string]bool   // the UIDs that occur in the journal
+	named map[string]string // kinds by resource
 }
 
-// NewOthers returns a writer into a journal. The calls of the named programs, which is how their user agents begin, are
-// left out: taps record them.
+// NewOthers returns an Others for a journal. Calls of the programs in skip, matched with the beginning of the user
+// agent, are left out: taps record them.
 func NewOthers(journal *trace.Journal, skip ...string) *Others {
 	o := &Others{journal: journal, skip: map[string]bool{}, kinds: map[string]bool{}, uids: map[string]bool{}, named: map[string]string{}}
 	for _, name := range skip {
@@ -35,7 +35,7 @@ func NewOthers(journal *trace.Journal, skip ...string) *Others {
 	return o
 }
 
-// Note reads one line of the audit log. A line that cannot be read is left out: it is no business of the operator's.
+// Note reads one line of the audit log. A line that cannot be parsed is ignored.
 func (o *Others) Note(line []byte) {
 	var audit auditv1.Event
 	if json.Unmarshal(line, &audit) != nil || audit.ObjectRef == nil || o.skip[program(&audit)] {
@@ -53,8 +53,8 @@ func (o *Others) Note(line []byte) {
 	}
 }
 
-// name gives an object the kind that others of its resource have: a request that failed, or that was for a subresource, says
-// the resource only.
+// name sets an object's kind from others of its resource: a failed request, or one for a subresource, has the resource
+// only.
 func (o *Others) name(e *trace.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,7 +63,7 @@ func (o *Others) name(e *trace.Event) {
 	}
 }
 
-// event is what the request itself says.
+// event returns what is known from the request itself.
 func event(audit *auditv1.Event) trace.Event {
 	ref := audit.ObjectRef
 	e := trace.Event{
@@ -96,7 +96,7 @@ func apiVersion(group, version string) string {
 	return group + "/" + version
 }
 
-// describe adds what the object in the response says, and returns the UIDs of its owners.
+// describe adds the object of the response, and returns the UIDs of its owners.
 func describe(e *trace.Event) (owners []string) {
 	var object struct {
 		APIVersion, Kind string
@@ -107,7 +107,7 @@ func describe(e *trace.Event) (owners []string) {
 		}
 	}
 	if json.Unmarshal(e.After, &object) != nil || object.Kind == "Status" {
-		e.After = nil // a deletion answers with a Status
+		e.After = nil // the response to a deletion is a Status
 		return nil
 	}
 	if e.Object.Subresource == "" || e.Object.Subresource == "status" {
@@ -121,7 +121,7 @@ func describe(e *trace.Event) (owners []string) {
 	return owners
 }
 
-// catchUp learns what the journal is about.
+// catchUp collects the kinds and objects of new events in the journal.
 func (o *Others) catchUp() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,13 +132,13 @@ func (o *Others) catchUp() {
 		}
 		o.kinds[resource(known.Object)] = true
 		o.uids[known.Object.UID] = true
-		if known.Object.Kind != strings.ToLower(known.Object.Kind) { // or it is a resource's name
+		if known.Object.Kind != strings.ToLower(known.Object.Kind) { // else it is the name of a resource
 			o.named[resource(known.Object)] = known.Object.Kind
 		}
 	}
 }
 
-// concerns reports whether the journal is about the object: its kind is in it, or it belongs to an object that is.
+// concerns reports whether the journal covers an object: its kind occurs in it, or one of its owners does.
 func (o *Others) concerns(e trace.Event, owners []string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -151,8 +151,8 @@ func (o *Others) concerns(e trace.Event, owners []string) bool {
 	return o.kinds[resource(e.Object)]
 }
 
-// resource names a kind the way an audit event does that has no object: in lower case and plural. Kinds whose plural
-// is irregular are still found by their objects.
+// resource returns the resource of a kind as in an audit event without an object: lower case and plural. Kinds with an
+// irregular plural are still found by their objects.
 func resource(ref trace.Ref) string {
 	kind := strings.ToLower(ref.Kind)
 	if !strings.HasSuffix(kind, "s") {
@@ -162,7 +162,7 @@ func resource(ref trace.Ref) string {
 	return group + "/" + kind
 }
 
-// actor names who sent the request: the program, and for Kubernetes' controllers which of them.
+// actor returns the sender of a request: the program, and for Kubernetes' controllers which of them.
 func actor(audit *auditv1.Event) string {
 	switch name := program(audit); name {
 	case "kube-controller-manager", "kube-scheduler":
@@ -180,7 +180,7 @@ func actor(audit *auditv1.Event) string {
 	}
 }
 
-// program is the first word of the user agent, as in "kubectl/v1.36.3 (linux/amd64)".
+// program returns the first word of the user agent, as in "kubectl/v1.36.3 (linux/amd64)".
 func program(audit *auditv1.Event) string {
 	name, _, _ := strings.Cut(audit.UserAgent, "/")
 	return name

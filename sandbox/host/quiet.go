@@ -8,19 +8,19 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// quietPatience bounds the wait, with nothing else happening, for a watch event that may never come, because the
+// quietPatience limits the wait, with nothing else happening, for a watch event that may never come because the
 // operator stopped watching.
 const quietPatience = 2 * time.Second
 
-// AwaitQuiet returns when the operators of a journal have nothing left to do now: no reconcile runs, no key is ready,
-// and every write they made has come back as a watch event, where the kind is watched. Keys that wait for a timer count
-// as quiet: they have nothing to do now. What ended, or is held by a pause with nothing ready, is quiet too.
+// AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, and
+// every write they made has come back as a watch event, if the kind is watched. Keys that wait for a timer count as
+// quiet. So do operators that ended, or that are paused with nothing ready.
 func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
 	return await(ctx, journal, settled)
 }
 
-// AwaitStill returns when the operators of a journal do nothing more unless somebody acts: as AwaitQuiet, but the ready
-// keys of a paused operator are not waited for.
+// AwaitStill returns when the operators of a journal do nothing more unless somebody acts: like AwaitQuiet, but without
+// waiting for the ready keys of a paused operator.
 func AwaitStill(ctx context.Context, journal *trace.Journal) error {
 	return await(ctx, journal, still)
 }
@@ -54,7 +54,7 @@ func await(ctx context.Context, journal *trace.Journal, rests func(*trace.State)
 	}
 }
 
-// concernsLoops tells what has to do with the operators from the traffic that passes them by once a second.
+// concernsLoops reports whether an event belongs to the operators, not to periodic traffic.
 func concernsLoops(e *trace.Event) bool { return !e.Kind.Beside() }
 
 func settled(s *trace.State) bool {
@@ -67,10 +67,10 @@ func still(s *trace.State) bool {
 	})
 }
 
-// echoes matches writes with the watch events they come back as.
+// echoes matches writes with the watch events that they cause.
 type echoes struct {
 	watched map[string]bool   // kinds that the operator watches, as far as seen
-	writes  map[string]string // resourceVersion of writes not seen again -> kind
+	writes  map[string]string // resourceVersion of writes without a watch event so far -> kind
 	seen    map[string]bool   // resourceVersions of watch events
 }
 

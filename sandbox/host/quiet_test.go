@@ -11,8 +11,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// TestTrafficDoesNotKeepItWaiting: a write whose echo never comes is given up, also while somebody asks a page again and
-// again.
+// TestTrafficDoesNotKeepItWaiting checks that waiting for the watch event of a write is given up, even while a page is
+// requested again and again.
 func TestTrafficDoesNotKeepItWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := trace.New(trace.Options{})
@@ -38,8 +38,8 @@ func TestTrafficDoesNotKeepItWaiting(t *testing.T) {
 	})
 }
 
-// TestHeldByAPause: a ready key is work left as long as its operator may take it, and is waited for by [host.AwaitQuiet]
-// also while it may not.
+// TestHeldByAPause checks that a ready key is not quiet while its operator may take it, and that [host.AwaitQuiet]
+// waits for it also while the operator is paused.
 func TestHeldByAPause(t *testing.T) {
 	type wait = func(context.Context, *trace.Journal) error
 	for _, test := range []struct {

@@ -6,10 +6,11 @@ import (
 	"net"
 )
 
-// errOver is what an operator gets that connects after its life has ended.
+// errOver is returned to an operator that connects after its run has ended.
 var errOver = errors.New("the operator's life is over")
 
-// dialler connects an operator to what runs in the cluster, as long as it lives: with a process its connections end too.
+// dialler returns a function that connects an operator to what runs in the cluster. The connections end with the
+// operator's run, as they do with a process.
 func dialler(life context.Context, lab Cluster) func(ctx context.Context, address string) (net.Conn, error) {
 	return func(ctx context.Context, address string) (net.Conn, error) {
 		made, err := lab.DialContext(ctx, "tcp", address)
@@ -17,7 +18,7 @@ func dialler(life context.Context, lab Cluster) func(ctx context.Context, addres
 			return nil, err
 		}
 		if life.Err() != nil {
-			_ = made.Close() // it is not used
+			_ = made.Close() // closed unused
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: made.RemoteAddr(), Err: errOver}
 		}
 		c := &mortal{Conn: made}
@@ -26,13 +27,14 @@ func dialler(life context.Context, lab Cluster) func(ctx context.Context, addres
 	}
 }
 
-// mortal is a connection that ends with a life.
+// mortal is a connection that ends with an operator's run.
 type mortal struct {
 	net.Conn
 
 	forget func() bool
 }
 
+// Close closes the connection.
 func (m *mortal) Close() error {
 	m.forget()
 	return m.Conn.Close()

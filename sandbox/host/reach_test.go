@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pipes is a cluster to which every address is the near end of a pipe.
+// pipes is a cluster in which every connection is one end of a pipe.
 type pipes struct{ far chan net.Conn }
 
 func (p pipes) Config() *rest.Config                         { return nil }
@@ -22,7 +22,7 @@ func (p pipes) DialContext(_ context.Context, _, _ string) (net.Conn, error) {
 	return near, nil
 }
 
-// TestConnectionsEndWithTheLife, as those of a process do, and no new ones are made.
+// TestConnectionsEndWithTheLife checks that connections end with the operator's run, and that no new ones can be made.
 func TestConnectionsEndWithTheLife(t *testing.T) {
 	lab := pipes{make(chan net.Conn, 2)}
 	life, kill := context.WithCancel(t.Context())

@@ -17,21 +17,21 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/labapi"
 )
 
-// backend is what the lab's API is served from.
+// backend implements [labapi.Backend] on the lab.
 type backend Lab
 
 var _ labapi.Backend = (*backend)(nil)
 
 func (b *backend) lab() *Lab { return (*Lab)(b) }
 
-// Changed is closed at the next change of anything.
+// Changed returns a channel that is closed at the next change of anything.
 func (b *backend) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.changed
 }
 
-// Operators are those that are loaded.
+// Operators returns the loaded operators.
 func (b *backend) Operators() []v1alpha1.Operator {
 	var out []v1alpha1.Operator
 	for _, k := range b.lab().keepers() {
@@ -50,14 +50,14 @@ func (k *keeper) object() v1alpha1.Operator {
 		},
 		Spec: *k.spec.DeepCopy(), Status: *k.status.DeepCopy(),
 	}
-	// A person may pause the loop by a key, without the spec.
+	// A person may have paused the loop with a key; the spec does not show that.
 	if o.Status.State == v1alpha1.OperatorRunning && k.taps.Paused() {
 		o.Status.State = v1alpha1.OperatorPaused
 	}
 	return o
 }
 
-// ValidateOperator refuses what cannot be loaded.
+// ValidateOperator returns why an operator cannot be loaded.
 func (b *backend) ValidateOperator(name string, spec v1alpha1.OperatorSpec) field.ErrorList {
 	op, found := operators.Find(name)
 	if !found {
@@ -107,7 +107,7 @@ func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
 	return nil
 }
 
-// DeleteOperator stops an operator.
+// DeleteOperator stops and unloads an operator.
 func (b *backend) DeleteOperator(name string) error {
 	l := b.lab()
 	k := l.keeper(name)
@@ -122,7 +122,7 @@ func (b *backend) DeleteOperator(name string) error {
 	return err
 }
 
-// Loops are those seen in this round.
+// Loops returns the loops seen in this round.
 func (b *backend) Loops() []v1alpha1.Loop {
 	b.mu.Lock()
 	loops := b.round.loops
@@ -130,7 +130,7 @@ func (b *backend) Loops() []v1alpha1.Loop {
 	return loops.all()
 }
 
-// ValidateFault refuses what cannot happen.
+// ValidateFault returns why a fault cannot happen.
 func (b *backend) ValidateFault(spec v1alpha1.FaultSpec) field.ErrorList {
 	errs := gate.Validate(spec)
 	if _, found := operators.Find(spec.Operator); spec.Operator != "" && !found {
@@ -147,19 +147,19 @@ func (b *backend) ArmFault(name string, spec v1alpha1.FaultSpec) error {
 	return b.lab().Faults().Arm(name, spec)
 }
 
-// ReleaseFault lets go what a fault holds.
+// ReleaseFault releases a fault, as [gate.Faults.Release] does.
 func (b *backend) ReleaseFault(name string) error {
 	b.lab().Faults().Release(name)
 	return nil
 }
 
-// DisarmFault forgets a fault.
+// DisarmFault releases and forgets a fault.
 func (b *backend) DisarmFault(name string) error {
 	b.lab().Faults().Disarm(name)
 	return nil
 }
 
-// FaultStatus is how far a fault of this round is.
+// FaultStatus returns the status of a fault of this round.
 func (b *backend) FaultStatus(name string) (v1alpha1.FaultStatus, bool) {
 	return b.lab().Faults().Status(name)
 }

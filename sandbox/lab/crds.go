@@ -15,8 +15,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// install installs the CRDs of a variant, if the cluster has those of another one, or has lost one. It returns when their
-// kinds are served.
+// install installs the CRDs of a variant if the cluster has those of another variant, or has lost one. It returns when
+// their kinds are served.
 func (l *Lab) install(ctx context.Context, name string, instance operators.Instance) error {
 	crds, err := instance.CRDs()
 	if err != nil {
@@ -42,10 +42,10 @@ func (l *Lab) install(ctx context.Context, name string, instance operators.Insta
 	return nil
 }
 
-// goingPause is how often it is looked whether a CRD that is being deleted is gone.
+// goingPause is how often to check whether a CRD that is being deleted is gone.
 const goingPause = 20 * time.Millisecond
 
-// areThere reports whether a cluster has CRDs of these names. One that is being deleted is waited for.
+// areThere reports whether a cluster has CRDs of these names. It waits for one that is being deleted.
 func areThere(ctx context.Context, config *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	c, err := metadata.NewForConfig(config)
 	if err != nil {

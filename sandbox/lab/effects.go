@@ -10,22 +10,23 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// effects carry out what faults of a round ask for.
+// effects implements [gate.Effects] for the faults of a round.
 type effects struct {
 	lab   *Lab
 	round *round
 	damages
 }
 
-// Crash ends a life of an operator.
+// Crash ends a run of an operator.
 func (e *effects) Crash(operator string, restartAfter time.Duration) {
 	if k := e.lab.keeper(operator); k != nil && k.round == e.round {
 		k.crash(restartAfter)
 	}
 }
 
-// lastWords is how long the API server may still answer who made the Fault that kills it. It needs a few milliseconds; on a
-// busy machine the answer may be late, and kubectl would say no more than EOF.
+// lastWords is how long the API server may still answer the client that created the fault which kills it. It needs a
+// few milliseconds; without this delay, on a busy machine, the answer may come too late, and kubectl would only print
+// EOF.
 const lastWords = 500 * time.Millisecond
 
 // Kill ends a program of the control plane.
@@ -36,10 +37,10 @@ func (e *effects) Kill(program string) error {
 	return e.lab.options.Kill(program)
 }
 
-// somebody is the second writer's name: in the audit log, and so in the journal.
+// somebody is the second writer's user agent: its name in the audit log, and so in the journal.
 const somebody = "somebody-else"
 
-// Touch writes an object as somebody else.
+// Touch patches an object as the second writer.
 func (e *effects) Touch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) error {
 	config := e.lab.options.Cluster.Config()
 	config.UserAgent = somebody

@@ -24,7 +24,8 @@ func word(n int32) *v1alpha1.FaultMatch {
 	return &v1alpha1.FaultMatch{Verbs: []string{"create"}, Kind: "Zundoko", Nth: n}
 }
 
-// TestCrash: the operator dies before or after it says the third word, and the next life says it if it was not said.
+// TestCrash checks that the operator dies before or after it creates the third word, and that the next run creates it
+// if it does not exist.
 func TestCrash(t *testing.T) {
 	for _, when := range []v1alpha1.When{v1alpha1.Before, v1alpha1.After} {
 		t.Run(string(when), func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestCrash(t *testing.T) {
 			})
 			w.awaitOperator("one more life", restarted(1))
 			w.loop("hikawa", quiet)
-			created := map[v1alpha1.When]int{v1alpha1.Before: 5, v1alpha1.After: 4}[when] // the fifth was, and nobody saw it
+			created := map[v1alpha1.When]int{v1alpha1.Before: 5, v1alpha1.After: 4}[when] // one was not seen
 			if n := w.count(writes(trace.VerbCreate, "Zundoko")); n != created {
 				t.Errorf("the operator saw %d words being created, want %d", n, created)
 			}
@@ -58,7 +59,7 @@ func TestCrashRestartsAfterAPause(t *testing.T) {
 	w.awaitFault(f, "the fault to be done", func(s *v1alpha1.FaultStatus) bool {
 		return injected(s) && meta.IsStatusConditionTrue(s.Conditions, "Done")
 	})
-	// It can be unloaded and loaded while it is down.
+	// The operator can be unloaded and loaded while it is down.
 	w.must(w.you.Delete(t.Context(), o))
 	w.load(song())
 	w.sing("hikawa")
@@ -86,7 +87,7 @@ func TestCrashWhilePausedStaysPaused(t *testing.T) {
 	w.awaitSung("hikawa")
 }
 
-// TestUnpausedWhileDown: the next life is not paused when the pause was taken back while there was none.
+// TestUnpausedWhileDown checks that the next run is not paused if the pause was removed while no run existed.
 func TestUnpausedWhileDown(t *testing.T) {
 	sandboxtest.Long(t)
 	w := open(t)
@@ -123,7 +124,7 @@ func TestHoldIsReleased(t *testing.T) {
 	w.sungOnce()
 }
 
-// TestHeldOperatorCanBeDeleted: what a fault holds does not hold the lab.
+// TestHeldOperatorCanBeDeleted checks that a held call does not block the lab.
 func TestHeldOperatorCanBeDeleted(t *testing.T) {
 	w := open(t)
 	w.load(song())
@@ -137,7 +138,7 @@ func TestHeldOperatorCanBeDeleted(t *testing.T) {
 	w.awaitSung("hikawa")
 }
 
-// TestReplies: whatever a word is answered with, the song ends right.
+// TestReplies checks that the song ends correctly whatever the API server replies.
 func TestReplies(t *testing.T) {
 	w := open(t)
 	w.load(song())
@@ -154,7 +155,7 @@ func TestReplies(t *testing.T) {
 		if reply == v1alpha1.ReplyTrue {
 			wantFailed = 0
 		}
-		// After a reply that was lost the word is there: saying it again fails once more.
+		// After a lost reply the word exists, so creating it again fails once more.
 		if failed := loop.Status.Writes.Failed; failed < wantFailed || failed > 2*wantFailed {
 			t.Errorf("%d %s: %d writes failed: %+v", i, reply, failed, loop.Status)
 		}
@@ -178,7 +179,7 @@ func TestWatches(t *testing.T) {
 			f.Spec.Released = true
 			w.must(w.you.Update(t.Context(), f))
 		case v1alpha1.WatchCoalesce:
-			// The operator learns of the second word by the next event of it.
+			// The operator learns of the second word by the word's next event.
 			second := &v1beta1.Zundoko{}
 			w.must(w.you.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "hikawa-zundoko-002"}, second))
 			second.Labels = map[string]string{"seen": "now"}
@@ -189,29 +190,29 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// TestConflict: somebody else writes in between, by name.
+// TestConflict checks a conflicting write by another client, and its name in the journal.
 func TestConflict(t *testing.T) {
 	w := open(t)
 	spec := song()
-	spec.Variant = "classic" // hardened has no conflicts: it applies
+	spec.Variant = "classic" // the hardened variant has no conflicts, because it applies
 	w.load(spec)
 	f := w.arm("conflict", v1alpha1.FaultSpec{
 		Conflict: &v1alpha1.ConflictFault{}, Match: &v1alpha1.FaultMatch{Verbs: []string{"update"}, Kind: "Hikawa"},
 	})
 	w.sing("hikawa")
 	w.awaitFault(f, "the conflict", injected)
-	if loop := w.loop("hikawa", quiet); loop.Status.Conflicts < 1 { // one more if its cache is late
+	if loop := w.loop("hikawa", quiet); loop.Status.Conflicts < 1 { // one more if the operator's cache is late
 		t.Errorf("the loop is %+v; want a conflict", loop.Status)
 	}
 	w.eventually("the second writer to be in the journal", func() error {
 		return unless(w.count(func(e *trace.Event) bool { return e.Actor == "somebody-else" && e.IsWrite() }) == 1, "it is not")
 	})
-	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = "" }) // the next test expects the other CRDs
+	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = "" }) // the next test needs the other CRDs
 	w.awaitOperator("the other variant", running)
 }
 
-// TestControlPlane: each program is killed, at once or in the middle of a song, and everybody recovers. The API server is
-// killed by the very request that it is answering.
+// TestControlPlane kills each program of the control plane, at once and in the middle of a song, and checks that
+// everything recovers. The API server is killed by the request that it is answering.
 func TestControlPlane(t *testing.T) {
 	sandboxtest.Long(t)
 	w := open(t)
@@ -220,12 +221,12 @@ func TestControlPlane(t *testing.T) {
 		for i, match := range []*v1alpha1.FaultMatch{nil, word(3)} {
 			pid := box.PIDs()[program]
 			kill := v1alpha1.FaultSpec{ControlPlane: &v1alpha1.ControlPlaneFault{Program: program}, Match: match}
-			// The answer may be lost with the API server; the lab has the Fault all the same.
+			// The answer may be lost with the API server; the lab has the fault all the same.
 			w.eventually("the fault to be armed", func() error {
 				return unlessThere(w.you.Create(t.Context(), w.fault(fmt.Sprint("kill-", program, i), kill)))
 			})
 			name := fmt.Sprint(program, i)
-			w.eventually("a song to be asked for", func() error { // the API server may be away
+			w.eventually("a song to be asked for", func() error { // the API server may be unreachable
 				hikawa := &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 				hikawa.Spec.IntervalMillis = 1
 				return unlessThere(w.you.Create(t.Context(), hikawa))
@@ -261,7 +262,8 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// unlessThere is the error of a creation, unless it was that of an earlier try that there was no answer to.
+// unlessThere returns the error of a creation, except that the object exists, because an earlier try may have got no
+// answer.
 func unlessThere(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -269,7 +271,7 @@ func unlessThere(err error) error {
 	return err
 }
 
-// TestRestartWhileTheAPIServerIsAway: the operator comes back when the API server does.
+// TestRestartWhileTheAPIServerIsAway checks that the operator comes back when the API server does.
 func TestRestartWhileTheAPIServerIsAway(t *testing.T) {
 	sandboxtest.Long(t)
 	w := open(t)
@@ -296,7 +298,7 @@ func TestRefusedFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsEndWithTheLab: what a fault holds is let go when the lab closes.
+// TestFaultsEndWithTheLab checks that held calls go on when the lab closes.
 func TestFaultsEndWithTheLab(t *testing.T) {
 	w := open(t)
 	w.load(song())

@@ -22,7 +22,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 )
 
-// keeper keeps one operator running, life after life.
+// keeper keeps one operator running: it starts it again whenever a run ends.
 type keeper struct {
 	lab      *Lab
 	round    *round
@@ -39,8 +39,8 @@ type keeper struct {
 	spec       v1alpha1.OperatorSpec
 	generation int64
 	status     v1alpha1.OperatorStatus
-	crashed    *time.Duration // the pause before the next life, once it crashed
-	wake       chan struct{}  // closed and made anew at each change of the above
+	crashed    *time.Duration // the pause before the next run, after a crash
+	wake       chan struct{}  // closed and replaced at each change of the fields above
 }
 
 func newKeeper(l *Lab, r *round, op operators.Operator, spec v1alpha1.OperatorSpec) *keeper {
@@ -57,7 +57,7 @@ func newKeeper(l *Lab, r *round, op operators.Operator, spec v1alpha1.OperatorSp
 	return k
 }
 
-// InstanceOf makes an instance with the parameters of a spec.
+// InstanceOf returns an instance with the parameters of a spec.
 func InstanceOf(op operators.Operator, spec v1alpha1.OperatorSpec) (operators.Instance, error) {
 	instance := op.New()
 	flags := pflag.NewFlagSet(op.Name, pflag.ContinueOnError)
@@ -73,7 +73,7 @@ func InstanceOf(op operators.Operator, spec v1alpha1.OperatorSpec) (operators.In
 		if flags.Lookup(name) == nil {
 			var known []string
 			flags.VisitAll(func(f *pflag.Flag) {
-				if f.Name != "variant" { // that has a field of its own
+				if f.Name != "variant" { // the variant is a field of its own
 					known = append(known, f.Name)
 				}
 			})
@@ -103,8 +103,8 @@ func (e *parameterError) Error() string {
 
 func (e *parameterError) Unwrap() error { return e.err }
 
-// change gives the operator another spec. A pause takes effect at once, in this life and the next. When there is to be
-// another life, nobody is told any more that it runs: the old one may take seconds to end.
+// change gives the operator another spec. A pause takes effect at once, in this run and the next. If the change needs a
+// new run, the status no longer says that the operator runs: the old run may take seconds to end.
 func (k *keeper) change(spec v1alpha1.OperatorSpec) {
 	k.mu.Lock()
 	paused, another := k.spec.Paused != spec.Paused, !sameLife(k.spec, spec)
@@ -123,12 +123,12 @@ func (k *keeper) change(spec v1alpha1.OperatorSpec) {
 	k.lab.notify()
 }
 
-// sameLife reports whether an operator need not be restarted for a change of its spec.
+// sameLife reports whether a change of the spec needs no restart of the operator.
 func sameLife(a, b v1alpha1.OperatorSpec) bool {
 	return a.Variant == b.Variant && maps.Equal(a.Parameters, b.Parameters)
 }
 
-// crash ends this life; the next one begins after a pause. What is left of this life reaches nobody any more: its gate is
+// crash ends the current run; the next one begins after a pause. Requests of the ended run reach nobody: its gate is
 // dead already.
 func (k *keeper) crash(pause time.Duration) {
 	k.mu.Lock()
@@ -170,7 +170,7 @@ func (k *keeper) state(s v1alpha1.OperatorState, message string) {
 	k.set(func(status *v1alpha1.OperatorStatus) { status.State, status.Message = s, message })
 }
 
-// run lives one life after another.
+// run runs the operator again and again until ctx ends.
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.done)
 	for lives := 0; ctx.Err() == nil; lives++ {
@@ -182,7 +182,7 @@ func (k *keeper) run(ctx context.Context) {
 	k.state(v1alpha1.OperatorStopped, "")
 }
 
-// live is one life: it returns when the next one is to begin, or ctx ends.
+// live is one run of the operator: it returns when the next one should begin, or ctx ends.
 func (k *keeper) live(ctx context.Context) {
 	k.mu.Lock()
 	k.crashed = nil
@@ -194,10 +194,10 @@ func (k *keeper) live(ctx context.Context) {
 		err = k.serve(ctx, life, spec)
 	}
 	if life != nil {
-		// An error tells that a reconcile did not end in time; the journal has a note.
+		// An error means that a reconcile did not end in time; the journal has a note.
 		_ = life.End()
 	}
-	wall.Die() // what did not end reaches nobody any more; after a crash nothing has since then
+	wall.Die() // requests of what did not end reach nobody; after a crash that is so already
 	_, _, crashed, changed := k.now()
 	switch {
 	case ctx.Err() != nil:
@@ -213,14 +213,14 @@ func (k *keeper) live(ctx context.Context) {
 	}
 }
 
-// How long the API server may be away when an operator is to be started, and how often it is tried.
+// How long the API server may be unreachable when an operator is started, and how often to try.
 const (
 	awayPatience = 30 * time.Second
 	awayPause    = 50 * time.Millisecond
 )
 
-// startOnceThere starts the operator. While the API server is away, as after a fault, it waits for it: an operator that
-// cannot reach it is started again and again by a real cluster, too.
+// startOnceThere starts the operator. While the API server is unreachable, as after a fault, it tries again, as a real
+// cluster restarts an operator that cannot reach it.
 func (k *keeper) startOnceThere(ctx context.Context, spec v1alpha1.OperatorSpec, wall *gate.Gate) (*host.Host, error) {
 	deadline := time.Now().Add(awayPatience)
 	for {
@@ -233,7 +233,7 @@ func (k *keeper) startOnceThere(ctx context.Context, spec v1alpha1.OperatorSpec,
 	}
 }
 
-// start brings the operator to life. With an error there may be a life all the same, which is to be ended.
+// start starts the operator. With an error it may have started all the same, and must be ended.
 func (k *keeper) start(ctx context.Context, spec v1alpha1.OperatorSpec, wall *gate.Gate) (*host.Host, error) {
 	instance, err := InstanceOf(k.op, spec)
 	if err != nil {
@@ -253,10 +253,10 @@ func (k *keeper) pause(paused bool) {
 	}
 }
 
-// errNewLife says that this life is to end because another one is wanted.
+// errNewLife is the cause of ending a run because another one is wanted.
 var errNewLife = errors.New("another life is wanted")
 
-// serve waits until the life is over. It returns nil when it ended because it was to.
+// serve waits until the run is over. It returns nil if it ended on request.
 func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.OperatorSpec) error {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -272,7 +272,7 @@ func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.Opera
 		if crashed != nil || !sameLife(spec, now) {
 			return nil
 		}
-		if generation != told { // the first, a pause, or what was changed back at once
+		if generation != told { // the first one, a pause, or a change that was reverted at once
 			told = generation
 			k.serves(spec)
 			continue
@@ -287,7 +287,7 @@ func (k *keeper) serve(ctx context.Context, life *host.Host, spec v1alpha1.Opera
 	}
 }
 
-// serves tells that a life serves, unless another one is wanted.
+// serves records that the operator serves, unless another spec is wanted.
 func (k *keeper) serves(spec v1alpha1.OperatorSpec) {
 	k.set(func(s *v1alpha1.OperatorStatus) {
 		if sameLife(spec, k.spec) {
@@ -311,7 +311,7 @@ func runningOr(paused bool) v1alpha1.OperatorState {
 	return v1alpha1.OperatorRunning
 }
 
-// cancelWhenUnwanted ends a wait when the life that is waited for is no longer wanted.
+// cancelWhenUnwanted cancels a wait when another run is wanted.
 func (k *keeper) cancelWhenUnwanted(ctx context.Context, cancel context.CancelCauseFunc, spec v1alpha1.OperatorSpec) {
 	for ctx.Err() == nil {
 		now, _, crashed, changed := k.now()
@@ -326,7 +326,7 @@ func (k *keeper) cancelWhenUnwanted(ctx context.Context, cancel context.CancelCa
 	}
 }
 
-// awaitOther waits until another spec is wanted than the one that failed.
+// awaitOther waits until another spec than the failed one is wanted.
 func (k *keeper) awaitOther(ctx context.Context, failed int64, changed <-chan struct{}) {
 	for {
 		_, generation, _, next := k.now()
@@ -342,7 +342,7 @@ func (k *keeper) awaitOther(ctx context.Context, failed int64, changed <-chan st
 	}
 }
 
-// awaitServing returns when the operator serves its newest spec, or cannot.
+// awaitServing returns when the operator serves its newest spec, or with an error when it cannot.
 func (k *keeper) awaitServing(ctx context.Context) error {
 	for {
 		k.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// TestOldLifeDoesNotServe: from when another life is wanted on, nobody is told that the operator runs, and when its spec is
-// changed back before the old life has seen it, that is what serves the newest spec.
+// TestOldLifeDoesNotServe checks that the status does not say that the operator runs from when another run is wanted,
+// and that the old run serves the newest spec if the spec is changed back before it noticed.
 func TestOldLifeDoesNotServe(t *testing.T) {
 	old, other := v1alpha1.OperatorSpec{Variant: "hardened"}, v1alpha1.OperatorSpec{Variant: "classic"}
 	k := &keeper{
@@ -33,5 +33,5 @@ func TestOldLifeDoesNotServe(t *testing.T) {
 	is(v1alpha1.OperatorRunning, 3)
 	k.state(v1alpha1.OperatorCrashed, "")
 	k.change(other)
-	is(v1alpha1.OperatorCrashed, 3) // until its pause is over
+	is(v1alpha1.OperatorCrashed, 3) // until its restart delay is over
 }

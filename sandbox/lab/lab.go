@@ -1,5 +1,5 @@
-// Package lab is a sandbox with operators at work in it: it starts them, lets faults happen to them, starts them again
-// after a crash, and serves what it sees of them as the API operator-lab.dev.
+// Package lab runs operators in a sandbox: it starts them, injects faults, restarts them after a crash, and serves what
+// it observes as the API operator-lab.dev.
 package lab
 
 import (
@@ -20,25 +20,25 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Options of [Open].
+// Options are the options of [Open].
 type Options struct {
-	// Cluster the operators run in.
+	// Cluster is the cluster that the operators run in.
 	Cluster host.Cluster
-	// Kill ends a program of the control plane. Default: nobody can.
+	// Kill ends a program of the control plane. Default: such faults are refused.
 	Kill func(program string) error
-	// Machines are the nodes, for the faults that happen there. Default: nobody can reach them.
+	// Machines are the nodes, for faults that happen there. Default: such faults are refused.
 	Machines Machines
-	// Journal of the first round. Default: a new one.
+	// Journal is the journal of the first round. Default: a new one.
 	Journal *trace.Journal
-	// Installed are the variants whose CRDs the cluster has, by operator.
+	// Installed maps an operator to the variant whose CRDs the cluster has.
 	Installed map[string]string
-	// Seed of the faults that name none.
+	// Seed is the seed of faults without one of their own.
 	Seed int64
-	// Version of the lab.
+	// Version is the version of the lab.
 	Version string
 }
 
-// Lab is a sandbox with operators at work. All methods may be called from any goroutine.
+// Lab runs operators in a sandbox. All methods may be called from any goroutine.
 type Lab struct {
 	options Options
 	server  *labapi.Server
@@ -49,7 +49,7 @@ type Lab struct {
 	changed   chan struct{}
 }
 
-// round is what belongs together from one [Lab.Begin] to the next: a journal, and the operators and faults in it.
+// round is the time from one [Lab.Begin] to the next: it has a journal, operators and faults.
 type round struct {
 	journal *trace.Journal
 	others  *host.Others
@@ -61,7 +61,7 @@ type round struct {
 	keepers map[string]*keeper
 }
 
-// Open begins a first round and serves the lab's API in the cluster. It returns when the API is there.
+// Open begins a first round and serves the lab's API in the cluster. It returns when the API is served.
 func Open(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{options: o, installed: map[string]string{}, changed: make(chan struct{})}
 	maps.Copy(l.installed, o.Installed)
@@ -78,16 +78,16 @@ func Open(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// NewJournal returns an empty journal as a round needs it.
+// NewJournal returns an empty journal for a round.
 func (l *Lab) NewJournal() *trace.Journal {
 	return trace.New(trace.Options{Product: l.options.Version})
 }
 
-// Begin ends the round there is and begins another one: no operators, no faults, and what happens from now on goes into
-// another journal.
+// Begin ends the current round and begins another one without operators and faults; what happens from now on goes into
+// the given journal.
 func (l *Lab) Begin(ctx context.Context, journal *trace.Journal) error {
 	err := l.end()
-	if l.options.Machines != nil { // a fault may just have given a node its power back
+	if l.options.Machines != nil { // a fault may just have returned a lost node
 		err = errors.Join(err, l.options.Machines.AwaitNodes(ctx))
 	}
 	l.begin(context.WithoutCancel(ctx), journal)
@@ -110,11 +110,12 @@ func (l *Lab) begin(ctx context.Context, journal *trace.Journal) {
 	l.notify()
 }
 
-// Person is the actor of what is done by hand, and the user agent of who does it through this process: their calls are
-// in the journal by themselves.
+// Person is the actor of what is done by hand, and the user agent of clients for that in this process: their calls are
+// recorded already.
 const Person = "you"
 
-// quietClients are the names of clients of this process. What the lab itself does is nobody's in the journal.
+// quietClients are the names of clients whose calls are not taken from the audit log: the lab's own, which are not
+// recorded, and Person.
 var quietClients = []string{"operator-lab", Person}
 
 func operatorNames() []string {
@@ -152,7 +153,7 @@ func (l *Lab) Close(ctx context.Context) error {
 	return errors.Join(append(errs, l.end())...)
 }
 
-// Load starts an operator, or changes how it runs, and returns when it serves.
+// Load starts an operator, or changes its spec, and returns when it serves.
 func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec) (*taps.Taps, error) {
 	if err := l.apply(name, spec); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec)
 	return k.taps, k.awaitServing(ctx)
 }
 
-// Taps of an operator of this round; nil if it is not loaded.
+// Taps returns the taps of an operator of this round; nil if it is not loaded.
 func (l *Lab) Taps(name string) *taps.Taps {
 	if k := l.keeper(name); k != nil {
 		return k.taps
@@ -169,7 +170,7 @@ func (l *Lab) Taps(name string) *taps.Taps {
 	return nil
 }
 
-// visit tells which reconcile a call of an operator belongs to.
+// visit returns the reconcile that a call of an operator belongs to.
 func (l *Lab) visit(ctx context.Context, operator string) gate.Visit {
 	k := l.keeper(operator)
 	if k == nil {
@@ -179,7 +180,7 @@ func (l *Lab) visit(ctx context.Context, operator string) gate.Visit {
 	return gate.Visit{Reconcile: reconcile, Controller: controller, Key: key}
 }
 
-// Err is why an operator failed; nil while it does not.
+// Err returns why an operator failed; nil if it has not.
 func (l *Lab) Err(name string) error {
 	k := l.keeper(name)
 	if k == nil {
@@ -193,7 +194,7 @@ func (l *Lab) Err(name string) error {
 	return fmt.Errorf("operator %s: %s", name, k.status.Message)
 }
 
-// Failed is closed when an operator has failed; nil if it is not loaded.
+// Failed returns a channel that is closed when an operator has failed; nil if it is not loaded.
 func (l *Lab) Failed(name string) <-chan struct{} {
 	if k := l.keeper(name); k != nil {
 		return k.failed
@@ -201,17 +202,17 @@ func (l *Lab) Failed(name string) <-chan struct{} {
 	return nil
 }
 
-// Stop ends all operators; the API goes on telling of them.
+// Stop ends all operators; the API goes on showing them.
 func (l *Lab) Stop() error { return l.end() }
 
-// Journal of this round.
+// Journal returns the journal of this round.
 func (l *Lab) Journal() *trace.Journal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.round.journal
 }
 
-// Faults of this round.
+// Faults returns the faults of this round.
 func (l *Lab) Faults() *gate.Faults {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,7 +227,7 @@ func (l *Lab) Audit(line []byte) {
 	r.others.Note(line)
 }
 
-// Exited takes note of the death of a program; see [sandbox.Options].
+// Exited records the death of a program; see [sandbox.Options].
 func (l *Lab) Exited(e sandbox.Exit) {
 	l.Journal().Append(trace.Event{
 		Kind: trace.KindNote, Actor: e.Program,
@@ -250,7 +251,7 @@ func (l *Lab) keepers() []*keeper {
 	return keepers
 }
 
-// notify tells the API server that something changed.
+// notify wakes the API server after a change.
 func (l *Lab) notify() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,10 +259,10 @@ func (l *Lab) notify() {
 	l.changed = make(chan struct{})
 }
 
-// followPause bounds how often a growing journal makes the loops be compared.
+// followPause is the minimum time between two comparisons of the loops while the journal grows.
 const followPause = 10 * time.Millisecond
 
-// follow tells of changes of the loops.
+// follow notifies the API server of changes of the loops.
 func (l *Lab) follow(r *round) {
 	grown, cancel := r.journal.Subscribe()
 	defer cancel()

@@ -27,7 +27,7 @@ func TestLoopCountsWhatTheJournalHas(t *testing.T) {
 	w.sing("hikawa")
 	w.must(host.AwaitQuiet(t.Context(), w.lab.Journal()))
 	var loop *v1alpha1.Loop
-	w.eventually("the loop to say what the journal does", func() error { // whose last event may be on its way
+	w.eventually("the loop to say what the journal does", func() error { // its last event may still be missing
 		loop = w.loop("hikawa", quiet)
 		return sameCounts(loop.Status, countLoop(w.lab.Journal().Since(0), trace.Key{Namespace: w.namespace, Name: "hikawa"}))
 	})
@@ -50,7 +50,7 @@ func TestLoopCountsWhatTheJournalHas(t *testing.T) {
 	}
 }
 
-// sameCounts compares what a Loop says with what was counted.
+// sameCounts compares a Loop's counts with the expected ones.
 func sameCounts(got, want v1alpha1.LoopStatus) error {
 	for _, c := range []struct {
 		what      string
@@ -126,7 +126,7 @@ func countLoop(events []*trace.Event, key trace.Key) (s v1alpha1.LoopStatus) {
 	return s
 }
 
-// TestLoopIsNotQuiet while a key waits for a timer, or is held.
+// TestLoopIsNotQuiet checks a key that waits for a timer, or is held.
 func TestLoopIsNotQuiet(t *testing.T) {
 	w := open(t)
 	w.load(song())
@@ -154,8 +154,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestOthersAreInTheJournal: what somebody else does to the operator's objects is told by name, and what the lab's own API
-// is asked is not.
+// TestOthersAreInTheJournal checks that writes of others to the operator's objects are recorded with their names, and
+// requests to the lab's own API are not.
 func TestOthersAreInTheJournal(t *testing.T) {
 	w := open(t)
 	w.load(song())

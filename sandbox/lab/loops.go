@@ -17,17 +17,17 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// loops makes Loop objects of a journal.
+// loops computes the Loop objects of a journal.
 type loops struct {
 	mu       sync.Mutex
 	start    time.Time
 	timeline *trace.Timeline
 	known    map[trace.QueueKey]*tally
-	made     []v1alpha1.Loop // of the events up to Seq
+	made     []v1alpha1.Loop // computed from the events up to Seq
 	seq      int64
 }
 
-// tally is what a Loop keeps as long as it is there, and what the counters of the journal do not tell apart.
+// tally holds what a Loop keeps while it exists, and counts that the journal's counters do not have.
 type tally struct {
 	uid                      types.UID
 	created                  metav1.Time
@@ -36,7 +36,7 @@ type tally struct {
 	logs                     []v1alpha1.LoopLog
 }
 
-// maxLogs is how many different log messages of a key are kept.
+// maxLogs bounds how many different log messages of a key are kept.
 const maxLogs = 32
 
 func newLoops(journal *trace.Journal) *loops {
@@ -50,7 +50,7 @@ func (l *loops) update() {
 		if e.Operator == "" || e.Controller == "" {
 			continue
 		}
-		if e.Kind == trace.KindDrop { // it has put no key into the queue; counted if the key has been there
+		if e.Kind == trace.KindDrop { // it put no key into the queue; counted only for known keys
 			if t := l.known[trace.QueueKey{Operator: e.Operator, Controller: e.Controller, Key: e.Object.Key()}]; t != nil {
 				t.dropped++
 			}
@@ -94,7 +94,7 @@ func (t *tally) log(e *trace.Event) {
 	}
 }
 
-// all returns the Loops as they are now, by operator, controller and key.
+// all returns the current Loops, ordered by operator, controller and key.
 func (l *loops) all() []v1alpha1.Loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *loops) all() []v1alpha1.Loop {
 	return slices.Clone(out)
 }
 
-// LoopName is the name of the Loop of a controller and the name of a key.
+// LoopName returns the name of the Loop for a controller and the name of a key.
 func LoopName(controller, name string) string { return strings.ToLower(controller) + "." + name }
 
 func (t *tally) describe(status *v1alpha1.LoopStatus, c *trace.Counters) {
@@ -155,7 +155,7 @@ func (t *tally) describe(status *v1alpha1.LoopStatus, c *trace.Counters) {
 	}
 }
 
-// busyKeys are those that are reconciled, ready, or wait for a timer.
+// busyKeys returns the keys that are being reconciled, are ready, or wait for a timer.
 func busyKeys(state *trace.State) map[trace.QueueKey]bool {
 	busy := map[trace.QueueKey]bool{}
 	for _, span := range state.Running() {
@@ -167,7 +167,7 @@ func busyKeys(state *trace.State) map[trace.QueueKey]bool {
 	return busy
 }
 
-// lastSpans are the newest reconciles that ended.
+// lastSpans returns the newest finished reconcile of each key.
 func lastSpans(state *trace.State) map[trace.QueueKey]*trace.Span {
 	last := map[trace.QueueKey]*trace.Span{}
 	for _, span := range state.Spans() {
@@ -188,8 +188,8 @@ func describeLast(status *v1alpha1.LoopStatus, state *trace.State, span *trace.S
 	}
 }
 
-// Explain says what a loop did last about an object, line by line: the newest reconcile of the object's own key, or of
-// its owner's, or the newest one that wrote it.
+// Explain describes, line by line, what a loop did last about an object: the newest reconcile of the object's own key,
+// or of its owner's, or the newest one that wrote the object.
 func (l *Lab) Explain(ref trace.Ref) []string {
 	l.mu.Lock()
 	loops := l.round.loops
@@ -233,7 +233,7 @@ func writeText(e *trace.Event) string {
 	return text
 }
 
-// concerning returns the newest reconcile that has to do with an object, or nil.
+// concerning returns the newest reconcile that concerns an object, or nil.
 func concerning(state *trace.State, ref trace.Ref) *trace.Span {
 	keys := map[trace.Key]bool{ref.Key(): true}
 	if o := state.Object(ref); o != nil {

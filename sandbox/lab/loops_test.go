@@ -21,7 +21,7 @@ func (s *script) add(e trace.Event) {
 	s.journal.Append(e)
 }
 
-// reconcile is one reconcile that was woken by an event, and its end.
+// reconcile records one reconcile that was woken by an event, with its end.
 func (s *script) reconcile(cause int64, end trace.Event, calls ...trace.Event) {
 	s.pass++
 	s.add(trace.Event{Kind: trace.KindEnqueue, Cause: cause})
@@ -52,7 +52,7 @@ func only(t *testing.T, l *loops) v1alpha1.Loop {
 	return all[0]
 }
 
-// TestHotLoopIsNamed: a Loop says which field the operator flips.
+// TestHotLoopIsNamed checks that a Loop names the field that the operator flips.
 func TestHotLoopIsNamed(t *testing.T) {
 	s := newScript("a")
 	l := newLoops(s.journal)
@@ -79,12 +79,12 @@ func TestHotLoopIsNamed(t *testing.T) {
 	}
 }
 
-// TestLoopTallies counts what the journal's own counters do not tell apart.
+// TestLoopTallies checks the counts that the journal's own counters do not have.
 func TestLoopTallies(t *testing.T) {
 	s := newScript("a")
 	l := newLoops(s.journal)
 	drop := trace.Event{Kind: trace.KindDrop, Operator: "keeper", Controller: "Song", Object: s.object()}
-	s.journal.Append(drop) // before the key was ever in the queue
+	s.journal.Append(drop) // before the key was in the queue
 	read := trace.Event{Kind: trace.KindCall, Source: trace.Cache, Object: s.object()}
 	list, get, none := read, read, read
 	list.Verb, list.Count = trace.VerbList, 7
@@ -128,7 +128,7 @@ func TestLoopKeepsFewLogs(t *testing.T) {
 	}
 }
 
-// BenchmarkLoops is what a look at all loops costs when something changed: a thousand keys, ten reconciles each.
+// BenchmarkLoops measures a read of all loops after a change: a thousand keys, ten reconciles each.
 func BenchmarkLoops(b *testing.B) {
 	const keys, passes = 1000, 10
 	journal := trace.New(trace.Options{})

@@ -17,27 +17,28 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// Machines are the nodes of a cluster, for those who can reach them from below. A [sandbox.Sandbox] has them.
+// Machines gives access to the nodes of a cluster. A [sandbox.Sandbox] implements it.
 type Machines interface {
-	// NodeNames are the names of all nodes, also of those that are lost.
+	// NodeNames returns the names of all nodes, including lost ones.
 	NodeNames() []string
-	// SetTroubles says what goes wrong on all nodes, instead of what was said before, and has them forget images by
-	// patterns. When it returns, this holds for all that begins.
+	// SetTroubles replaces the troubles of all nodes, and makes the nodes forget the images that match the given
+	// patterns. When it returns, the troubles apply to everything that begins.
 	SetTroubles(list []node.Trouble, forget ...string) error
-	// KillContainers kills the running containers that are chosen, and returns them as namespace/pod/container.
+	// KillContainers kills the matching running containers, and returns them as namespace/pod/container.
 	KillContainers(m node.Match, reason string) ([]string, error)
-	// LoseNode takes the power of a node away, and returns when it is off; ReturnNode gives it back.
+	// LoseNode switches a node off, and returns when it is off.
 	LoseNode(name string) error
+	// ReturnNode switches a lost node on again.
 	ReturnNode(name string) error
-	// RestartNode takes the power of a node away and gives it back, and returns when it was off.
+	// RestartNode switches a node off and on again, and returns when it was off.
 	RestartNode(name string) error
-	// AwaitNodes returns when all nodes that are not lost can be given pods.
+	// AwaitNodes returns when all nodes that are not lost accept pods.
 	AwaitNodes(ctx context.Context) error
 }
 
 var errNoMachines = errors.New("the lab did not start this cluster's nodes")
 
-// validateMachines refuses what can happen to no node here.
+// validateMachines returns why a fault cannot happen to nodes here.
 func (b *backend) validateMachines(spec v1alpha1.FaultSpec) field.ErrorList {
 	kind := ""
 	switch {
@@ -69,8 +70,8 @@ func (b *backend) validateMachines(spec v1alpha1.FaultSpec) field.ErrorList {
 	return nil
 }
 
-// fitting returns the names that a pattern fits; an empty one fits all. In a valid one only * is special, and no name has
-// a slash.
+// fitting returns the names that match a pattern; an empty one matches all. In a valid pattern only * is special, and
+// no name has a slash.
 func fitting(names []string, pattern string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		ok, err := path.Match(pattern, name)
@@ -78,16 +79,16 @@ func fitting(names []string, pattern string) []string {
 	})
 }
 
-// damages are what the faults of a round keep wrong in the nodes.
+// damages are the lasting effects of a round's faults on the nodes.
 type damages struct {
 	machines Machines
 
-	mu       sync.Mutex // held while nodes are told, so that they hear of the newest last
+	mu       sync.Mutex // held while nodes are told, so that the newest state arrives last
 	troubles []*node.Trouble
-	lost     map[string]int // how many faults each node is lost by
+	lost     map[string]int // number of faults by which each node is lost
 }
 
-// Break does to nodes and containers what a fault says.
+// Break injects a fault into nodes and containers; see [gate.Effects].
 func (d *damages) Break(spec v1alpha1.FaultSpec) (of []string, repair func() error, err error) {
 	if d.machines == nil {
 		return nil, nil, errNoMachines
@@ -122,7 +123,7 @@ func (d *damages) restart(names []string) ([]string, error) {
 	return names, each(names, d.machines.RestartNode)
 }
 
-// lose takes the power of nodes away, until each fault that did has given it back.
+// lose switches nodes off, until each fault that did so is repaired.
 func (d *damages) lose(names []string) (of []string, repair func() error, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,7 +140,7 @@ func (d *damages) lose(names []string) (of []string, repair func() error, err er
 	}, nil
 }
 
-// giveLocked gives nodes their power back, but for those that are lost by another fault too.
+// giveLocked switches nodes on again, except for those that another fault keeps lost.
 func (d *damages) giveLocked(names []string) error {
 	var back []string
 	for _, name := range names {
@@ -151,7 +152,7 @@ func (d *damages) giveLocked(names []string) error {
 	return each(back, d.machines.ReturnNode)
 }
 
-// each does something to all nodes side by side.
+// each calls a function for all nodes concurrently.
 func each(names []string, do func(string) error) error {
 	errs := make([]error, len(names))
 	var all sync.WaitGroup
@@ -166,7 +167,7 @@ func each(names []string, do func(string) error) error {
 	return errors.Join(errs...)
 }
 
-// trouble has something go wrong until it is repaired.
+// trouble adds a trouble to the nodes until it is repaired.
 func (d *damages) trouble(t node.Trouble, forget ...string) (repair func() error, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,7 +178,7 @@ func (d *damages) trouble(t node.Trouble, forget ...string) (repair func() error
 	}
 	if err := d.tellLocked(forget...); err != nil {
 		drop()
-		return nil, errors.Join(err, d.tellLocked()) // some nodes may have heard of it
+		return nil, errors.Join(err, d.tellLocked()) // some nodes may have it already
 	}
 	return func() error {
 		d.mu.Lock()
@@ -218,7 +219,7 @@ func troubleOfPod(p *v1alpha1.PodFault) node.Trouble {
 	return t
 }
 
-// notFound is what a registry says of an image that it does not have.
+// notFound is a registry's error for an image that it does not have.
 const notFound = "not found"
 
 func troubleOfImage(i *v1alpha1.ImageFault) node.Trouble {

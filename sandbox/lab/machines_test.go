@@ -21,7 +21,7 @@ import (
 // pageImage is a bundled image that serves a page on port 8080.
 const pageImage = "quay.io/daein/prodpage:v1"
 
-// page is a pod that serves a page and says when it is ready.
+// page creates a pod that serves a page and has a readiness probe.
 func (w *world) page(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	w.Helper()
 	pod := &corev1.Pod{
@@ -44,7 +44,7 @@ func (w *world) page(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// awaitPod waits until a pod fits.
+// awaitPod waits until a pod satisfies a condition.
 func (w *world) awaitPod(pod *corev1.Pod, what string, fits func(*corev1.Pod) bool) {
 	w.Helper()
 	w.eventually(what, func() error {
@@ -65,7 +65,7 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// container is the status of a pod's only container; an empty one before there is any.
+// container returns the status of a pod's only container; empty before there is one.
 func container(pod *corev1.Pod) corev1.ContainerStatus {
 	if len(pod.Status.ContainerStatuses) == 0 {
 		return corev1.ContainerStatus{}
@@ -73,7 +73,7 @@ func container(pod *corev1.Pod) corev1.ContainerStatus {
 	return pod.Status.ContainerStatuses[0]
 }
 
-// died is how the container of a pod ended the last time.
+// died returns the last termination of a pod's container.
 func died(pod *corev1.Pod) corev1.ContainerStateTerminated {
 	if t := container(pod).LastTerminationState.Terminated; t != nil {
 		return *t
@@ -92,12 +92,12 @@ func done(s *v1alpha1.FaultStatus) bool {
 	return injected(s) && meta.IsStatusConditionTrue(s.Conditions, "Done")
 }
 
-// lasting reports whether a fault keeps something wrong.
+// lasting reports whether a fault has a lasting effect now.
 func lasting(s *v1alpha1.FaultStatus) bool {
 	return injected(s) && !meta.IsStatusConditionTrue(s.Conditions, "Done")
 }
 
-// here is a pod fault about a pod of the test's namespace.
+// here returns a pod fault for a pod of the test's namespace.
 func (w *world) here(name string, action v1alpha1.PodAction, change ...func(*v1alpha1.PodFault)) v1alpha1.FaultSpec {
 	p := &v1alpha1.PodFault{Action: action, Namespace: w.namespace, Name: name}
 	for _, c := range change {
@@ -106,7 +106,7 @@ func (w *world) here(name string, action v1alpha1.PodAction, change ...func(*v1a
 	return v1alpha1.FaultSpec{Pod: p}
 }
 
-// release releases a fault and checks that it is over when that returns.
+// release releases a fault and checks that its effect is over afterwards.
 func (w *world) release(f *v1alpha1.Fault) {
 	w.Helper()
 	w.must(w.you.Get(w.Context(), client.ObjectKeyFromObject(f), f))
@@ -117,7 +117,7 @@ func (w *world) release(f *v1alpha1.Fault) {
 	}
 }
 
-// TestPodKilled: the containers that are chosen die as from the kernel's hand, once, and are named; others live on.
+// TestPodKilled checks that the selected containers are killed once, and named, and that others stay alive.
 func TestPodKilled(t *testing.T) {
 	w := open(t)
 	pods := []*corev1.Pod{w.page("web-1"), w.page("web-2"), w.page("other")}
@@ -145,7 +145,7 @@ func TestPodKilled(t *testing.T) {
 	}
 }
 
-// TestKillWaitsForAPod: a fault that comes before its pod waits for it.
+// TestKillWaitsForAPod checks that a fault waits for a pod that is created later.
 func TestKillWaitsForAPod(t *testing.T) {
 	w := open(t)
 	f := w.arm("kill", w.here("late", v1alpha1.PodKill))
@@ -157,7 +157,7 @@ func TestKillWaitsForAPod(t *testing.T) {
 	w.awaitPod(p, "the second life", func(p *corev1.Pod) bool { return ready(p) && container(p).RestartCount == 1 })
 }
 
-// TestPodUnready: it is not ready for as long as the fault says, and lives.
+// TestPodUnready checks that the pod is alive but not ready while the fault lasts.
 func TestPodUnready(t *testing.T) {
 	sandboxtest.Long(t)
 	w := open(t)
@@ -180,7 +180,7 @@ func TestPodUnready(t *testing.T) {
 	w.awaitPod(p, "the pod to be ready again", ready)
 }
 
-// TestPodCrash: containers that start end, until the fault is deleted.
+// TestPodCrash checks that containers end when they start, until the fault is deleted.
 func TestPodCrash(t *testing.T) {
 	w := open(t)
 	f := w.arm("crash", w.here("", v1alpha1.PodCrash, func(p *v1alpha1.PodFault) { p.ExitCode = new(int32(3)) }))
@@ -190,10 +190,10 @@ func TestPodCrash(t *testing.T) {
 		t.Errorf("it ended with %+v", last)
 	}
 	w.must(w.you.Delete(t.Context(), f))
-	w.awaitPod(w.page("next"), "a pod to be ready", ready) // the other one would make us wait for its back-off
+	w.awaitPod(w.page("next"), "a pod to be ready", ready) // the other pod would wait for its back-off
 }
 
-// TestPodStartsLate: it runs, and is ready only when the fault is released.
+// TestPodStartsLate checks that the pod becomes ready only after the fault is released.
 func TestPodStartsLate(t *testing.T) {
 	w := open(t)
 	f := w.arm("late", w.here("", v1alpha1.PodStartLate, func(p *v1alpha1.PodFault) { p.After = &metav1.Duration{Duration: time.Hour} }))
@@ -218,7 +218,8 @@ func TestPodStartsLate(t *testing.T) {
 	}
 }
 
-// TestImage: an image that was pulled before is pulled again, and cannot be, or only slowly, while the fault lasts.
+// TestImage checks that an image that was pulled before is pulled again, and that this fails or is slow while the fault
+// lasts.
 func TestImage(t *testing.T) {
 	w := open(t)
 	w.awaitPod(w.page("before"), "the pod to be ready", ready)
@@ -255,7 +256,7 @@ func TestImage(t *testing.T) {
 	w.awaitPod(p, "the pod to be ready", ready)
 }
 
-// firstNodeReady reports what Kubernetes takes the first node for.
+// firstNodeReady returns the Ready condition of the first node.
 func (w *world) firstNodeReady() corev1.ConditionStatus {
 	w.Helper()
 	var n corev1.Node
@@ -268,8 +269,8 @@ func (w *world) firstNodeReady() corev1.ConditionStatus {
 	return ""
 }
 
-// TestNodeLost: Kubernetes finds that it is lost, and moves its pods; it comes back when the fault is released, with
-// another lost node staying what it is.
+// TestNodeLost checks that Kubernetes notices a lost node and moves its pods, and that the node comes back when the
+// fault is released, while another lost node stays lost.
 func TestNodeLost(t *testing.T) {
 	sandboxtest.Long(t)
 	w := open(t)
@@ -284,7 +285,7 @@ func TestNodeLost(t *testing.T) {
 		t.Errorf("it is %+v; want %q", f.Status, want)
 	}
 	too := w.arm("too", v1alpha1.FaultSpec{Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeLost, Name: "node-*1"}})
-	// Nobody tells Kubernetes.
+	// Nothing tells Kubernetes directly.
 	w.eventually("the node to be missed", func() error {
 		return unless(w.firstNodeReady() == corev1.ConditionUnknown, string(w.firstNodeReady()))
 	})
@@ -310,7 +311,7 @@ func TestNodeLost(t *testing.T) {
 	}
 }
 
-// TestNodeRestarts: its pods start anew, and troubles that were there go on.
+// TestNodeRestarts checks that the pods of a restarted node start again, and that other troubles continue.
 func TestNodeRestarts(t *testing.T) {
 	w := open(t)
 	p := w.page("web", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" })
@@ -332,7 +333,7 @@ func TestNodeRestarts(t *testing.T) {
 	}
 }
 
-// TestNodeLostAtACall: it is off before the call is sent, and back when the next round begins.
+// TestNodeLostAtACall checks that the node is off before the call is sent, and back when the next round begins.
 func TestNodeLostAtACall(t *testing.T) {
 	w := open(t)
 	w.load(song())
@@ -348,7 +349,7 @@ func TestNodeLostAtACall(t *testing.T) {
 	w.awaitPod(w.page("web"), "a pod to be ready", ready)
 }
 
-// TestRefusedMachineFaults: what can happen to no node here is refused.
+// TestRefusedMachineFaults checks that faults which match no node here are refused.
 func TestRefusedMachineFaults(t *testing.T) {
 	w := open(t)
 	w.refused(v1alpha1.FaultSpec{Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeLost, Name: "node-9"}},
@@ -357,7 +358,7 @@ func TestRefusedMachineFaults(t *testing.T) {
 	w.refused(v1alpha1.FaultSpec{Pod: &v1alpha1.PodFault{Action: "Drown"}}, `spec.pod.action: Unsupported value: "Drown"`)
 }
 
-// TestRefusedWithoutMachines: there may be no nodes, or none that the lab can reach.
+// TestRefusedWithoutMachines checks the refusal without nodes, and without access to nodes.
 func TestRefusedWithoutMachines(t *testing.T) {
 	for want, machines := range map[string]lab.Machines{
 		"the lab did not start this cluster's nodes":         nil,

@@ -29,11 +29,11 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// box is the sandbox of all tests of the package, and listener the lab that hears of it now.
+// box is the sandbox of all tests of the package, and listener the lab that currently gets its events.
 var (
 	box      *sandbox.Sandbox
 	listener atomic.Pointer[lab.Lab]
-	// crds is the variant whose CRDs the sandbox has.
+	// crds has the variant whose CRDs the sandbox has.
 	crds = map[string]string{"zundoko": string(zundoko.Hardened)}
 )
 
@@ -72,12 +72,12 @@ func withSandbox(m *testing.M) int {
 	return m.Run()
 }
 
-// world is a lab in the sandbox, and a namespace to play in.
+// world is a lab in the sandbox, and a namespace for the test.
 type world struct {
 	*testing.T
 	lab       *lab.Lab
 	namespace string
-	// you are a person with kubectl: an administrator.
+	// you is the client of a person with kubectl: an administrator.
 	you client.Client
 }
 
@@ -119,7 +119,7 @@ func (w *world) newNamespace() string {
 	return ns.Name
 }
 
-// as is an administrator with a name of their own.
+// as returns an administrator's client with a user agent.
 func as(tb testing.TB, agent string) client.Client {
 	tb.Helper()
 	scheme := runtime.NewScheme()
@@ -150,7 +150,7 @@ func (w *world) eventually(what string, condition func() error) {
 	sandboxtest.Eventually(w, what, condition)
 }
 
-// dump prints how the operators are, and the end of the journal, for a failed test.
+// dump prints the state of the operators and the end of the journal, for a failed test.
 func (w *world) dump() {
 	for _, o := range w.lab.Operators() {
 		w.Logf("operator %s: %+v", o.Name, o.Status)
@@ -161,7 +161,7 @@ func (w *world) dump() {
 	}
 }
 
-// song is a spec whose song is the short one, with more parameters as pairs of name and value.
+// song returns a spec with a short song, with more parameters as pairs of name and value.
 func song(more ...string) v1alpha1.OperatorSpec {
 	spec := v1alpha1.OperatorSpec{Parameters: map[string]string{"song": "Zun,Zun,Zun,Zun,Doko"}}
 	for pair := range slices.Chunk(more, 2) {
@@ -170,14 +170,14 @@ func song(more ...string) v1alpha1.OperatorSpec {
 	return spec
 }
 
-// load loads zundoko by the Go API.
+// load loads zundoko with the Go API.
 func (w *world) load(spec v1alpha1.OperatorSpec) {
 	w.Helper()
 	_, err := w.lab.Load(w.Context(), "zundoko", spec)
 	w.must(err)
 }
 
-// operator is the Operator object of zundoko.
+// operator reads the Operator object of zundoko.
 func (w *world) operator() *v1alpha1.Operator {
 	w.Helper()
 	o := &v1alpha1.Operator{}
@@ -185,7 +185,7 @@ func (w *world) operator() *v1alpha1.Operator {
 	return o
 }
 
-// awaitOperator waits until zundoko's status is about its newest spec and fits.
+// awaitOperator waits until zundoko's status reflects its newest spec and satisfies a condition.
 func (w *world) awaitOperator(what string, fits func(*v1alpha1.Operator) bool) *v1alpha1.Operator {
 	w.Helper()
 	o := &v1alpha1.Operator{}
@@ -201,17 +201,17 @@ func (w *world) awaitOperator(what string, fits func(*v1alpha1.Operator) bool) *
 	return o
 }
 
-// running reports whether an operator runs as its spec says.
+// running reports whether an operator runs with its newest spec.
 func running(o *v1alpha1.Operator) bool {
 	return o.Status.State == v1alpha1.OperatorRunning && o.Status.ObservedGeneration == o.Generation
 }
 
-// restarted reports whether an operator runs as its spec says, for the n-th time again.
+// restarted reports whether an operator runs with its newest spec after n restarts.
 func restarted(n int32) func(*v1alpha1.Operator) bool {
 	return func(o *v1alpha1.Operator) bool { return running(o) && o.Status.Restarts == n }
 }
 
-// changeOperator changes the spec by the API, whose status the lab may change at the same time.
+// changeOperator changes the spec with the API; it retries, because the lab may change the status at the same time.
 func (w *world) changeOperator(change func(*v1alpha1.OperatorSpec)) {
 	w.Helper()
 	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -221,7 +221,7 @@ func (w *world) changeOperator(change func(*v1alpha1.OperatorSpec)) {
 	}))
 }
 
-// ask asks for a song.
+// ask creates a Hikawa, which requests a song.
 func (w *world) ask(name string, interval time.Duration) {
 	w.Helper()
 	hikawa := &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
@@ -242,14 +242,14 @@ func (w *world) awaitSung(name string) {
 	})
 }
 
-// sing has a song sung to its end.
+// sing requests a song and waits for its end.
 func (w *world) sing(name string) {
 	w.Helper()
 	w.ask(name, time.Millisecond)
 	w.awaitSung(name)
 }
 
-// loop is the Loop object of a Hikawa, once it fits.
+// loop returns the Loop object of a Hikawa once it satisfies a condition.
 func (w *world) loop(name string, fits func(*v1alpha1.LoopStatus) bool) *v1alpha1.Loop {
 	w.Helper()
 	l := &v1alpha1.Loop{}
@@ -265,7 +265,7 @@ func (w *world) loop(name string, fits func(*v1alpha1.LoopStatus) bool) *v1alpha
 
 func quiet(s *v1alpha1.LoopStatus) bool { return s.Quiet }
 
-// arm makes a Fault by the API.
+// arm creates a Fault with the API.
 func (w *world) arm(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 	w.Helper()
 	f := w.fault(name, spec)
@@ -273,15 +273,15 @@ func (w *world) arm(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 	return f
 }
 
-// fault is a Fault that can be made.
+// fault returns a Fault to create.
 func (w *world) fault(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
-	if spec.Match != nil { // what an earlier test left in its namespace is still sung
+	if spec.Match != nil { // an earlier test's song may still run in its namespace
 		spec.Match.Namespace = w.namespace
 	}
 	return &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + name}, Spec: spec}
 }
 
-// awaitFault waits until the status of a fault fits.
+// awaitFault waits until the status of a fault satisfies a condition.
 func (w *world) awaitFault(f *v1alpha1.Fault, what string, fits func(*v1alpha1.FaultStatus) bool) {
 	w.Helper()
 	w.eventually(what, func() error {
@@ -312,7 +312,7 @@ func writes(verb, kind string) func(*trace.Event) bool {
 	}
 }
 
-// sungOnce checks that there are the five words and the one Kiyoshi of a single song.
+// sungOnce checks for the five words and the one Kiyoshi of a single song.
 func (w *world) sungOnce() {
 	w.Helper()
 	var words v1beta1.ZundokoList

@@ -32,14 +32,15 @@ func TestLoadServesAndSings(t *testing.T) {
 	}
 	w.sing("hikawa")
 	w.sungOnce()
-	// Loading it again as it is changes nothing.
+	// Loading it again unchanged has no effect.
 	w.load(song())
 	if again := w.operator(); again.Generation != 1 || again.Status.Restarts != 0 {
 		t.Errorf("after the same spec: %+v", again)
 	}
 }
 
-// TestVariant: another variant comes with its CRDs, whose status is no subresource, and goes with them.
+// TestVariant checks that another variant comes with its own CRDs, without a status subresource, and that these go with
+// it.
 func TestVariant(t *testing.T) {
 	w := open(t)
 	w.load(song())
@@ -102,8 +103,7 @@ func TestPaused(t *testing.T) {
 	w.awaitSung("waits")
 }
 
-// TestPauseEndsWithTheLife: a pause that the spec asked for ends with a spec that does not ask for it, also when that
-// needs another life.
+// TestPauseEndsWithTheLife checks that a pause of the spec ends with a spec without it, even if that needs another run.
 func TestPauseEndsWithTheLife(t *testing.T) {
 	w := open(t)
 	spec := song()
@@ -114,7 +114,7 @@ func TestPauseEndsWithTheLife(t *testing.T) {
 	w.sing("hikawa")
 }
 
-// TestPauseOfAPersonStays: a key pauses without the spec, and no restart overrules it.
+// TestPauseOfAPersonStays checks that a pause by key is independent of the spec and survives restarts.
 func TestPauseOfAPersonStays(t *testing.T) {
 	w := open(t)
 	w.load(song())
@@ -134,7 +134,7 @@ func unless(ok bool, message string) error {
 	return errors.New(message)
 }
 
-// reconciles counts those of the namespace that have begun.
+// reconciles counts the reconciles of the namespace that have begun.
 func (w *world) reconciles() int {
 	return w.count(func(e *trace.Event) bool { return e.Kind == trace.KindStart && e.Key.Namespace == w.namespace })
 }
@@ -200,11 +200,11 @@ func TestDeleteStops(t *testing.T) {
 	}
 }
 
-// TestFailed: what cannot be started says why, and another spec gives it another try.
+// TestFailed checks that an operator that cannot start says why, and that another spec makes it try again.
 func TestFailed(t *testing.T) {
 	w := open(t)
 	w.load(song())
-	// The operator's namespace is being deleted, and something in it will not go: nothing can be granted in it.
+	// The operator's namespace is being deleted and kept by a finalizer: no grants can be created in it.
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "zundoko-operator-system"}}
 	stuck := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "stuck", Finalizers: []string{"example.com/stuck"}}}
 	w.must(w.you.Create(t.Context(), stuck))
@@ -243,7 +243,7 @@ func TestFailed(t *testing.T) {
 	w.sing("hikawa")
 }
 
-// TestCRDsAreBroughtBack: an operator is not started without its CRDs, whoever deleted them.
+// TestCRDsAreBroughtBack checks that an operator is not started without its CRDs, even if somebody else deleted them.
 func TestCRDsAreBroughtBack(t *testing.T) {
 	w := open(t)
 	w.load(song())
@@ -258,7 +258,7 @@ func TestCRDsAreBroughtBack(t *testing.T) {
 	w.sing("hikawa")
 }
 
-// TestClassicSleeps: an operator that sleeps in Reconcile holds nothing up when it is restarted or ended.
+// TestClassicSleeps checks that an operator that sleeps in Reconcile does not delay its restart or end.
 func TestClassicSleeps(t *testing.T) {
 	w := open(t)
 	spec := song()
@@ -270,7 +270,7 @@ func TestClassicSleeps(t *testing.T) {
 	w.awaitOperator("the life after the crash", restarted(1))
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Parameters["seed"] = "3" })
 	w.awaitOperator("the life after the change", restarted(2))
-	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = "" }) // the next test expects the other CRDs
+	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = "" }) // the next test needs the other CRDs
 	w.awaitOperator("the other variant", restarted(3))
 	w.must(w.you.Delete(t.Context(), w.operator()))
 }
@@ -318,7 +318,7 @@ func countOf(list client.ObjectList) int {
 	return -1
 }
 
-// TestCloseLeavesNoAPI: nobody's discovery meets a lab that is gone. Stopped operators are told of until then.
+// TestCloseLeavesNoAPI checks that discovery does not find a closed lab. Until then stopped operators are shown.
 func TestCloseLeavesNoAPI(t *testing.T) {
 	l, err := lab.Open(t.Context(), lab.Options{Cluster: box, Installed: crds})
 	if err != nil {

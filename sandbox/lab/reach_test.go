@@ -13,8 +13,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// TestOperatorReachesPods: an operator in this process connects to what runs in the cluster, in its first life and in the
-// next, also when the API server has died. That a member is promoted says that etcd was asked.
+// TestOperatorReachesPods checks that an operator in this process connects to pods in the cluster, in its first run and
+// the next, also after the API server died. A promoted member shows that etcd was reached.
 func TestOperatorReachesPods(t *testing.T) {
 	sandboxtest.Long(t)
 	if testing.Short() {
@@ -41,14 +41,14 @@ func TestOperatorReachesPods(t *testing.T) {
 	w.awaitMembers(cluster, 3)
 }
 
-// grow asks for another number of members, as soon as anybody can be asked.
+// grow requests another number of members, as soon as the API server is reachable.
 func (w *world) grow(cluster *unstructured.Unstructured, size int) {
 	w.Helper()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"size":%d}}`, size))
 	w.eventually("the patch", func() error { return w.you.Patch(w.Context(), cluster.DeepCopy(), patch) })
 }
 
-// awaitMembers waits until so many members are healthy and vote.
+// awaitMembers waits until the given number of members are healthy and vote.
 func (w *world) awaitMembers(cluster *unstructured.Unstructured, want int) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("%d healthy voters", want), func() error {

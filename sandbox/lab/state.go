@@ -11,14 +11,14 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// State is what a lab keeps outside of its cluster: which operators run, with which spec, and whose CRDs are installed. It
-// belongs to a checkpoint of the sandbox that was made at the same time.
+// State is what a lab keeps outside of its cluster: which operators run, with which spec, and whose CRDs are installed.
+// It belongs to a checkpoint of the sandbox that was made at the same time.
 type State struct {
 	operators map[string]v1alpha1.OperatorSpec
 	installed map[string]string
 }
 
-// State of now. The spec of an operator that was paused by a key does not say so.
+// State returns the current state. The spec of an operator that was paused with a key does not contain that.
 func (l *Lab) State() State {
 	s := State{operators: map[string]v1alpha1.OperatorSpec{}}
 	for _, k := range l.keepers() {
@@ -31,12 +31,13 @@ func (l *Lab) State() State {
 	return s
 }
 
-// Suspend ends the operators of the round and its faults, so that the sandbox can be restored. The API, once it can be
-// reached again, goes on telling of them until [Lab.Resume].
+// Suspend ends the operators of the round and its faults, so that the sandbox can be restored. The API, once it is
+// reachable again, goes on showing them until [Lab.Resume].
 func (l *Lab) Suspend() error { return l.end() }
 
-// Resume begins a round as [Lab.Begin] does, in a cluster that was restored to when the state was taken, and loads the
-// operators of that state. It returns when the lab's API can be used and the operators serve, or do not after half a minute.
+// Resume begins a round as [Lab.Begin] does, in a cluster that was restored to the time of the state, and loads the
+// operators of that state. It returns when the lab's API is usable and the operators serve, or after half a minute if
+// they do not.
 func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error {
 	err := l.end()
 	if renewed := l.server.Renew(ctx); renewed != nil {
@@ -47,13 +48,14 @@ func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error
 	l.mu.Unlock()
 	err = errors.Join(err, l.Begin(ctx, journal))
 	names := slices.Sorted(maps.Keys(s.operators))
-	for _, name := range names { // whatever else went wrong: they are to run
+	for _, name := range names { // whatever else went wrong, the operators should run
 		err = errors.Join(err, l.apply(name, s.operators[name]))
 	}
 	limited, cancel := context.WithTimeout(ctx, awayPatience)
 	defer cancel()
-	for _, name := range names { // which start side by side
-		// One that does not serve now may not have served then either: it is tried again and again, and [Lab.Err] tells.
+	for _, name := range names { // they start concurrently
+		// An operator that does not serve now may not have served then either: it is restarted, and [Lab.Err] has the
+		// error.
 		if k := l.keeper(name); k != nil {
 			_ = k.awaitServing(limited)
 		}
@@ -61,8 +63,8 @@ func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error
 	return errors.Join(err, ctx.Err())
 }
 
-// Operators are those of this round, as the API tells of them; UIDs and resource versions are its own.
+// Operators returns the operators of this round as the API shows them; UIDs and resource versions are set by the API.
 func (l *Lab) Operators() []v1alpha1.Operator { return (*backend)(l).Operators() }
 
-// Loops are those seen in this round, as the API tells of them.
+// Loops returns the loops seen in this round as the API shows them.
 func (l *Lab) Loops() []v1alpha1.Loop { return (*backend)(l).Loops() }

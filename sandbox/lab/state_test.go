@@ -18,7 +18,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// back takes the sandbox and the lab back, as an undo does.
+// back restores the sandbox and the lab, as an undo does.
 func (w *world) back(point *sandbox.Checkpoint, resume func() error) {
 	w.Helper()
 	w.must(w.lab.Suspend())
@@ -35,7 +35,8 @@ func (w *world) hasStatus() bool {
 	return sub != nil && sub.Status != nil
 }
 
-// TestResume: another variant and what it did are undone, twice; faults are over, also one that has taken a node.
+// TestResume checks that a change of variant and its effects are undone, twice, and that faults are over, including one
+// that has lost a node.
 func TestResume(t *testing.T) {
 	w := open(t)
 	classic := song()
@@ -77,10 +78,10 @@ func TestResume(t *testing.T) {
 		w.sing("again")
 		w.tellsTheSame()
 	}
-	harden() // as other tests expect it
+	harden() // other tests need it
 }
 
-// tellsTheSame: what the lab tells in Go it tells by its API.
+// tellsTheSame checks that the Go API and the Kubernetes API return the same.
 func (w *world) tellsTheSame() {
 	w.Helper()
 	w.loop("again", quiet)
@@ -100,7 +101,7 @@ func (w *world) tellsTheSame() {
 	}
 }
 
-// TestResumeOfNothing: in a cluster from before there was a lab its API is served again.
+// TestResumeOfNothing checks that a lab's API is served again in a cluster restored to before there was a lab.
 func TestResumeOfNothing(t *testing.T) {
 	sandboxtest.Long(t)
 	point, err := box.Checkpoint(t.Context(), "nothing")
@@ -117,7 +118,7 @@ func TestResumeOfNothing(t *testing.T) {
 	if len(operators.Items) != 0 || len(w.lab.Operators()) != 0 {
 		t.Errorf("there are operators %v", operators.Items)
 	}
-	w.must(w.you.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})) // it is undone, too
+	w.must(w.you.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})) // undone
 	w.load(song())
 	w.sing("hikawa")
 }

@@ -20,14 +20,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// frontProxy is how kube-apiserver shows itself to the servers behind it, and tells for whom it asks.
+// frontProxy is how kube-apiserver authenticates to the servers behind it, and how it passes on the user of a request.
 type frontProxy struct {
 	authorities                 *x509.CertPool
 	names                       []string
 	users, uids, groups, extras []string
 }
 
-// readFrontProxy asks the cluster, which publishes it in a ConfigMap.
+// readFrontProxy reads it from the ConfigMap in which the cluster publishes it.
 func readFrontProxy(ctx context.Context, client kubernetes.Interface) (*frontProxy, error) {
 	config, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
 	if err != nil {
@@ -53,7 +53,7 @@ func readFrontProxy(ctx context.Context, client kubernetes.Interface) (*frontPro
 	return p, nil
 }
 
-// tls lets only holders of a certificate of the front proxy's authority shake hands.
+// tls returns a config that accepts only clients with a certificate of the front proxy's authority.
 func (p *frontProxy) tls(own tls.Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
@@ -63,8 +63,8 @@ func (p *frontProxy) tls(own tls.Certificate) *tls.Config {
 	}
 }
 
-// authenticator believes the front proxy, and nobody else who has a certificate of its authority. The front proxy's own
-// requests for schemas name no group: who comes through it is authenticated.
+// authenticator accepts the front proxy, but no other holder of a certificate of its authority. The front proxy's own
+// requests for schemas have no user: it is authenticated itself.
 func (p *frontProxy) authenticator() authenticator.Request {
 	options := x509request.DefaultVerifyOptions()
 	options.Roots = p.authorities
@@ -73,8 +73,8 @@ func (p *frontProxy) authenticator() authenticator.Request {
 		headerrequest.StaticStringSlice(p.groups), headerrequest.StaticStringSlice(p.extras)))
 }
 
-// reviewer asks the cluster whether a user may do something. kube-apiserver has asked itself the same before it handed
-// the request on; what is asked here besides is whether who may patch may also create.
+// reviewer asks the cluster whether a user may do something. kube-apiserver has asked that before it passed the request
+// on; here it is needed for the further question whether a user who may patch may also create.
 type reviewer struct{ client kubernetes.Interface }
 
 var _ authorizer.Authorizer = reviewer{}

@@ -18,7 +18,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// TestOnlyTheFrontProxyGetsAnAnswer asks the server itself, past kube-apiserver.
+// TestOnlyTheFrontProxyGetsAnAnswer sends requests to the server directly, not through kube-apiserver.
 func TestOnlyTheFrontProxyGetsAnAnswer(t *testing.T) {
 	serve(t, newLab())
 	c, err := aggregator.NewForConfig(cluster.Config())

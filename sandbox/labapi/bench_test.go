@@ -12,8 +12,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/labapi"
 )
 
-// BenchmarkStart is the time until kube-apiserver serves the group, from nothing and to nothing, and what the server
-// holds of this process's memory, in MiB.
+// BenchmarkStart measures the time until kube-apiserver serves the group, and until it is gone, and the memory of this
+// process that the server holds, in MiB.
 func BenchmarkStart(b *testing.B) {
 	var starts, stops []time.Duration
 	before := heap()
@@ -38,7 +38,7 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(float64(heap()-before)/(1<<20), "heap-left-MiB")
 }
 
-// BenchmarkRead reads one loop of 200, and all of them, through kube-apiserver, each time after one of them changed.
+// BenchmarkRead reads one loop of 200, and all of them, through kube-apiserver, each time after a change of one.
 func BenchmarkRead(b *testing.B) {
 	l := newLab()
 	for i := range 200 {

@@ -45,7 +45,7 @@ func newFault(name string) *unstructured.Unstructured {
 	}}
 }
 
-// next is the next event but bookmarks, as "TYPE name".
+// next returns the next event other than a bookmark, as "TYPE name".
 func next(t *testing.T, w watch.Interface) string {
 	t.Helper()
 	for e := range w.ResultChan() {
@@ -115,7 +115,7 @@ func TestWatchGoesOnFromAVersion(t *testing.T) {
 	}
 }
 
-// expired rebuilds the error of an event that was printed.
+// expired returns the error of a printed event.
 func expired(event string) error {
 	if event == "" || event[:5] != "ERROR" {
 		return nil
@@ -131,7 +131,7 @@ func TestWatchForgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 1100 { // more than are remembered; each is seen because it is read
+	for i := range 1100 { // more than are remembered; each is noticed because it is read
 		l.change(func() {
 			o := l.operators["zundoko"]
 			o.Status.Restarts = int32(i + 1)
@@ -362,7 +362,7 @@ func TestWrites(t *testing.T) {
 
 func TestMetadataOnly(t *testing.T) {
 	serve(t, newLab())
-	c, err := metadata.NewForConfig(cluster.Config()) // as the garbage collector asks, in protobuf
+	c, err := metadata.NewForConfig(cluster.Config()) // in protobuf, as the garbage collector asks
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestTypedClient(t *testing.T) {
 	}
 }
 
-// typed reads a loop as operators read objects.
+// typed reads a loop as a typed client does.
 func typed(t *testing.T, scheme *runtime.Scheme, name string) v1alpha1.Loop {
 	t.Helper()
 	c, err := ctrlclient.New(cluster.Config(), ctrlclient.Options{Scheme: scheme})

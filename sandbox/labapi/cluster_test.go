@@ -31,7 +31,7 @@ func clientset(tb testing.TB, in *sandbox.Sandbox) *kubernetes.Clientset {
 	return c
 }
 
-// said is what a program of the shared cluster writes into its log from now on.
+// said returns a function that returns what a program of the shared cluster has logged since.
 func said(t *testing.T, program string) func() string {
 	t.Helper()
 	read := func() string {
@@ -45,8 +45,8 @@ func said(t *testing.T, program string) func() string {
 	return func() string { return read()[before:] }
 }
 
-// TestControllersAreNotDisturbed deletes a namespace and the owner of an object while the API is served, again while
-// it is not, and while it is served again; nobody complains about the group.
+// TestControllersAreNotDisturbed deletes a namespace and the owner of an object while the API is served, while it is
+// not, and while it is served again, and checks that no program logs errors about the group.
 func TestControllersAreNotDisturbed(t *testing.T) {
 	logs := map[string]func() string{}
 	for _, program := range []string{"kube-controller-manager", "kube-apiserver"} {
@@ -81,14 +81,15 @@ func TestControllersAreNotDisturbed(t *testing.T) {
 	}
 }
 
-// isRetried reports whether kube-apiserver tells of what it tries again, having met the registration while that changed.
+// isRetried reports whether a line of kube-apiserver's log is about an operation that it retries, because the
+// registration changed meanwhile.
 func isRetried(line string) bool {
 	return slices.ContainsFunc([]string{"the object has been modified", "not found", "loading OpenAPI spec"}, func(race string) bool {
 		return strings.Contains(line, race)
 	})
 }
 
-// deleteNamespace makes a namespace with an owned object, and waits until both deletions are done.
+// deleteNamespace creates a namespace with an owned object, and waits until both deletions are finished.
 func deleteNamespace(t *testing.T, in *sandbox.Sandbox, name string) {
 	t.Helper()
 	c := clientset(t, in)

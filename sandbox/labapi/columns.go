@@ -15,13 +15,13 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 )
 
-// columns are what 'kubectl get' prints of a kind.
+// columns are the columns of a kind in 'kubectl get'.
 type columns struct {
 	definitions []metav1.TableColumnDefinition
 	cells       func(object) []any
 }
 
-// wide marks a column that only 'kubectl get -o wide' prints.
+// wide marks a column for 'kubectl get -o wide' only.
 const wide = 1
 
 // ConvertToTable implements [rest.TableConvertor].
@@ -144,7 +144,7 @@ func faultColumns() columns {
 	}
 }
 
-// faultKind names the primitive, and what it does where that is not one thing.
+// faultKind returns the kind of a fault, with its action if the kind has several.
 func faultKind(s v1alpha1.FaultSpec) string {
 	switch {
 	case s.Crash != nil:
@@ -170,7 +170,7 @@ func faultKind(s v1alpha1.FaultSpec) string {
 	}
 }
 
-// faultTarget says in words whom the fault happens to, else what it waits for.
+// faultTarget describes whom the fault happens to, or else what it waits for.
 func faultTarget(s v1alpha1.FaultSpec) string {
 	switch {
 	case s.ControlPlane != nil:
@@ -188,7 +188,7 @@ func faultTarget(s v1alpha1.FaultSpec) string {
 	}
 }
 
-// podsTarget is such as "default/web-*/page app=web".
+// podsTarget returns for example "default/web-*/page app=web".
 func podsTarget(p *v1alpha1.PodFault) string {
 	target := orStar(p.Name)
 	if p.Namespace != "" {
@@ -210,7 +210,7 @@ func orStar(name string) string {
 	return name
 }
 
-// matchTarget is such as "create,update Zundoko default/hikawa-* #3".
+// matchTarget returns for example "create,update Zundoko default/hikawa-* #3".
 func matchTarget(m *v1alpha1.FaultMatch) string {
 	words := []string{strings.Join(m.Verbs, ","), m.Kind, m.Field}
 	if m.Subresource != "" && m.Subresource != "-" {
@@ -227,7 +227,7 @@ func matchTarget(m *v1alpha1.FaultMatch) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// age is a time as 'kubectl get' prints it.
+// age formats a time as 'kubectl get' does.
 func age(since time.Time) string {
 	if since.IsZero() {
 		return "<unknown>"

@@ -11,7 +11,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 )
 
-// faults are the kind Fault. They exist because somebody wrote them; the backend says how far they are.
+// faults implements the kind Fault. Clients create the objects; the backend has their status.
 type faults struct {
 	strategy
 	backend Backend
@@ -50,7 +50,7 @@ func (f faults) write(was, is object) error {
 	case is.(*v1alpha1.Fault).Spec.Released && !was.(*v1alpha1.Fault).Spec.Released:
 		return f.backend.ReleaseFault(is.GetName())
 	default:
-		return nil // only its metadata
+		return nil // only metadata changed
 	}
 }
 
@@ -73,7 +73,7 @@ func (f faults) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 func (f faults) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	is := obj.(*v1alpha1.Fault)
 	problems := validateMeta(is)
-	if is.Spec.Stale != nil { // it is to come
+	if is.Spec.Stale != nil { // not implemented yet
 		return append(problems, field.Forbidden(field.NewPath("spec", "stale"), "is not supported yet"))
 	}
 	return append(problems, f.backend.ValidateFault(is.Spec)...)

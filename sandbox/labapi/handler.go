@@ -24,20 +24,20 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/labapi/openapi"
 )
 
-// api is the group as an HTTP handler.
+// api is the HTTP handler of the group.
 type api struct {
 	http.Handler
 	memories []*memory
 }
 
-// access says who a client is and what it may do.
+// access authenticates and authorizes clients.
 type access struct {
 	authenticator.Request
 	authorizer.Authorizer
 }
 
-// newAPI builds the group on upstream's generic API server. That one is neither started nor does it listen: all it
-// would add are handlers and loops for an API server that is alone, and waiting at its end.
+// newAPI builds the group on upstream's generic API server. That server is neither started nor does it listen: this
+// would only add handlers and loops for a standalone API server, and a delay at its end.
 func newAPI(b Backend, who access, address string) (*api, error) {
 	scheme, published, err := schemes()
 	if err != nil {
@@ -46,7 +46,7 @@ func newAPI(b Backend, who access, address string) (*api, error) {
 	codecs := serializer.NewCodecFactory(scheme)
 	config := genericapiserver.NewConfig(codecs)
 	config.ExternalAddress = address
-	config.LoopbackClientConfig = &restclient.Config{} // wanted, and used by hooks only
+	config.LoopbackClientConfig = &restclient.Config{} // required, but used by hooks only
 	config.EffectiveVersion = compatibility.NewEffectiveVersionFromString("1.36", "", "")
 	config.Authentication.Authenticator, config.Authorization.Authorizer = who.Request, who.Authorizer
 	config.BuildHandlerChainFunc = chain
@@ -69,7 +69,7 @@ func newAPI(b Backend, who access, address string) (*api, error) {
 	return &api{server.Handler, memories}, nil
 }
 
-// describe publishes the schemas in both forms: without the older one kube-apiserver complains in its log once a minute.
+// describe publishes the schemas in both forms: without the older one kube-apiserver logs a complaint every minute.
 func describe(config *genericapiserver.Config, names *apiopenapi.DefinitionNamer) {
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, names)
 	config.OpenAPIConfig.Info.Title = "operator-lab"
@@ -77,8 +77,8 @@ func describe(config *genericapiserver.Config, names *apiopenapi.DefinitionNamer
 	config.OpenAPIV3Config.Info.Title = "operator-lab"
 }
 
-// schemes know the types: the first also as the internal version, into which requests are decoded and which is the same
-// here, the other only as clients are to see them.
+// schemes returns two schemes with the types: the first has them also as the internal version into which requests are
+// decoded (here the same types), the other one only as clients see them.
 func schemes() (scheme, published *runtime.Scheme, err error) {
 	scheme, published = runtime.NewScheme(), runtime.NewScheme()
 	core := schema.GroupVersion{Version: "v1"}
@@ -101,7 +101,7 @@ func schemes() (scheme, published *runtime.Scheme, err error) {
 	return scheme, published, scheme.AddFieldLabelConversionFunc(v1alpha1.GroupVersion.WithKind("Loop"), loopField)
 }
 
-// storages are the three resources.
+// storages returns the storages of the three resources.
 func storages(b Backend, scheme *runtime.Scheme, codec runtime.Codec) (map[string]rest.Storage, []*memory, error) {
 	common := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator}
 	inNamespace := common
@@ -134,8 +134,8 @@ func storages(b Backend, scheme *runtime.Scheme, codec runtime.Codec) (map[strin
 	return served, memories, nil
 }
 
-// chain is what a request passes on its way: the part of upstream's chain that matters behind a kube-apiserver, which
-// has limited, logged and audited the request already.
+// chain wraps the handler with the part of upstream's filters that is needed behind a kube-apiserver, which has
+// limited, logged and audited the request already.
 func chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = filters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
 	handler = filters.WithAuthentication(handler, c.Authentication.Authenticator, filters.Unauthorized(c.Serializer), nil, nil)
@@ -146,7 +146,7 @@ func chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	return filters.WithAuditInit(handler)
 }
 
-// follow keeps watches going until ctx ends.
+// follow serves watches until ctx ends.
 func (a *api) follow(ctx context.Context, spawn func(func())) {
 	for _, m := range a.memories {
 		spawn(func() { m.follow(ctx) })

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// identity is the server's certificate, which is its own authority: kube-apiserver is told to trust it and nothing
-// else. The key is never written anywhere.
+// identity is the server's certificate, which is its own authority: kube-apiserver is told to trust only it. The key is
+// never written anywhere.
 type identity struct {
 	certificate tls.Certificate
 	pem         []byte
@@ -35,7 +35,7 @@ func newIdentity() (*identity, error) {
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: "operator-lab-api"},
 		DNSNames:              []string{service + "." + systemNamespace + ".svc"},
-		NotBefore:             time.Now().Add(-time.Hour), // clocks differ
+		NotBefore:             time.Now().Add(-time.Hour), // clocks may differ
 		NotAfter:              time.Now().Add(validity),
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

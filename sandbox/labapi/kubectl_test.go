@@ -13,7 +13,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// rows are the lines of a table, with one blank between cells.
+// rows returns the lines of a table, with one blank between cells.
 func rows(table string) []string {
 	var rows []string
 	for line := range strings.Lines(table) {
@@ -118,9 +118,9 @@ func TestRefusals(t *testing.T) {
 		{"stale, server-side", fault("new", "stale: {}"), "apply --server-side -f -", "spec.stale: Forbidden: is not supported yet"},
 		{"wrong duration", fault("new", "node: {action: Lost, for: long}"), "apply --validate=ignore -f -", "invalid duration"},
 		{"nothing", fault("new", ""), "apply -f -", "spec: Required value: one of crash, hold"},
-		// The server says "spec.crsh"; kubectl, until it has learned that the server looks, "crsh".
+		// The server says "spec.crsh"; kubectl says "crsh" until it has learned that the server validates.
 		{"unknown field", fault("new", "crsh: {}"), "apply -f -", `crsh"`},
-		// Without kubectl's own validation: what it knows of the schema depends on how far the aggregator is.
+		// Without kubectl's own validation, because its knowledge of the schema depends on the state of the aggregator.
 		{"unknown field, server-side", fault("new", "crsh: {}"), "apply --server-side --validate=ignore -f -", "spec.crsh: field not declared in schema"},
 		{"wrong type", fault("new", "match: {nth: three}, crash: {}"), "apply --validate=ignore -f -", "cannot unmarshal string into Go struct field FaultMatch.spec.match.nth"},
 		{"wrong name", fault("New", "crash: {}"), "apply -f -", "a lowercase RFC 1123 subdomain must consist of"},
@@ -207,7 +207,7 @@ func TestLifeOfAnOperator(t *testing.T) {
 	if o, _ := l.loaded("other"); o.Status.Restarts != 1 {
 		t.Errorf("an annotation restarted it: %d", o.Status.Restarts)
 	}
-	l.change(func() { // as by the screen
+	l.change(func() { // as from the terminal UI
 		o := l.operators["other"]
 		o.Spec.Paused, o.Generation = false, 3
 		l.operators["other"] = o

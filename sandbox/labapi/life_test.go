@@ -19,7 +19,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// TestReplacesADeadLab starts a lab where one is registered that was killed.
+// TestReplacesADeadLab starts a lab where a killed one is still registered.
 func TestReplacesADeadLab(t *testing.T) {
 	dead, err := labapi.Start(t.Context(), cluster.Config(), labapi.Options{Backend: newLab()})
 	if err != nil {
@@ -51,7 +51,7 @@ func TestReplacesADeadLab(t *testing.T) {
 	}
 }
 
-// TestReplacesALivingLab starts a lab where another one is served.
+// TestReplacesALivingLab starts a lab while another one is served.
 func TestReplacesALivingLab(t *testing.T) {
 	serve(t, newLab())
 	for i := range 5 {
@@ -65,7 +65,7 @@ func TestReplacesALivingLab(t *testing.T) {
 	}
 }
 
-// another starts another sandbox, which ends with the test.
+// another starts another sandbox for the test.
 func another(t *testing.T) *sandbox.Sandbox {
 	t.Helper()
 	s, err := sandbox.Start(t.Context(), sandbox.Options{StateDir: stateDir, Ephemeral: true})
@@ -109,7 +109,7 @@ func TestStopEndsWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for e := range w.ResultChan() {
-		if e.Type != watch.Error { // the connection may be gone before the end of the stream arrived
+		if e.Type != watch.Error { // the connection may close before the end of the stream arrives
 			t.Errorf("there is an event after the end: %v", e)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 const loopsRoot = "/loops"
 
-// loops are the kind Loop, which can only be read.
+// loops implements the kind Loop, which is read-only.
 type loops struct {
 	strategy
 	backend Backend
@@ -70,7 +70,7 @@ func (l loops) ValidateUpdate(context.Context, runtime.Object, runtime.Object) f
 	return nil
 }
 
-// loopOperator is the field that loops can be selected by, besides name and namespace.
+// loopOperator is the field by which loops can be selected, besides name and namespace.
 const loopOperator = "spec.operator"
 
 func loopAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
@@ -81,7 +81,7 @@ func loopAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	return set, selectable, err
 }
 
-// loopField says which fields a field selector for loops may name.
+// loopField returns an error for fields that a field selector for loops must not use.
 func loopField(label, value string) (string, string, error) {
 	switch label {
 	case "metadata.name", "metadata.namespace", loopOperator:
@@ -91,8 +91,8 @@ func loopField(label, value string) (string, string, error) {
 	}
 }
 
-// readOnly offers get, list and watch, and no other verb: who deletes everything, as the namespace controller and the
-// garbage collector do, passes loops by.
+// readOnly offers get, list and watch, and no other verb, so that the namespace controller and the garbage collector,
+// which delete everything else, skip loops.
 type readOnly struct {
 	inLab
 	rest.Storage

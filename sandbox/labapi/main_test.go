@@ -22,7 +22,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/labapi"
 )
 
-// cluster is shared by the tests of this package; what they write has names of its own.
+// cluster is shared by the tests of this package; each test uses its own names.
 var cluster *sandbox.Sandbox
 
 // stateDir holds the sandboxes.
@@ -79,7 +79,7 @@ func serveIn(tb testing.TB, in *sandbox.Sandbox, b labapi.Backend) *labapi.Serve
 	return s
 }
 
-// kubectl runs the lab's kubectl on the shared cluster, and returns all it says.
+// kubectl runs the lab's kubectl on the shared cluster, and returns its output.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	said, err := try(t, "", args...)
@@ -89,7 +89,7 @@ func kubectl(t *testing.T, args ...string) string {
 	return said
 }
 
-// refused runs a kubectl that is to fail, and returns what it says.
+// refused runs a kubectl that must fail, and returns its output.
 func refused(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	said, err := try(t, input, args...)
@@ -119,7 +119,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// lab is a backend for tests: a map with a broadcast.
+// lab is a backend for tests: maps, with a broadcast of changes.
 type lab struct {
 	mu        sync.Mutex
 	operators map[string]v1alpha1.Operator
@@ -150,7 +150,7 @@ func loop(namespace, name, operator string) v1alpha1.Loop {
 	return l
 }
 
-// loaded is an operator as the backend has it.
+// loaded returns an operator of the backend.
 func (l *lab) loaded(name string) (v1alpha1.Operator, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +158,7 @@ func (l *lab) loaded(name string) (v1alpha1.Operator, bool) {
 	return o, there
 }
 
-// change changes the backend and tells.
+// change changes the backend and notifies the server.
 func (l *lab) change(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -275,7 +275,7 @@ func (l *lab) FaultStatus(name string) (v1alpha1.FaultStatus, bool) {
 	return *s.DeepCopy(), known
 }
 
-// phaseOf is empty for a fault that is not known.
+// phaseOf returns the phase of a fault; empty if it does not exist.
 func (l *lab) phaseOf(name string) v1alpha1.FaultPhase {
 	s, _ := l.FaultStatus(name)
 	return s.Phase

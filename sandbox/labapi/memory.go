@@ -28,33 +28,34 @@ type object interface {
 	metav1.Object
 }
 
-// origin is where the objects of one kind come from, and where writes go to. Keys are those of the memory.
+// origin is where the objects of one kind come from and where writes go. Keys are those of the memory.
 type origin interface {
-	// seen is what the backend knows. Of the given keys and others: a key that is not in the answer has no object.
+	// seen returns the backend's objects for the given keys and others: a key that is not in the result has no object.
 	seen(keys []string) map[string]object
-	// overlay is the stored object as it is seen now: a changed copy, or the stored one itself when nothing changed.
+	// overlay returns the stored object with its current state: a changed copy, or the stored one itself if nothing
+	// changed.
 	overlay(stored, seen object) object
-	// write hands a write to the backend: was is nil for a new object, is for one to be deleted.
+	// write passes a write to the backend: was is nil for a new object, is for a deleted one.
 	write(was, is object) error
-	// changed is the backend's.
+	// changed is [Backend.Changed].
 	changed() <-chan struct{}
 }
 
-// memory stores the objects of one kind: what clients wrote of them, and what the backend says of them, which is
-// looked at when somebody reads and while somebody watches. Stored objects are never changed, only replaced.
+// memory stores the objects of one kind: what clients wrote, combined with the backend's state, which is read when
+// somebody reads and while somebody watches. Stored objects are never changed, only replaced.
 type memory struct {
 	storage.APIObjectVersioner
 	origin origin
 	fresh  func() runtime.Object
 
-	writing sync.Mutex // held during a write; the backend may take its time
+	writing sync.Mutex // held during a write, which may take the backend a while
 
 	mu      sync.Mutex
 	objects map[string]object
 	history
-	// busy is the key that is being written; it is not looked at meanwhile.
+	// busy is the key that is being written; look skips it.
 	busy string
-	// changed is closed when the backend must be looked at; nil: at once.
+	// changed is closed when the backend must be read again; nil means at once.
 	changed <-chan struct{}
 }
 
@@ -68,7 +69,7 @@ func newMemory(origin origin, fresh func() runtime.Object) *memory {
 	}
 }
 
-// look brings the objects up to what the backend says. It is called with mu held.
+// look updates the objects from the backend. The caller holds mu.
 func (m *memory) look() {
 	if m.changed != nil {
 		select {
@@ -98,7 +99,7 @@ func (m *memory) look() {
 	}
 }
 
-// begun gives an object that the backend tells of what every object has.
+// begun sets the metadata that every object has on an object from the backend.
 func begun(o object) object {
 	if o.GetUID() == "" {
 		o.SetUID(types.UID(uuid.NewUUID()))
@@ -123,7 +124,7 @@ func (m *memory) remove(key string) {
 	delete(m.objects, key)
 }
 
-// begin makes a write the only one, and returns what is stored. The function it returns ends the write.
+// begin starts an exclusive write, and returns the stored object. The returned function ends the write.
 func (m *memory) begin(key string) (object, func()) {
 	m.writing.Lock()
 	m.mu.Lock()
@@ -138,7 +139,7 @@ func (m *memory) begin(key string) (object, func()) {
 	}
 }
 
-// commit hands a write to the backend and stores what came of it.
+// commit passes a write to the backend and stores the result.
 func (m *memory) commit(key string, was, is object) (object, error) {
 	if err := m.origin.write(was, is); err != nil {
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -203,7 +204,7 @@ func (m *memory) Delete(ctx context.Context, key string, out runtime.Object, pre
 	return copyInto(out, last)
 }
 
-// GuaranteedUpdate implements [storage.Interface]. Writes come one after the other, so it never tries twice.
+// GuaranteedUpdate implements [storage.Interface]. Writes are serialized, so it never retries.
 func (m *memory) GuaranteedUpdate(_ context.Context, key string, out runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, try storage.UpdateFunc, _ runtime.Object,
 ) error {
@@ -257,7 +258,7 @@ func (m *memory) Get(_ context.Context, key string, opts storage.GetOptions, out
 	}
 }
 
-// GetList implements [storage.Interface]. It returns everything at once: no limit is kept, which the API allows.
+// GetList implements [storage.Interface]. It returns everything at once and ignores limits, which the API allows.
 func (m *memory) GetList(_ context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
 	if opts.Predicate.Continue != "" {
 		return apierrors.NewResourceExpired("lists of this API come whole, and cannot be continued")
@@ -282,7 +283,7 @@ func (m *memory) GetList(_ context.Context, key string, opts storage.ListOptions
 	return m.UpdateList(list, m.version, "", nil)
 }
 
-// find returns copies of the objects that are selected, in the order of their keys.
+// find returns copies of the selected objects, in the order of their keys.
 func (m *memory) find(s selection) ([]runtime.Object, error) {
 	found := []runtime.Object{}
 	for _, key := range slices.Sorted(maps.Keys(m.objects)) {
@@ -299,7 +300,7 @@ func (m *memory) find(s selection) ([]runtime.Object, error) {
 	return found, nil
 }
 
-// selection is what a list or a watch is about.
+// selection selects the objects of a list or a watch.
 type selection struct {
 	key       string
 	recursive bool
@@ -340,7 +341,7 @@ func (m *memory) EnableResourceSizeEstimation(storage.KeysFunc) error { return n
 // CompactRevision implements [storage.Interface].
 func (m *memory) CompactRevision() int64 { return 0 }
 
-// copyInto gives a stored object to a caller who may change it.
+// copyInto copies a stored object for a caller that may change it.
 func copyInto(out runtime.Object, stored object) error {
 	v, err := conversion.EnforcePtr(out)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 const operatorsRoot = "/operators"
 
-// operators are the kind Operator.
+// operators implements the kind Operator.
 type operators struct {
 	strategy
 	backend Backend
@@ -33,8 +33,8 @@ func (o operators) seen([]string) map[string]object {
 	return seen
 }
 
-// unowned says that nobody owns the spec of an operator that the lab loaded. Without a word about it the first
-// server-side apply would be a conflict with whoever was before.
+// unowned returns managed fields by which nobody owns the spec of an operator that the lab loaded. Without them the
+// first server-side apply would conflict with the unknown earlier owner.
 func unowned() []metav1.ManagedFieldsEntry {
 	return []metav1.ManagedFieldsEntry{{
 		Manager: "operator-lab", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: v1alpha1.GroupVersion.String(),
@@ -66,7 +66,7 @@ func (o operators) write(was, is object) error {
 	}
 	spec := is.(*v1alpha1.Operator).Spec
 	if was != nil && equality.Semantic.DeepEqual(was.(*v1alpha1.Operator).Spec, spec) {
-		return nil // only its metadata
+		return nil // only metadata changed
 	}
 	return o.backend.ApplyOperator(is.GetName(), *spec.DeepCopy())
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 )
 
-// What the registration consists of.
+// Names of the registration.
 const (
 	systemNamespace = "operator-lab-system"
 	service         = "lab-api"
@@ -33,7 +33,7 @@ const (
 
 var apiService = v1alpha1.GroupVersion.Version + "." + v1alpha1.GroupVersion.Group
 
-// registration is what the cluster is told of the server.
+// registration registers the server with the cluster.
 type registration struct {
 	client     kubernetes.Interface
 	aggregator aggregator.APIServiceInterface
@@ -43,8 +43,8 @@ type registration struct {
 	asked <-chan struct{}
 }
 
-// patience is how long kube-apiserver may take to serve what is registered. It needs a tenth of a second; on a machine
-// on which twenty sandboxes start it is most of a minute.
+// patience limits how long kube-apiserver may take to serve the group. It needs a tenth of a second, but most of a
+// minute on a machine that starts twenty sandboxes.
 const patience = 2 * time.Minute
 
 // make registers the server, and waits until kube-apiserver serves the group.
@@ -57,7 +57,7 @@ func (r *registration) make(ctx context.Context, cluster *rest.Config) error {
 	return r.renew(ctx)
 }
 
-// renew makes what of the registration is not there.
+// renew creates the missing parts of the registration.
 func (r *registration) renew(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{r.makeNamespace, r.makeService, r.makeAPIService, r.makeRole, r.await} {
 		if err := step(ctx); err != nil {
@@ -76,8 +76,8 @@ func (r *registration) makeNamespace(ctx context.Context) error {
 	return err
 }
 
-// makeService leads to this machine without DNS, endpoints or a network of pods: kube-apiserver dials the external
-// name, here an address, and the port that the APIService names.
+// makeService creates a Service that leads to this machine without DNS, endpoints or a pod network: kube-apiserver
+// dials its external name, here an address, and the port of the APIService.
 func (r *registration) makeService(ctx context.Context) error {
 	host, _, err := net.SplitHostPort(r.address)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *registration) makeService(ctx context.Context) error {
 	return err
 }
 
-// makeAPIService registers the group, in place of a lab that was killed before it could unregister.
+// makeAPIService registers the group, replacing the registration of a lab that was killed before it could unregister.
 func (r *registration) makeAPIService(ctx context.Context) error {
 	_, portName, err := net.SplitHostPort(r.address)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *registration) makeAPIService(ctx context.Context) error {
 	return err
 }
 
-// makeRole lets those who may view what is in the cluster view the lab, too.
+// makeRole lets users who may view the cluster's objects also view the lab's.
 func (r *registration) makeRole(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: viewRole, Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
@@ -150,12 +150,12 @@ func (r *registration) makeRole(ctx context.Context) error {
 	return err
 }
 
-// await returns when kube-apiserver hands requests on to this server, and says so in its discovery.
+// await returns when kube-apiserver passes requests on to this server, and its discovery has the group.
 func (r *registration) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	last := errors.New("kube-apiserver does not ask it what it serves")
-	poll := r.asked // what discovery says before may be about an earlier lab
+	poll := r.asked // earlier, discovery may describe an earlier lab
 	for {
 		select {
 		case <-poll:
@@ -175,7 +175,7 @@ func (r *registration) await(ctx context.Context) error {
 
 const pollEvery = 2 * time.Millisecond
 
-// served tells whether kube-apiserver names all resources of the group in its one discovery document.
+// served reports whether kube-apiserver's aggregated discovery document has all resources of the group.
 func (r *registration) served(ctx context.Context) (bool, error) {
 	group, err := r.discover(ctx)
 	if err != nil || group == nil {
@@ -206,12 +206,12 @@ func (r *registration) discover(ctx context.Context) (*apidiscovery.APIGroupDisc
 	return nil, nil
 }
 
-// removing is how long kube-apiserver may take to delete what is registered, and to forget the group. It needs a tenth of a
-// second, and many times that on a busy machine. One that is gone refuses the connection at once.
+// removing limits how long kube-apiserver may take to delete the registration and forget the group. It needs a tenth of
+// a second, and many times that on a busy machine. A kube-apiserver that is gone refuses the connection at once.
 const removing = 30 * time.Second
 
-// remove unregisters the server and waits until kube-apiserver has forgotten the group. When another lab has taken the
-// place there is nothing to remove.
+// remove unregisters the server and waits until kube-apiserver has forgotten the group. If another lab has replaced the
+// registration, it removes nothing.
 func (r *registration) remove(ctx context.Context) error {
 	if r.aggregator == nil {
 		return nil

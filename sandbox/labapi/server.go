@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say what to serve.
+// Options are the options of [Start].
 type Options struct {
-	// Backend is the lab. It has to be set.
+	// Backend is the lab. It is required.
 	Backend Backend
 }
 
@@ -37,10 +37,10 @@ type Server struct {
 	stopErr  error
 }
 
-// Start serves the API on a port of 127.0.0.1, registers it with the cluster in place of what an earlier lab left
-// registered, and returns when kube-apiserver serves it; only 'kubectl explain' knows it a second later. The cluster is
-// given as an administrator. A ctx that ends later does not stop the server: call [Server.Stop]. When Start fails,
-// nothing of it runs on.
+// Start serves the API on a port of 127.0.0.1, registers it with the cluster, replacing the registration of an earlier
+// lab, and returns when kube-apiserver serves it; only 'kubectl explain' knows it a second later. cluster must have an
+// administrator's credentials. The end of ctx after Start does not stop the server: call [Server.Stop]. If Start fails,
+// nothing keeps running.
 func Start(ctx context.Context, cluster *rest.Config, o Options) (*Server, error) {
 	client, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
@@ -62,8 +62,8 @@ func Start(ctx context.Context, cluster *rest.Config, o Options) (*Server, error
 	return s, nil
 }
 
-// Renew registers the API again with the cluster, which may have lost the registration or been restarted, and returns when
-// kube-apiserver serves it.
+// Renew repairs the registration after the cluster has lost it or was restarted, and returns when kube-apiserver serves
+// the API.
 func (s *Server) Renew(ctx context.Context) error {
 	if err := s.registration.renew(ctx); err != nil {
 		return fmt.Errorf("register the lab's API: %w", err)
@@ -96,19 +96,19 @@ func serve(ctx context.Context, client kubernetes.Interface, listener net.Listen
 		Handler:           s.counted(api),
 		TLSConfig:         proxy.tls(identity.certificate),
 		ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // who has no certificate is told so, and nobody else
+		ErrorLog:          log.New(io.Discard, "", 0), // a client without a certificate is told; no need to log it
 	}
 	api.follow(following, s.running.Go)
 	s.running.Go(func() { _ = s.http.ServeTLS(listener, "", "") })
 	return s, nil
 }
 
-// stopping is how long requests under way may take at the end.
+// stopping limits how long requests under way may take at the end.
 const stopping = 2 * time.Second
 
-// Stop takes the registration away, so that nobody's discovery meets a server that is gone, and then stops serving.
-// It returns an error when the registration cannot be taken away, as when the cluster is gone; the next Start replaces
-// it. Further calls return the same.
+// Stop removes the registration, so that discovery does not find a server that is gone, and then stops serving. It
+// returns an error if the registration cannot be removed, for example because the cluster is gone; the next Start
+// replaces it. Further calls return the same.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() { s.stopErr = s.stop(ctx) })
 	return s.stopErr
@@ -116,9 +116,9 @@ func (s *Server) Stop(ctx context.Context) error {
 
 func (s *Server) stop(ctx context.Context) error {
 	unregistered := s.registration.remove(ctx)
-	s.end() // watches end, too
+	s.end() // ends watches, too
 	s.finish()
-	_ = s.http.Close() // its Shutdown would give idle connections a second
+	_ = s.http.Close() // Shutdown would wait a second for idle connections
 	s.running.Wait()
 	if unregistered != nil {
 		return fmt.Errorf("unregister the lab's API: %w", unregistered)
@@ -126,7 +126,7 @@ func (s *Server) stop(ctx context.Context) error {
 	return nil
 }
 
-// counted lets stop wait for requests under way, and Start for the one that says what is served.
+// counted counts requests, so that stop can wait for those under way, and Start for the one that asks what is served.
 func (s *Server) counted(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.requests.Add(1) != nil {
@@ -141,7 +141,7 @@ func (s *Server) counted(handler http.Handler) http.Handler {
 	})
 }
 
-// finish waits for requests under way, but not for one that hangs.
+// finish waits for requests under way, but not forever.
 func (s *Server) finish() {
 	finished := make(chan struct{})
 	go func() {

@@ -16,28 +16,34 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 )
 
-// strategy is what the kinds have in common when they are written.
+// strategy is the common part of the kinds' write strategies.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	namespaced bool
 }
 
+// NamespaceScoped implements [rest.Scoper].
 func (s strategy) NamespaceScoped() bool { return s.namespaced }
 
+// WarningsOnCreate implements [rest.RESTCreateStrategy].
 func (s strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
 
+// WarningsOnUpdate implements [rest.RESTUpdateStrategy].
 func (s strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }
 
+// Canonicalize implements [rest.RESTCreateStrategy].
 func (s strategy) Canonicalize(runtime.Object) {}
 
+// AllowCreateOnUpdate implements [rest.RESTUpdateStrategy].
 func (s strategy) AllowCreateOnUpdate() bool { return false }
 
+// AllowUnconditionalUpdate implements [rest.RESTUpdateStrategy].
 func (s strategy) AllowUnconditionalUpdate() bool { return true }
 
-// GetResetFields names what a writer may say and nobody listens to: the status is the lab's.
+// GetResetFields returns the fields that are ignored in a write: the status, which the lab sets.
 func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(v1alpha1.GroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
@@ -52,7 +58,7 @@ func validateMetaUpdate(is, was object) field.ErrorList {
 	return validation.ValidateObjectMetaAccessorUpdate(is, was, field.NewPath("metadata"))
 }
 
-// resource says how a kind is stored and shown.
+// resource describes how a kind is stored and shown.
 type resource struct {
 	plural, singular string
 	origin           strategist
@@ -61,7 +67,7 @@ type resource struct {
 	columns          columns
 }
 
-// strategist is a kind: where its objects come from, and what is to be heeded when they are written.
+// strategist is a kind: the origin of its objects, and its rules for writing them.
 type strategist interface {
 	origin
 	rest.RESTCreateStrategy
@@ -69,7 +75,8 @@ type strategist interface {
 	rest.ResetFieldsStrategy
 }
 
-// store makes the registry of a kind on a memory. The generic registry knows all the rules of writing objects.
+// store returns the registry of a kind, backed by a memory. The generic registry implements the rules of writing
+// objects.
 func (r resource) store(codec runtime.Codec) (*registry.Store, *memory, error) {
 	m := newMemory(r.origin, r.fresh)
 	group := v1alpha1.GroupVersion.WithResource

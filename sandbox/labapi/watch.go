@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// remembered is how many changes of a kind a watch can catch up on.
+	// remembered is the number of changes of a kind that a watch can catch up on.
 	remembered = 1024
-	// pace is the least time between two looks at the backend while somebody watches.
+	// pace is the minimum time between two reads of the backend while somebody watches.
 	pace = 20 * time.Millisecond
-	// bookmarkEvery is how often a watch that asked for it is told the version it has come to.
+	// bookmarkEvery is the interval of bookmarks for watches that asked for them.
 	bookmarkEvery = time.Minute
 )
 
-// change of an object: was is nil for a new one, is for one that was deleted (then last is what is told of it).
+// change is a change of an object: was is nil for a new one, is for a deleted one (then watchers get last).
 type change struct {
 	version uint64
 	key     string
@@ -29,10 +29,10 @@ type change struct {
 	last    object
 }
 
-// history is the newest changes of a kind, and wakes those who follow them. It is guarded by the memory's mu.
+// history holds the newest changes of a kind, and wakes watchers. The memory's mu guards it.
 type history struct {
 	version  uint64
-	forgot   uint64 // the version of the newest change that is no longer remembered
+	forgot   uint64 // version of the newest change that was dropped
 	changes  []change
 	grew     chan struct{} // closed at the next change
 	watchers int
@@ -44,7 +44,7 @@ func newHistory(version uint64) history {
 	return history{version: version, forgot: version, grew: make(chan struct{}), watched: make(chan struct{})}
 }
 
-// add notes a change and gives the object its version.
+// add records a change and gives the object its version.
 func (h *history) add(key string, was, is object) {
 	h.version++
 	c := change{version: h.version, key: key, was: was, is: is}
@@ -53,7 +53,7 @@ func (h *history) add(key string, was, is object) {
 		c.last = was.DeepCopyObject().(object)
 		told = c.last
 	}
-	_ = storage.APIObjectVersioner{}.UpdateObject(told, h.version) // an object of ours has a version
+	_ = storage.APIObjectVersioner{}.UpdateObject(told, h.version) // cannot fail: our objects have a version
 	if len(h.changes) == remembered {
 		h.forgot = h.changes[0].version
 		h.changes = slices.Delete(h.changes, 0, 1)
@@ -67,7 +67,7 @@ func (h *history) wake() {
 	h.grew = make(chan struct{})
 }
 
-// notNewer parses a version that a client gives, which must not be newer than ours; 0 if it gave none.
+// notNewer parses a client's version, which must not be newer than ours; 0 if it gave none.
 func (h *history) notNewer(resourceVersion string) (uint64, error) {
 	version, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
 	if err != nil {
@@ -92,7 +92,7 @@ func (m *memory) Watch(ctx context.Context, key string, opts storage.ListOptions
 		m: m, selection: selection{key, opts.Recursive, opts.Predicate},
 		at: version, result: make(chan watch.Event),
 	}
-	// A version from which to go on, and none, are told apart by whether the state comes first.
+	// By default the state comes first only if the client gave no version; sendInitialEvents overrides that.
 	initial := version == 0
 	if opts.SendInitialEvents != nil {
 		initial = *opts.SendInitialEvents
@@ -112,7 +112,7 @@ func (m *memory) Watch(ctx context.Context, key string, opts storage.ListOptions
 	return w, nil
 }
 
-// count counts watchers; it is called with mu held.
+// count changes the number of watchers. The caller holds mu.
 func (m *memory) count(more int) {
 	was := m.watchers
 	m.watchers += more
@@ -124,7 +124,7 @@ func (m *memory) count(more int) {
 	}
 }
 
-// follow looks at the backend whenever it changed, as long as somebody watches, until ctx ends. Then all watches end.
+// follow reads the backend whenever it changed, while somebody watches, until ctx ends. Then it ends all watches.
 func (m *memory) follow(ctx context.Context) {
 	defer m.end()
 	for {
@@ -152,13 +152,13 @@ func (m *memory) end() {
 	m.wake()
 }
 
-// watcher sends one client what it watches. It reads the history at its own speed.
+// watcher sends the events of a watch to one client. It reads the history at its own speed.
 type watcher struct {
 	m *memory
 	selection
 	initial  []runtime.Object
-	announce bool   // the end of initial is told
-	at       uint64 // the version up to which everything was sent
+	announce bool   // the end of the initial events is announced
+	at       uint64 // everything up to this version was sent
 	result   chan watch.Event
 	stop     context.CancelFunc
 }
@@ -218,7 +218,8 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// since returns the changes after a version, and what is closed when there are more: nil when there will be none.
+// since returns the changes after a version, and a channel that is closed when there are more; nil if there will be
+// none.
 func (m *memory) since(version uint64) ([]change, <-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +235,7 @@ func (m *memory) since(version uint64) ([]change, <-chan struct{}, error) {
 	return slices.Clone(m.changes[next:]), m.grew, nil
 }
 
-// tell sends a change as the client sees it, who knows only what it selected.
+// tell sends a change as an event relative to what the client's selection contains.
 func (w *watcher) tell(ctx context.Context, c change) bool {
 	w.at = c.version
 	if !w.has(c.key) {
@@ -248,7 +249,7 @@ func (w *watcher) tell(ctx context.Context, c change) bool {
 		return w.send(ctx, watch.Added, c.is.DeepCopyObject())
 	case was && c.is == nil:
 		return w.send(ctx, watch.Deleted, c.last.DeepCopyObject())
-	case was: // it is there, but not selected any longer
+	case was: // it exists, but is no longer selected
 		last := c.was.DeepCopyObject().(object)
 		last.SetResourceVersion(c.is.GetResourceVersion())
 		return w.send(ctx, watch.Deleted, last)
@@ -265,7 +266,7 @@ func (w *watcher) matches(o object) bool {
 	return match && err == nil
 }
 
-// bookmark tells the version that the watch has come to.
+// bookmark sends the version that the watch has reached.
 func (w *watcher) bookmark(ctx context.Context, mark func(runtime.Object) error) bool {
 	o := w.m.fresh()
 	if err := w.m.UpdateObject(o, w.at); err != nil {
@@ -286,7 +287,7 @@ func (w *watcher) send(ctx context.Context, event watch.EventType, o runtime.Obj
 	}
 }
 
-// after is closed when the time is over, or ctx.
+// after returns a channel that is closed after a time or when ctx ends.
 func after(ctx context.Context, d time.Duration) <-chan struct{} {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	context.AfterFunc(ctx, cancel)
