@@ -10,13 +10,13 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/node/shell"
 )
 
-// both are the two directions of a terminal.
+// both joins the two directions of a terminal.
 type both struct {
 	io.Reader
 	io.Writer
 }
 
-// terminal takes care of directions that were not asked for.
+// terminal joins the two directions, either of which may be nil.
 func terminal(in io.Reader, out io.WriteCloser) io.ReadWriter {
 	if in == nil {
 		in = blank{}
@@ -24,12 +24,12 @@ func terminal(in io.Reader, out io.WriteCloser) io.ReadWriter {
 	return both{in, orNothing(out)}
 }
 
-// blank has nothing to read.
+// blank is an empty reader.
 type blank struct{}
 
 func (blank) Read([]byte) (int, error) { return 0, io.EOF }
 
-// sizes passes on how large a terminal becomes.
+// sizes converts the sizes of a terminal until resize is closed or ctx ends.
 func sizes(ctx context.Context, resize <-chan remotecommand.TerminalSize) <-chan shell.Size {
 	to := make(chan shell.Size)
 	go func() {
@@ -53,8 +53,8 @@ func sizes(ctx context.Context, resize <-chan remotecommand.TerminalSize) <-chan
 	return to
 }
 
-// Attach connects with the streams of the container's program: what it writes from now on, and what it reads if the pod
-// asks for that. It ends with the container.
+// Attach connects to the streams of the container's program: its output from now on, and its input if the pod asks for
+// that. It ends with the container.
 func (s streamRuntime) Attach(
 	ctx context.Context, id string, in io.Reader, out, errs io.WriteCloser, tty bool,
 	resize <-chan remotecommand.TerminalSize,
@@ -82,7 +82,7 @@ func (s streamRuntime) Attach(
 	return seat.watch(ctx, stdout, stderr)
 }
 
-// feed passes on what somebody writes. The end of it is the end for the program, too, if the pod says so.
+// feed copies the input to the program. At its end, the program's input ends too if the pod asks for that (stdinOnce).
 func (c *container) feed(in io.Reader) {
 	_, err := io.Copy(c.stdin, in)
 	if err == nil && c.config.GetStdinOnce() {
@@ -90,7 +90,7 @@ func (c *container) feed(in io.Reader) {
 	}
 }
 
-// typeLines passes on the lines that somebody types.
+// typeLines copies the lines that are typed on a terminal to the program.
 func (c *container) typeLines(t *shell.Terminal) {
 	for {
 		line, err := t.ReadLine("")
@@ -122,14 +122,14 @@ func (c *container) pressInterrupt() {
 	c.signal(syscall.SIGINT)
 }
 
-// foreground says what Ctrl-C ends; nil: nothing.
+// foreground sets the function that Ctrl-C calls; nil: none.
 func (c *container) foreground(interrupt context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.interrupt = interrupt
 }
 
-// watch writes what there is to hear, until the container or the context ends.
+// watch writes the output to the two writers until the container or the context ends.
 func (s *seat) watch(ctx context.Context, stdout, stderr io.Writer) error {
 	for {
 		pieces, end := s.take()

@@ -34,24 +34,24 @@ type container struct {
 	attached       *audience
 	stdin          *stdin // nil unless asked for
 
-	// done is closed when it has ended.
+	// done is closed when the container has ended.
 	done chan struct{}
 
 	mu                sync.Mutex
 	state             runtimeapi.ContainerState
 	started, finished time.Time
 	running           program.Running // nil before its program begins, and when it never does
-	// verdict is what it is said to have ended with; nil: what the program says.
+	// verdict overrides how the program ended; nil: the program's own exit code counts.
 	verdict *ending
 	ended   ending
 	// ordered is closed by the first order to end which came before the program began.
 	ordered   chan struct{}
 	orderedTo syscall.Signal
-	// interrupt ends what a shell of the container's own runs for somebody at its terminal; nil: nothing runs.
+	// interrupt ends the foreground command of the container's shell; nil if none runs.
 	interrupt context.CancelFunc
 }
 
-// ending is how a container ended.
+// ending describes how a container ended.
 type ending struct {
 	code            int
 	reason, message string
@@ -138,7 +138,7 @@ func (r *Runtime) prepare(c *container, podConfig *runtimeapi.PodSandboxConfig) 
 	return nil
 }
 
-// give is what the program is given.
+// give returns the program's view of the container.
 func (r *Runtime) give(c *container, dir string) *program.Container {
 	metadata := c.pod.config.GetMetadata()
 	given := &program.Container{
@@ -151,7 +151,7 @@ func (r *Runtime) give(c *container, dir string) *program.Container {
 	if given.Image == "" {
 		given.Image = c.image.name
 	}
-	if c.config.GetTty() { // a terminal has but one stream
+	if c.config.GetTty() { // a terminal has only one stream
 		given.Stderr = c.stdout
 	}
 	given.Env = environment(c.config.GetEnvs(), c.hostname())
@@ -164,7 +164,8 @@ func (r *Runtime) give(c *container, dir string) *program.Container {
 	return given
 }
 
-// environment is the pod's, and what every container has. A later value of the same name holds.
+// environment returns the default variables and those of the pod. A later value of the same name overrides an earlier
+// one.
 func environment(envs []*runtimeapi.KeyValue, hostname string) []string {
 	env := []string{"PATH=" + searchPath, "HOSTNAME=" + hostname}
 	for _, e := range envs {
@@ -185,7 +186,7 @@ func mounts(list []program.Mount) []rootfs.Mount {
 	return all
 }
 
-// ports are those that the pod declares: the kubelet notes them.
+// ports returns the ports that the pod declares, which the kubelet writes in an annotation.
 func ports(annotations map[string]string) []int {
 	var declared []struct{ ContainerPort int }
 	if json.Unmarshal([]byte(annotations["io.kubernetes.container.ports"]), &declared) != nil {
@@ -198,7 +199,7 @@ func ports(annotations map[string]string) []int {
 	return all
 }
 
-// ContainerStatus is what the kubelet makes a container's status of.
+// ContainerStatus returns the status of a container, from which the kubelet makes the pod's status.
 func (r *Runtime) ContainerStatus(
 	_ context.Context, id string, _ bool,
 ) (*runtimeapi.ContainerStatusResponse, error) {
@@ -264,7 +265,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	return os.RemoveAll(c.given.Dir)
 }
 
-// ReopenContainerLog goes on in a new file: the kubelet has renamed the one it was.
+// ReopenContainerLog continues the log in a new file, after the kubelet has renamed the old one.
 func (r *Runtime) ReopenContainerLog(_ context.Context, id string) error {
 	c, err := r.container(id)
 	if err != nil {
@@ -279,7 +280,7 @@ func (r *Runtime) ReopenContainerLog(_ context.Context, id string) error {
 	return nil
 }
 
-// UpdateContainerResources accepts what has no effect here: there are no cgroups.
+// UpdateContainerResources does nothing: there are no cgroups.
 func (r *Runtime) UpdateContainerResources(context.Context, string, *runtimeapi.ContainerResources) error {
 	return nil
 }

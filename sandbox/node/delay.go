@@ -2,8 +2,8 @@ package node
 
 import "time"
 
-// delay waits until as much time has passed since it was called as is asked for, which troubles may make more or less
-// meanwhile. It reports false when stop was closed before, or the runtime.
+// delay waits until the asked time has passed since its call. Troubles may change that time meanwhile. It reports false
+// if stop or the runtime was closed before.
 func (r *Runtime) delay(stop <-chan struct{}, asked func() time.Duration) bool {
 	begun := time.Now()
 	for {

@@ -20,10 +20,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// maxOutput is how much a command that somebody waits for may write, as in containerd.
+// maxOutput is the maximum output in bytes of a command run by ExecSync, as in containerd.
 const maxOutput = 16 << 20
 
-// world is what commands find in a container.
+// world returns the environment of commands in a container.
 func (r *Runtime) world(c *container) *shell.World {
 	user := c.config.GetLinux().GetSecurityContext()
 	return &shell.World{
@@ -36,7 +36,7 @@ func (r *Runtime) world(c *container) *shell.World {
 	}
 }
 
-// lookupOf is there if the network can look up names.
+// lookupOf returns the network's LookupHost method; nil if it has none.
 func lookupOf(network any) func(context.Context, string) ([]string, error) {
 	if n, ok := network.(interface {
 		LookupHost(ctx context.Context, name string) ([]string, error)
@@ -46,7 +46,7 @@ func lookupOf(network any) func(context.Context, string) ([]string, error) {
 	return nil
 }
 
-// title is what a list of processes says of the program.
+// title returns the text for the program in a list of processes.
 func (c *container) title() string {
 	if argv := append(c.config.GetCommand()[:len(c.config.GetCommand()):len(c.config.GetCommand())],
 		c.config.GetArgs()...); len(argv) > 0 {
@@ -61,7 +61,7 @@ type shellOf struct {
 	container *container
 }
 
-// Has reports whether there is a command.
+// Has reports whether the container has a command.
 func (s shellOf) Has(name string) bool { return s.runtime.world(s.container).Has(name) }
 
 // Run runs a command.
@@ -94,7 +94,7 @@ func (r *Runtime) enter(ctx context.Context, id string) (*container, context.Con
 	return c, ctx, cancel, nil
 }
 
-// missing is what containerd says of a command that a container does not have.
+// missing returns containerd's error for a command that a container does not have.
 func missing(argv []string) error {
 	name := ""
 	if len(argv) > 0 {
@@ -108,7 +108,8 @@ func missing(argv []string) error {
 		"unable to start container process: %s: unknown", newID(), what)
 }
 
-// ExecSync runs a command and waits for it: probes that are commands, and hooks. See probe.go for the reserved one.
+// ExecSync runs a command and waits for it. The kubelet uses it for exec probes and hooks. [ProbeCommand] is handled
+// separately.
 func (r *Runtime) ExecSync(
 	ctx context.Context, id string, argv []string, timeout time.Duration,
 ) (stdout, stderr []byte, err error) {
@@ -117,7 +118,7 @@ func (r *Runtime) ExecSync(
 		return nil, nil, err
 	}
 	defer cancel()
-	// It ends with its timeout by itself: what it says then is what upstream's probes say.
+	// A probe enforces its timeout itself, to report it in upstream's words.
 	if len(argv) > 0 && argv[0] == ProbeCommand {
 		return r.probe(ctx, c, argv, timeout)
 	}
@@ -152,7 +153,8 @@ func exited(argv []string, code int, stderr string) error {
 	}
 }
 
-// bounded refuses what is too much. The buffer is not embedded: it would be written to past the bound.
+// bounded is a buffer that refuses more than maxOutput bytes. The buffer is not embedded, because its other methods
+// would write past the limit.
 type bounded struct {
 	buffer bytes.Buffer
 	full   bool

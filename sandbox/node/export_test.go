@@ -1,6 +1,6 @@
 package node
 
-// Audience is how many are attached to a container.
+// Audience returns the number of clients attached to a container.
 func (r *Runtime) Audience(id string) int {
 	c, err := r.container(id)
 	if err != nil {

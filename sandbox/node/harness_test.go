@@ -21,7 +21,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+// patience is the time limit for a condition on a busy machine.
 const patience = 60 * time.Second
 
 // eventually waits until the condition holds.
@@ -72,7 +72,7 @@ func (t *task) untilSignal() int { return 128 + int(<-t.signals) }
 // image is a program that a function stands for.
 type image func(t *task) int
 
-// errStart is what an image without the command says.
+// errStart is the error of an image without the command.
 var errStart = &exec.Error{Name: "nothing", Err: exec.ErrNotFound}
 
 func (i image) Start(c *program.Container) (program.Running, error) {
@@ -242,7 +242,7 @@ func (m *machine) ip(t *testing.T, pod string) string {
 	return s.Status.Network.Ip
 }
 
-// log is what a container has logged, without the times.
+// log returns the log of a container, without the times.
 func (m *machine) log(t *testing.T, id string) []string {
 	t.Helper()
 	content, err := os.ReadFile(m.status(t, id).LogPath)

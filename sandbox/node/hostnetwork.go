@@ -10,10 +10,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/network"
 )
 
-// hostNetwork is the network of a pod that has the node's own address (hostNetwork: true): a program.Network. Its ports
-// are the node's, so two pods cannot have the same one.
+// hostNetwork is the network of a pod that uses the node's address (hostNetwork: true): a program.Network. It shares
+// the node's ports, so two pods cannot have the same one.
 type hostNetwork struct {
-	*network.Pod // for its names and its proxy: it has no address of its own
+	*network.Pod // for names and the proxy; it has no address of its own
 
 	node      *network.Node
 	namespace string
@@ -22,7 +22,7 @@ type hostNetwork struct {
 	ports map[int]*hostPort
 }
 
-// hostPort is a port of the node's that a pod has.
+// hostPort is a port of the node that a pod uses.
 type hostPort struct {
 	at       string // where it really is
 	takeBack func()
@@ -43,7 +43,7 @@ func (h *hostNetwork) Listen(port int) (net.Listener, error) {
 	defer h.mu.Unlock()
 	takeBack, err := h.node.Serve(h.node.IP(), port, l.Addr().String())
 	if err != nil {
-		_ = l.Close() // nobody has heard of it
+		_ = l.Close() // nobody knows it yet
 		return nil, err
 	}
 	h.ports[port] = &hostPort{l.Addr().String(), takeBack, l}
@@ -56,7 +56,7 @@ type hostListener struct {
 	giveBack func()
 }
 
-// Close is of net.Listener.
+// Close implements net.Listener.
 func (l *hostListener) Close() error {
 	l.giveBack()
 	return l.Listener.Close()
@@ -98,7 +98,7 @@ func (h *hostNetwork) HostAddress(port int) (host string, number int, err error)
 	return host, number, err
 }
 
-// DialContext connects as the node, where localhost is the node itself.
+// DialContext connects as the node, whose localhost is the node itself.
 func (h *hostNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if host, port, err := net.SplitHostPort(address); err == nil && (host == "localhost" || host == "127.0.0.1") {
 		address = net.JoinHostPort(h.node.IP(), port)

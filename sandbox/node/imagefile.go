@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// imageFile is the content of a file that the container has without a volume: of its image, or what a runtime puts there.
+// imageFile returns the content of a file of the image, or of one that a container runtime adds.
 func (c *container) imageFile(path string) (string, bool) {
 	switch path {
 	case "/etc/hostname":
@@ -16,7 +16,8 @@ func (c *container) imageFile(path string) (string, bool) {
 	return c.program.File(path)
 }
 
-// resolvConf is what the kubelet says of name servers. Programs do not ask them: the pod network knows the names.
+// resolvConf returns the kubelet's DNS settings. Programs do not use these name servers: the pod network resolves
+// names.
 func (c *container) resolvConf() string {
 	dns := c.pod.config.GetDnsConfig()
 	var text strings.Builder

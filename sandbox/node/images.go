@@ -14,8 +14,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// images are those that the node has pulled. There is nothing in them: their sizes are 0, and their IDs and digests are
-// made of their names, so that they are the same on all nodes and tomorrow.
+// images holds the images that the node has pulled. They have no content: their sizes are 0, and their IDs and digests
+// are derived from their names, so that they are the same on all nodes at all times.
 type images struct {
 	runtime *Runtime
 
@@ -24,12 +24,12 @@ type images struct {
 }
 
 type image struct {
-	// name is the full one: docker.io/library/nginx:latest.
+	// name is the full name, such as docker.io/library/nginx:latest.
 	name string
 	id   string
 	// digest is the name with a digest instead of a tag.
 	digest string
-	// user is whom it runs as.
+	// user is the ID of the user that it runs as.
 	user int64
 }
 
@@ -62,12 +62,12 @@ func (i *image) describe() *runtimeapi.Image {
 	return &runtimeapi.Image{
 		Id: i.id, RepoTags: i.tags(), RepoDigests: []string{i.digest},
 		Spec: &runtimeapi.ImageSpec{Image: i.name},
-		// The kubelet asks for it where a pod has runAsNonRoot.
+		// The kubelet uses it for pods with runAsNonRoot.
 		Uid: &runtimeapi.Int64Value{Value: i.user},
 	}
 }
 
-// find finds what was pulled by any name it has.
+// find returns a pulled image by any of its names.
 func (im *images) find(name string) *image {
 	im.mu.Lock()
 	defer im.mu.Unlock()
@@ -82,7 +82,7 @@ func (im *images) find(name string) *image {
 	return nil
 }
 
-// ListImages lists what was pulled.
+// ListImages lists the pulled images.
 func (im *images) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	if name := filter.GetImage().GetImage(); name != "" {
 		if i := im.known(name); i != nil {
@@ -100,7 +100,7 @@ func (im *images) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) 
 	return list, nil
 }
 
-// known finds what was pulled by any name that a pod may give it.
+// known returns a pulled image by any name that a pod may use.
 func (im *images) known(name string) *image {
 	if i := im.find(name); i != nil {
 		return i
@@ -112,7 +112,7 @@ func (im *images) known(name string) *image {
 	return im.find(found.Name)
 }
 
-// ImageStatus says nothing of an image that was not pulled.
+// ImageStatus returns an empty status for an image that was not pulled.
 func (im *images) ImageStatus(
 	_ context.Context, spec *runtimeapi.ImageSpec, _ bool,
 ) (*runtimeapi.ImageStatusResponse, error) {
@@ -123,7 +123,7 @@ func (im *images) ImageStatus(
 	return &runtimeapi.ImageStatusResponse{Image: i.describe()}, nil
 }
 
-// PullImage takes as long, and fails, as the catalogue says, and a [Trouble] on top of it.
+// PullImage pulls an image: with the delay or error of the catalogue, and of any [Trouble].
 func (im *images) PullImage(
 	ctx context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, pod *runtimeapi.PodSandboxConfig,
 ) (string, error) {
@@ -150,7 +150,7 @@ func (im *images) PullImage(
 	return i.id, nil
 }
 
-// pullError says it in containerd's words. What no registry has is NotFound.
+// pullError returns an error in containerd's words. An image that no registry has is NotFound.
 func pullError(name, reason string, code codes.Code) error {
 	if strings.HasSuffix(reason, "not found") {
 		code = codes.NotFound
@@ -187,7 +187,7 @@ func (im *images) RemoveImage(_ context.Context, spec *runtimeapi.ImageSpec) err
 	return nil
 }
 
-// ImageFsInfo says that images take no room: nothing is stored.
+// ImageFsInfo reports that images use no space: nothing is stored.
 func (im *images) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	usage := []*runtimeapi.FilesystemUsage{{
 		Timestamp:  time.Now().UnixNano(),
@@ -198,5 +198,5 @@ func (im *images) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse,
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: usage, ContainerFilesystems: usage}, nil
 }
 
-// Close has nothing to do: [Runtime.Close] ends everything.
+// Close does nothing: [Runtime.Close] ends everything.
 func (im *images) Close(context.Context) error { return nil }

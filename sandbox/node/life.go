@@ -13,8 +13,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// StartContainer starts the program. The error is that of an image without the command; a container with a delay of its
-// start runs at once, and its program begins later.
+// StartContainer starts the program. It fails for an image without the command. A container with a start delay counts
+// as running at once, and its program begins later.
 func (r *Runtime) StartContainer(_ context.Context, id string) error {
 	c, err := r.container(id)
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Runtime) StartContainer(_ context.Context, id string) error {
 	return nil
 }
 
-// begin begins the program. Without one the container has ended.
+// begin starts the program. If that fails, the container has ended.
 func (c *container) begin() error {
 	running, err := c.program.Start(c.given)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *container) begin() error {
 	return nil
 }
 
-// watch says how the program ended.
+// watch waits for the end of the program and records it.
 func (c *container) watch(running program.Running) {
 	select {
 	case <-running.Done():
@@ -79,7 +79,7 @@ func (c *container) watch(running program.Running) {
 	c.finish(end)
 }
 
-// finish ends the container, for good. A verdict goes before what the program itself ended with.
+// finish ends the container for good. A verdict overrides the program's own exit code.
 func (c *container) finish(end ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,10 +110,10 @@ func (c *container) close() {
 	}
 }
 
-// late begins the program after a while, unless the container is told to end before.
+// late starts the program after the start delay, unless the container is told to end before.
 func (r *Runtime) late(c *container) {
 	if r.delay(c.ordered, func() time.Duration { return r.troubles.with(c).StartDelay }) {
-		_ = c.begin() // it is the container's message
+		_ = c.begin() // the error is in the container's status
 		return
 	}
 	<-c.ordered // at the latest by the runtime, which closes then
@@ -138,8 +138,7 @@ func (r *Runtime) crash(c *container, trouble Trouble) {
 	}
 }
 
-// end kills the container, and says what it is to be said to have ended with. It reports whether the container was
-// running.
+// end kills the container and sets how it ended. It reports false if the container was not running.
 func (c *container) end(verdict ending) bool {
 	c.mu.Lock()
 	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || c.verdict != nil {
@@ -152,7 +151,7 @@ func (c *container) end(verdict ending) bool {
 	return true
 }
 
-// signal sends a signal to the program. Before it begins, there is nothing that could ignore one which ends it.
+// signal sends a signal to the program. Before the program begins, nothing can ignore a signal that ends it.
 func (c *container) signal(s syscall.Signal) {
 	c.mu.Lock()
 	running := c.running
@@ -171,7 +170,7 @@ func (c *container) signal(s syscall.Signal) {
 	}
 	running.Signal(s)
 	if s == syscall.SIGKILL && stdin != nil {
-		stdin.end() // whoever still reads has to end, too
+		stdin.end() // a reader must end, too
 	}
 }
 
@@ -184,8 +183,8 @@ func deadly(s syscall.Signal) bool {
 	return false
 }
 
-// StopContainer asks a container to end, waits for as long as it is allowed (seconds), then kills it. A program that
-// does not even end then is given up, and the container's log says so.
+// StopContainer asks a container to end, waits up to timeout seconds, then kills it. A program that does not end even
+// then is given up, and the container's log says so.
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) error {
 	c, err := r.container(id)
 	if err != nil {

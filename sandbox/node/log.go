@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// maxLine is how long a line of a log is at most before it is cut into parts, as in containerd.
+// maxLine is the maximum length in bytes of a line in a log, as in containerd. Longer lines are split into parts.
 const maxLine = 16 << 10
 
 // logFile is a container's log in the format of the CRI, which the kubelet reads, rotates and deletes:
@@ -51,7 +51,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// reopen goes on in a new file: the kubelet has renamed the old one.
+// reopen continues in a new file, after the kubelet has renamed the old one.
 func (l *logFile) reopen() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *logFile) reopen() error {
 	return nil
 }
 
-// say writes a line of the runtime's own.
+// say writes a line from the runtime itself.
 func (l *logFile) say(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *logFile) write(stream, tag string, line []byte) {
 	entry = append(append(append(entry, ' '), stream...), ' ')
 	entry = append(append(append(entry, tag...), ' '), line...)
 	entry = append(entry, '\n')
-	n, _ := l.file.Write(entry) // on a full disk there is nobody left to tell
+	n, _ := l.file.Write(entry) // on a full disk there is nothing else to do
 	l.written += int64(n)
 }
 
@@ -115,9 +115,9 @@ func (l *logFile) close() {
 	}
 }
 
-// lines cuts what one stream of a container writes into entries of its log, and passes it on as it is to those who are
-// attached. It never waits for them, and fails only when the container has ended: a program goes on whatever becomes of
-// its output.
+// lines splits the output of one stream of a container into entries of its log, and passes it on unchanged to attached
+// clients. It never waits for them, and fails only after the container has ended: problems with its output do not stop
+// a program.
 type lines struct {
 	log      *logFile
 	stream   string
@@ -149,7 +149,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// add adds to the line that has not ended. A line that is longer than the longest is written in parts.
+// add appends to the line that has not ended. A line longer than maxLine is written in parts.
 func (l *lines) add(text []byte) {
 	for len(l.part)+len(text) > maxLine {
 		n := maxLine - len(l.part)
@@ -160,7 +160,7 @@ func (l *lines) add(text []byte) {
 	l.part = append(l.part, text...)
 }
 
-// end writes what is left of a last line without an end.
+// end writes a last line without a line break.
 func (l *lines) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,7 +170,7 @@ func (l *lines) end() {
 	l.closed, l.part = true, nil
 }
 
-// audience are those who are attached to a container.
+// audience holds the attached clients of a container.
 type audience struct {
 	mu     sync.Mutex
 	seats  map[*seat]bool
@@ -185,7 +185,7 @@ func (a *audience) tell(stream string, p []byte) {
 	}
 }
 
-// join returns a place from which what is written from now on is read, until it is left or the container ends.
+// join returns a seat that receives the output from now on, until it leaves or the container ends.
 func (a *audience) join() *seat {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -215,10 +215,10 @@ func (a *audience) end() {
 	a.seats = nil
 }
 
-// patience is how much is kept for somebody who reads slowly.
+// patience is the number of bytes kept for a slow client.
 const patience = 1 << 20
 
-// seat keeps what somebody has not read yet.
+// seat keeps the output that one client has not read yet.
 type seat struct {
 	ready chan struct{} // has something when there is something
 
@@ -260,7 +260,7 @@ func (s *seat) wake() {
 	}
 }
 
-// take takes what is there. The end is the end of the container.
+// take returns and removes the output that is kept. end reports whether the container has ended.
 func (s *seat) take() (pieces []piece, end bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// stepper is a program that does one step after the other, each when it is told to.
+// stepper returns a program that runs one step each time that next is called.
 func stepper(steps ...func(t *task)) (p image, next func()) {
 	go1, done := make(chan struct{}), make(chan struct{})
 	return func(t *task) int {

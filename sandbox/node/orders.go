@@ -19,8 +19,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// Orders is how a sandbox tells a node what is to go wrong there. What lasts is in a file too, which a node reads before
-// its first container: so it holds whether the node is up, coming up or down when it is said.
+// Orders sends a node the faults that a sandbox sets. Lasting ones are also in a file, which a node reads before it
+// starts its first container. So they apply whether the node is up, coming up or down at that time.
 type Orders struct {
 	// Socket that the node listens on.
 	Socket string
@@ -28,7 +28,7 @@ type Orders struct {
 	File string
 }
 
-// OrdersOf are the orders of a node of a sandbox whose sockets are in a directory.
+// OrdersOf returns the orders of a node, whose socket is in the given directory.
 func OrdersOf(sockets string, index int, file string) Orders {
 	return Orders{Socket: filepath.Join(sockets, "orders-"+strconv.Itoa(index)), File: file}
 }
@@ -42,7 +42,7 @@ const (
 // change is an order to take other troubles than before.
 type change struct {
 	Troubles []Trouble
-	// Forget are patterns of images that are as if they had never been pulled.
+	// Forget are patterns of images that must be pulled again.
 	Forget []string
 }
 
@@ -52,15 +52,15 @@ type killing struct {
 	Reason string
 }
 
-// maxOrder bounds an order; a trouble has some hundred bytes.
+// maxOrder limits the size of an order in bytes; a trouble has a few hundred.
 const maxOrder = 4 << 20
 
-// Serve has a runtime take orders until it is closed. When it returns, what the file says holds.
+// Serve makes a runtime accept orders until it is closed. When it returns, the troubles in the file apply.
 func (o Orders) Serve(r *Runtime) (io.Closer, error) {
 	if err := os.Remove(o.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	// Whoever writes the file and cannot connect was before this; whoever can is answered after the file was read.
+	// A sandbox that cannot connect has written the file before this; one that can is answered after the file was read.
 	listener, err := net.Listen("unix", o.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("take orders: %w", err)
@@ -114,7 +114,7 @@ func (im *images) forget(patterns []string) {
 	}
 }
 
-// Write writes troubles for the nodes that come up from now on. The file is replaced in one step.
+// Write writes the troubles for nodes that start from now on. It replaces the file in one step.
 func (o Orders) Write(list []Trouble) error {
 	b, err := json.Marshal(list)
 	if err != nil {
@@ -141,19 +141,19 @@ func (o Orders) read() ([]Trouble, error) {
 	return list, nil
 }
 
-// SetTroubles tells the node of troubles that are in the file already; see [Runtime.SetTroubles]. All images that a pattern
-// of forget matches are pulled again when they are needed. When it returns, this holds for all that begins on the node,
-// also if the node is down.
+// SetTroubles sends the node troubles that are in the file already; see [Runtime.SetTroubles]. Images that match a
+// pattern of forget are pulled again when they are needed. When it returns, the troubles apply to everything that
+// begins on the node, also if the node is down.
 func (o Orders) SetTroubles(ctx context.Context, list []Trouble, forget []string) error {
 	return o.order(ctx, troublesPath, change{Troubles: list, Forget: forget}, &struct{}{})
 }
 
-// Kill has the node kill containers; see [Runtime.Kill]. On a node that is down there are none.
+// Kill makes the node kill containers; see [Runtime.Kill]. A node that is down has none.
 func (o Orders) Kill(ctx context.Context, m Match, reason string) (killed []string, err error) {
 	return killed, o.order(ctx, killPath, killing{Match: m, Reason: reason}, &killed)
 }
 
-// order sends an order and reads the answer. A node that is down, or goes down meanwhile, needs no answer.
+// order sends an order and reads the answer. A node that is down, or goes down meanwhile, need not answer.
 func (o Orders) order(ctx context.Context, path string, order, answer any) error {
 	body, err := json.Marshal(order)
 	if err != nil {
@@ -193,7 +193,7 @@ func (o Orders) order(ctx context.Context, path string, order, answer any) error
 	return json.Unmarshal(b, answer)
 }
 
-// isDown reports whether an error says that nobody is behind the socket, or no more.
+// isDown reports whether an error shows that no process serves the socket, or no longer does.
 func isDown(err error) bool {
 	for _, down := range []error{fs.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, down) {

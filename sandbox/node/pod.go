@@ -24,7 +24,7 @@ type pod struct {
 	config  *runtimeapi.PodSandboxConfig
 	created time.Time
 	ip      string
-	// hostNetwork: ip is the node's.
+	// hostNetwork is set if ip is the node's.
 	hostNetwork bool
 	network     program.Network
 	// node it is on.
@@ -113,7 +113,7 @@ func (r *Runtime) isClosed() bool {
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	p, err := r.pod(id)
 	if err != nil {
-		return nil // what is not there has stopped
+		return nil // a missing pod has stopped already
 	}
 	if err := r.each(r.containersOf(id), func(c string) error { return r.StopContainer(ctx, c, 0) }); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// each does something to all containers at once: each may take its time to end.
+// each calls do for all containers at once, because each may take its time to end.
 func (r *Runtime) each(ids []string, do func(id string) error) error {
 	errs := make([]error, len(ids))
 	var all sync.WaitGroup
@@ -173,7 +173,7 @@ func (p *pod) state() runtimeapi.PodSandboxState {
 	return runtimeapi.PodSandboxState_SANDBOX_READY
 }
 
-// PodSandboxStatus is what the kubelet makes a pod's addresses of.
+// PodSandboxStatus returns the status of a pod, from which the kubelet takes its addresses.
 func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runtimeapi.PodSandboxStatusResponse, error) {
 	p, err := r.pod(id)
 	if err != nil {
@@ -227,7 +227,7 @@ func (r *Runtime) allPods() []*pod {
 	return pods
 }
 
-// matchesID: a filter may name the beginning of an ID.
+// matchesID reports whether the ID begins with the filter.
 func matchesID(filter, id string) bool { return strings.HasPrefix(id, filter) }
 
 func hasLabels(labels, selector map[string]string) bool {
@@ -239,7 +239,7 @@ func hasLabels(labels, selector map[string]string) bool {
 	return true
 }
 
-// UpdatePodSandboxResources accepts what has no effect here: there are no cgroups.
+// UpdatePodSandboxResources does nothing: there are no cgroups.
 func (r *Runtime) UpdatePodSandboxResources(
 	context.Context, *runtimeapi.UpdatePodSandboxResourcesRequest,
 ) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {

@@ -20,17 +20,17 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// ProbeCommand is the reserved command that carries out what the kubelet would do itself on a real node, where it can
-// connect to pods: probes and hooks over HTTP, TCP and gRPC. It is
+// ProbeCommand is a reserved command for probes and hooks over HTTP, TCP and gRPC. On a real node the kubelet connects
+// to pods itself, which it cannot do here. Its forms are
 //
-//	operator-lab-probe [KIND] http|https HOST PORT PATH [NAME=VALUE…]
-//	operator-lab-probe [KIND] tcp HOST PORT
-//	operator-lab-probe [KIND] grpc HOST PORT [SERVICE]
-//	operator-lab-probe [KIND] exec COMMAND [ARGUMENT…]
+// \toperator-lab-probe [KIND] http|https HOST PORT PATH [NAME=VALUE…]
+// \toperator-lab-probe [KIND] tcp HOST PORT
+// \toperator-lab-probe [KIND] grpc HOST PORT [SERVICE]
+// \toperator-lab-probe [KIND] exec COMMAND [ARGUMENT…]
 //
-// An empty HOST is the pod. KIND is readiness, liveness, startup or hook; a [Trouble] lets only readiness probes fail, so
-// those that are commands of the pod's are to be wrapped, too. A hook succeeds whatever the answer is, as upstream's.
-// The outcome is in upstream's words, and the exit code is 1 if it failed.
+// An empty HOST is the pod. KIND is readiness, liveness, startup or hook. A [Trouble] only affects readiness probes, so
+// exec probes of a pod must be wrapped, too. A hook succeeds whatever the answer is, as upstream. The output is in
+// upstream's words, and the exit code is 1 if the probe failed.
 const ProbeCommand = "operator-lab-probe"
 
 const (
@@ -38,10 +38,10 @@ const (
 	kindHook      = "hook"
 )
 
-// errUsage is a mistake of whoever made the command.
+// errUsage is returned for a malformed command.
 var errUsage = errors.New("usage: " + ProbeCommand + " [readiness|liveness|startup|hook] http|https|tcp|grpc|exec …")
 
-// probeResult is the outcome of a probe: what it says, and whether it is good.
+// probeResult is the outcome of a probe: its output, and whether it succeeded.
 type probeResult struct {
 	text string
 	ok   bool
@@ -120,7 +120,7 @@ func (p prober) dial(ctx context.Context, network, address string) (net.Conn, er
 	return p.container.pod.node.DialContext(ctx, network, address)
 }
 
-// maxBody is how much of an answer is read, as upstream.
+// maxBody is the number of bytes of an answer that are read, as upstream.
 const maxBody = 10 << 10
 
 // get follows upstream's pkg/probe/http.
@@ -205,7 +205,7 @@ func userAgent(purpose string) string {
 	return fmt.Sprintf("kube-%s/%s.%s", purpose, v.Major, v.Minor)
 }
 
-// limit ends with the timeout, if there is one.
+// limit returns a context with the probe's timeout, if it has one.
 func (p prober) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -241,7 +241,7 @@ func (p prober) check(ctx context.Context, at, service string) probeResult {
 	// What connecting fails with is not in the errors of the client.
 	probe, err := p.dial(ctx, "tcp", at)
 	if err != nil {
-		// As upstream, whose client tries again for as long as it may.
+		// As upstream, whose client retries until the timeout.
 		return failure(fmt.Sprintf("timeout: failed to connect service %q within %v: %v", at, p.timeout,
 			context.DeadlineExceeded))
 	}

@@ -1,9 +1,8 @@
-// Package node is the container runtime of a simulated node: the kubelet, which is the real one, calls it as it calls
-// containerd (CRI), but in the same process. Its containers are programs (package program): what they are given is
-// said there.
+// Package node is the container runtime of a simulated node. The kubelet, which is the real one, calls it as it calls
+// containerd (CRI), but in the same process. Its containers are programs; see package program.
 //
-// What a person sees of it is what containerd shows: states, reasons, exit codes, logs in the CRI format, the words of
-// its errors. What is the lab's own says so.
+// It looks like containerd to the user: states, reasons, exit codes, logs in the CRI format, the words of its errors.
+// Whatever is specific to the lab is marked as such.
 package node
 
 import (
@@ -36,13 +35,13 @@ type Options struct {
 	Network *network.Node
 	// Catalogue of images.
 	Catalogue Catalogue
-	// APIServer is its URL on this machine, for programs that talk to it; may be left out.
+	// APIServer is the API server's URL on this machine, for programs that use it; optional.
 	APIServer string
-	// Dir is the runtime's own: the scratch directories of containers are below it.
+	// Dir is the runtime's own directory. The scratch directories of containers are below it.
 	Dir string
-	// KillPatience is how long a container may take to end after SIGKILL, before it is given up. Default: 5 s.
+	// KillPatience is the time for a container to end after SIGKILL, before it is given up. Default: 5 s.
 	KillPatience time.Duration
-	// LogLimit is how many bytes of a container's log are written between two rotations. Default: 16 MiB.
+	// LogLimit is the maximum size in bytes of a container's log between two rotations. Default: 16 MiB.
 	LogLimit int64
 	// Version of the lab, for those who ask for the runtime's.
 	Version string
@@ -53,7 +52,7 @@ const (
 	logLimit     = 16 << 20
 )
 
-// Name is what the runtime calls itself, in container IDs (operator-lab://…) and in the node's status.
+// Name is the name of the runtime in container IDs (operator-lab://…) and in the node's status.
 const Name = "operator-lab"
 
 // Runtime is a node's container runtime, for its kubelet.
@@ -95,7 +94,7 @@ func New(o Options) (*Runtime, error) {
 		containers: map[string]*container{},
 	}
 	r.images = newImages(r)
-	// What a runtime before this one left there belongs to containers that are no more.
+	// Files of an earlier runtime belong to containers that no longer exist.
 	if err := os.RemoveAll(r.scratch()); err != nil {
 		return nil, fmt.Errorf("clear the directory of the containers: %w", err)
 	}
@@ -112,7 +111,7 @@ func New(o Options) (*Runtime, error) {
 
 func (r *Runtime) scratch() string { return filepath.Join(r.options.Dir, "containers") }
 
-// Images is the part of the runtime that pulls images.
+// Images returns the image service of the runtime.
 func (r *Runtime) Images() internalapi.ImageManagerService { return r.images }
 
 // Close kills all containers and returns when they have ended, or are given up. It belongs to the RuntimeService, too.
@@ -134,14 +133,14 @@ func (r *Runtime) Close(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// Version says who we are.
+// Version returns the runtime's name and version.
 func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{
 		Version: "0.1.0", RuntimeName: Name, RuntimeVersion: r.options.Version, RuntimeApiVersion: "v1",
 	}, nil
 }
 
-// Status says that runtime and network are ready: they are as long as the process lives.
+// Status reports that runtime and network are ready, as they are for as long as the process lives.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
 	return &runtimeapi.StatusResponse{
 		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
@@ -152,10 +151,10 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 	}, nil
 }
 
-// UpdateRuntimeConfig has nothing to do: pod addresses are the network's.
+// UpdateRuntimeConfig does nothing: the pod network assigns pod addresses.
 func (r *Runtime) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig) error { return nil }
 
-// RuntimeConfig says nothing about cgroups: there are none.
+// RuntimeConfig returns nothing: there are no cgroups.
 func (r *Runtime) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
 	return &runtimeapi.RuntimeConfigResponse{}, nil
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopSignal is the one that asks the program to end: the pod's, or SIGTERM. Real-time signals have no meaning to a
-// program; they are SIGTERM, too.
+// stopSignal returns the signal that asks the program to end: the pod's, or SIGTERM. Real-time signals are replaced by
+// SIGTERM, since they mean nothing to a program.
 func (c *container) stopSignal() syscall.Signal {
 	if s := signalNumber(c.config.GetStopSignal().String()); s != 0 {
 		return s

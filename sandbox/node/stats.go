@@ -7,8 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Programs share the process of their node, so nobody can say what one of them uses: the statistics name the pods and
-// containers that there are, and say nothing of processor and memory.
+// Programs share the process of their node, so their use of processor and memory is not known: the statistics only name
+// the existing pods and containers.
 
 func (c *container) attributes() *runtimeapi.ContainerAttributes {
 	return &runtimeapi.ContainerAttributes{

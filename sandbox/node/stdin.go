@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// stdin is what somebody who is attached writes and the program reads. A reader waits for a writer; a writer waits for
-// the reader, as with a pipe, until the container ends.
+// stdin passes the input of attached clients to the program. As with a pipe, readers and writers wait for each other
+// until the container ends.
 type stdin struct {
 	reader *io.PipeReader
 	writer *io.PipeWriter
@@ -23,7 +23,7 @@ func (s *stdin) Read(p []byte) (int, error) { return s.reader.Read(p) }
 
 func (s *stdin) Write(p []byte) (int, error) { return s.writer.Write(p) }
 
-// end is the end of the file, and of waiting for a reader.
+// end closes the input, so that readers see its end.
 func (s *stdin) end() {
 	s.once.Do(func() {
 		_ = s.writer.Close()

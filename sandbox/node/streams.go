@@ -19,13 +19,13 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// streams is the server that the kubelet passes exec, attach and port-forward on to. It listens on 127.0.0.1, and its
-// URLs have a random token that is good for one use.
+// streams is the server to which the kubelet forwards exec, attach and port-forward. It listens on 127.0.0.1, and its
+// URLs contain a random token that can be used once.
 type streams struct {
 	server streaming.Server
 	http   *http.Server
 	ended  chan struct{}
-	// stopped is closed to end what goes on over connections that are no longer the server's.
+	// stopped is closed to end the streams over connections that the server no longer tracks.
 	stopped chan struct{}
 	once    sync.Once
 	// open are streams at work.
@@ -66,7 +66,7 @@ func (c *tracked) Close() error {
 	return c.Conn.Close()
 }
 
-// closeConns closes what has been taken over.
+// closeConns closes the tracked connections.
 func (s *streams) closeConns() {
 	s.mu.Lock()
 	conns := slices.Collect(maps.Keys(s.conns))
@@ -77,7 +77,7 @@ func (s *streams) closeConns() {
 }
 
 func serveStreams(r *Runtime) (*streams, error) {
-	// The library's own Start does not say which port it took.
+	// The library's own Start does not report the port that it uses.
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (r *Runtime) PortForward(
 	return r.streams.server.GetPortForward(q)
 }
 
-// streamRuntime is what the streaming server calls.
+// streamRuntime implements the calls of the streaming server.
 type streamRuntime struct {
 	runtime *Runtime
 	streams *streams
@@ -200,7 +200,7 @@ func (s streamRuntime) Exec(
 	return exited(argv, code, "")
 }
 
-// hasEnded: whatever ran in it was killed.
+// hasEnded reports whether the container has ended, which kills everything that ran in it.
 func (c *container) hasEnded() bool {
 	select {
 	case <-c.done:
@@ -210,7 +210,8 @@ func (c *container) hasEnded() bool {
 	}
 }
 
-// orNothing takes care of streams that were not asked for: an interface with nothing in it is not nil.
+// orNothing replaces a nil stream by one that discards everything: an interface that holds a nil stream is not nil
+// itself.
 func orNothing(w io.WriteCloser) io.Writer {
 	if w == nil {
 		return io.Discard
@@ -237,7 +238,7 @@ func (s streamRuntime) PortForward(ctx context.Context, id string, port int32, s
 	return forward(stream, conn)
 }
 
-// forward copies both ways, until the pod's side has ended or nobody reads any more.
+// forward copies in both directions, until the pod's side has ended or the client no longer reads.
 func forward(stream io.ReadWriteCloser, conn net.Conn) error {
 	errs := make(chan error, 1)
 	go func() {
@@ -250,7 +251,7 @@ func forward(stream io.ReadWriteCloser, conn net.Conn) error {
 	_, err := io.Copy(stream, conn)
 	_ = stream.Close()
 	_ = conn.Close()
-	// The other direction ends with its stream, whose end nobody can hurry: it is the library's.
+	// The other direction ends with its stream, which belongs to the library and cannot be ended sooner.
 	select {
 	case up := <-errs:
 		err = errors.Join(err, up)

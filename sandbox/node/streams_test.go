@@ -23,7 +23,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// screen is what somebody sees, and waits for.
+// screen collects the output on a terminal.
 type screen struct {
 	mu      sync.Mutex
 	text    bytes.Buffer

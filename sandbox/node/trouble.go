@@ -14,10 +14,11 @@ import (
 
 // Match chooses containers. An empty field chooses all.
 type Match struct {
+	// Namespace is the namespace of the pod.
 	Namespace string
 	// Pod is a pattern of names, as in a shell: web-*.
 	Pod string
-	// Labels that the pod has.
+	// Labels are labels that the pod has.
 	Labels map[string]string
 	// Container is a name.
 	Container string
@@ -25,8 +26,8 @@ type Match struct {
 	Image string
 }
 
-// Trouble is what goes wrong with the containers that it chooses. It is in what a real node would go wrong with, so it
-// shows in statuses and events as there, and says nowhere else that it was made.
+// Trouble is a fault in the containers that it matches. It affects only what can fail on a real node, so statuses and
+// events show it as they would there, and nothing else tells that it was made.
 type Trouble struct {
 	Match
 
@@ -34,34 +35,36 @@ type Trouble struct {
 	PullDelay time.Duration
 	// PullError lets pulling the image fail, in the words of a registry: "not found".
 	PullError string
-	// StartDelay is how long a container runs before its program begins.
+	// StartDelay is the time between the start of a container and that of its program.
 	StartDelay time.Duration
 	// Unready lets every readiness probe fail which is carried out as operator-lab-probe.
 	Unready bool
-	// Crash ends containers that start, CrashAfter their start, with CrashCode.
-	Crash      bool
+	// Crash ends every container that starts, after CrashAfter, with the exit code CrashCode.
+	Crash bool
+	// CrashAfter is the time from a container's start to its crash.
 	CrashAfter time.Duration
-	CrashCode  int
+	// CrashCode is the exit code of a crash.
+	CrashCode int
 }
 
-// Reasons of a container's end, as containerd has them.
+// Reasons for the end of a container, as in containerd.
 const (
 	ReasonCompleted = "Completed"
 	ReasonError     = "Error"
 	ReasonOOMKilled = "OOMKilled"
-	// reasonStart is that of a container whose program could not be started.
+	// reasonStart is for a container whose program could not be started.
 	reasonStart = "StartError"
 )
 
 type troubles struct {
 	mu   sync.Mutex
 	list []Trouble
-	// changed is closed with the next change; nil while nobody waits for it.
+	// changed is closed at the next change; nil while nobody waits for it.
 	changed chan struct{}
 }
 
-// SetTroubles says what goes wrong from now on, instead of what was said before. What has gone wrong stays; what waits
-// waits no longer than the troubles of now say.
+// SetTroubles replaces the current troubles. It does not undo earlier effects. Delays in progress are adjusted to the
+// new troubles.
 func (r *Runtime) SetTroubles(list []Trouble) {
 	r.troubles.mu.Lock()
 	defer r.troubles.mu.Unlock()
@@ -86,7 +89,7 @@ func (r *Runtime) Kill(m Match, reason string) []string {
 	return killed
 }
 
-// subject is what a match is compared with.
+// subject is the data that a match is compared with.
 type subject struct {
 	pod              *runtimeapi.PodSandboxConfig
 	container, image string
@@ -105,13 +108,13 @@ func (m Match) chooses(s subject) bool {
 		(m.Image == "" || program.Matches(m.Image, s.image))
 }
 
-// fits: a pattern that is none fits what is the same.
+// fits reports whether a name matches a pattern. An invalid pattern only matches itself.
 func fits(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return ok || err != nil && pattern == name
 }
 
-// pulling is what goes wrong with a pull. Of several errors the first is said; delays add up.
+// pulling returns the troubles that apply to a pull. Of several errors the first counts; delays add up.
 func (t *troubles) pulling(pod *runtimeapi.PodSandboxConfig, image string) Trouble {
 	return t.of(func(m Match) bool {
 		m.Container = ""
@@ -119,7 +122,7 @@ func (t *troubles) pulling(pod *runtimeapi.PodSandboxConfig, image string) Troub
 	})
 }
 
-// with is what goes wrong with a container.
+// with returns the troubles that apply to a container.
 func (t *troubles) with(c *container) Trouble {
 	return t.of(func(m Match) bool { return m.chooses(c.subject()) })
 }
@@ -145,7 +148,7 @@ func (t *troubles) of(chosen func(Match) bool) Trouble {
 	return all
 }
 
-// allContainers are in no order.
+// allContainers returns all containers in no particular order.
 func (r *Runtime) allContainers() []*container {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package rootfs is the file system that a container of a simulated node is seen to have: the volumes that are mounted
-// there, the image's own files, and a scratch directory for what is written elsewhere. Nothing else of the machine can be
-// reached: paths are resolved within each of these, also through symbolic links.
+// Package rootfs is the file system of a container of a simulated node: the mounted volumes, the image's own files, and
+// a scratch directory for all other files. Nothing else of the machine can be reached: paths are resolved within each
+// of these, also through symbolic links.
 package rootfs
 
 import (
@@ -22,13 +22,14 @@ type Mount struct {
 	// Path in the container.
 	Path string
 	// Host is the path on this machine.
-	Host     string
+	Host string
+	// ReadOnly rejects all changes.
 	ReadOnly bool
 }
 
 // Options of [New].
 type Options struct {
-	// Scratch is a directory of this machine for what is written outside of mounts.
+	// Scratch is a directory of this machine for files outside of mounts.
 	Scratch string
 	// ReadOnly forbids that.
 	ReadOnly bool
@@ -38,13 +39,13 @@ type Options struct {
 	File func(path string) (string, bool)
 }
 
-// View is a container's file system. Its methods take paths in the container that are absolute, and may be called from any
+// View is a container's file system. Its methods take absolute paths in the container, and may be called from any
 // goroutine.
 type View struct {
 	options Options
 
 	mu sync.Mutex
-	// removed are files of the image that are no more.
+	// removed are the image's files that were deleted.
 	removed map[string]bool
 }
 
@@ -63,16 +64,16 @@ func New(o Options) *View {
 	return &View{options: o, removed: map[string]bool{}}
 }
 
-// Clean makes a path absolute and short: what leads above the root is the root.
+// Clean makes a path absolute and removes redundant elements; a path above the root becomes the root.
 func Clean(name string) string { return path.Clean("/" + name) }
 
-// directories that every container has, if with nothing in them.
+// directories exist in every container, even if they are empty.
 var directories = []string{
 	"/", "/bin", "/dev", "/etc", "/home", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr",
 	"/usr/bin", "/usr/local", "/usr/local/bin", "/usr/share", "/var", "/var/lib", "/var/log", "/var/run",
 }
 
-// place is where a path is on this machine.
+// place is the location of a path on this machine.
 type place struct {
 	root     *os.Root
 	name     string // in the root
@@ -142,7 +143,7 @@ func bare(err error) error {
 	return err
 }
 
-// failure says it of the path in the container.
+// failure returns the error for the path in the container.
 func failure(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -179,7 +180,7 @@ func (v *View) open(name string) (io.ReadCloser, error) {
 	return nil, err
 }
 
-// regular refuses what is none of a container's: pipes, sockets and devices.
+// regular refuses files that a container cannot have: pipes, sockets and devices.
 func regular(f *os.File) (io.ReadCloser, error) {
 	info, err := f.Stat()
 	switch {
@@ -195,7 +196,7 @@ func regular(f *os.File) (io.ReadCloser, error) {
 	return nil, err
 }
 
-// own is the content of a file of the image.
+// own returns the content of a file of the image.
 func (v *View) own(name string) (string, bool) {
 	v.mu.Lock()
 	removed := v.removed[name]
@@ -206,7 +207,7 @@ func (v *View) own(name string) (string, bool) {
 	return v.options.File(name)
 }
 
-// isDirectory reports whether a directory is there although nothing is kept in it.
+// isDirectory reports whether a directory exists in the container although it is not stored.
 func (v *View) isDirectory(name string) bool {
 	if slices.Contains(directories, name) {
 		return true
@@ -227,7 +228,7 @@ func (v *View) ReadFile(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// Create opens a file for writing: what is in it is kept if appending, and otherwise is gone.
+// Create opens a file for writing. It keeps the content if appending is set, and removes it otherwise.
 func (v *View) Create(name string, appending bool) (io.WriteCloser, error) {
 	f, err := v.create(Clean(name), appending)
 	if err != nil {
@@ -274,7 +275,7 @@ func (v *View) create(name string, appending bool) (io.WriteCloser, error) {
 	return f, nil
 }
 
-// makeParent makes a directory of the scratch directory, if it is one for the container.
+// makeParent creates the parent directory in the scratch directory, if it exists in the container.
 func (v *View) makeParent(p *place, name string) error {
 	parent := path.Dir(name)
 	if _, err := p.root.Stat(relative(parent)); err == nil || !v.isDirectory(parent) {
@@ -368,13 +369,17 @@ func (v *View) rename(from, to string) error {
 	return source.root.Rename(source.name, target.name)
 }
 
-// Info is what there is to know of a file.
+// Info describes a file.
 type Info struct {
-	Name    string
-	Size    int64
-	Mode    fs.FileMode
+	// Name is the base name.
+	Name string
+	// Size is the length in bytes.
+	Size int64
+	// Mode holds the file's type and permissions.
+	Mode fs.FileMode
+	// ModTime is the time of the last change.
 	ModTime time.Time
-	// Link is where a symbolic link leads; empty if it is none.
+	// Link is the target of a symbolic link; empty for other files.
 	Link string
 }
 
@@ -409,7 +414,7 @@ func (v *View) stat(name string) (Info, error) {
 	return Info{}, err
 }
 
-// ReadDir lists a directory by name. The image's own files are not in the list: nobody knows their names.
+// ReadDir lists a directory, sorted by name. It does not list the image's own files, whose names are not known.
 func (v *View) ReadDir(name string) ([]Info, error) {
 	list, err := v.readDir(Clean(name))
 	return list, failure("open", name, err)

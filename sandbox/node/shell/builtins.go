@@ -16,13 +16,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// tool is a command: argv[0] is what it was called.
+// tool is a command; argv[0] is the name by which it was called.
 type tool func(p *process, argv []string, io streams) int
 
-// builtin reports whether the shell has a command by itself.
+// builtin reports whether a command is one of the shell's own.
 func builtin(name string) bool { return interp.IsBuiltin(name) }
 
-// command says what the interpreter is to run instead of one of its own commands.
+// command returns the arguments that the interpreter runs instead of one of its own commands.
 type command func(hc interp.HandlerContext, args []string) []string
 
 // own are the shell's commands. What is not among them the interpreter may have, but nobody here does.
@@ -82,7 +82,7 @@ func (s *session) call(ctx context.Context, args []string) ([]string, error) {
 	return s.refuse(hc, 2, "%v", unsupported(args[0])), nil
 }
 
-// refuse says what is wrong.
+// refuse reports an error.
 func (s *session) refuse(hc interp.HandlerContext, code int, format string, args ...any) []string {
 	fmt.Fprintf(hc.Stderr, "%s: %s\n", s.name, fmt.Sprintf(format, args...))
 	return failure(code)
@@ -141,7 +141,7 @@ func (s *session) unset(hc interp.HandlerContext, args []string) []string {
 	return args
 }
 
-// set sets options and arguments; there is not more to be seen of it.
+// set sets options and arguments.
 func (s *session) set(hc interp.HandlerContext, args []string) []string {
 	for i, a := range args[1:] {
 		if a == "--" || a == "" || a[0] != '-' && a[0] != '+' {
@@ -208,7 +208,7 @@ func (s *session) source(hc interp.HandlerContext, args []string) []string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The interpreter looks first whether there is such a file, and with this name it cannot.
+	// The interpreter first looks for such a file, which cannot exist under this name.
 	name := fmt.Sprintf("%s/source %d", nowhere, len(s.sources))
 	s.sources[name] = script
 	return append([]string{"source", name}, args[2:]...)
@@ -231,7 +231,7 @@ func (s *session) trap(hc interp.HandlerContext, args []string) []string {
 	return args
 }
 
-// read reads a line into variables. The interpreter would read from what it has itself.
+// read reads a line into variables. The interpreter would read from its own input.
 func (s *session) read(ctx context.Context, hc interp.HandlerContext, args []string) []string {
 	raw := false
 	var names []string
@@ -274,7 +274,7 @@ func (s *session) read(ctx context.Context, hc interp.HandlerContext, args []str
 	return []string{"eval", script.String()}
 }
 
-// readLine takes no more than a line: the rest is for whoever reads next.
+// readLine reads exactly one line, and leaves the rest for the next reader.
 func readLine(in io.Reader) (string, error) {
 	var line strings.Builder
 	one := make([]byte, 1)
@@ -291,10 +291,10 @@ func readLine(in io.Reader) (string, error) {
 	return line.String(), errTooLong
 }
 
-// maxShells is how many shells may lie in each other.
+// maxShells limits the nesting of shells.
 const maxShells = 100
 
-// sh runs a script, or what it reads.
+// sh runs a script, or its standard input.
 func sh(p *process, argv []string, io streams) int {
 	args, name := argv[1:], "sh"
 	var options []string
@@ -400,7 +400,7 @@ func (s *session) follow() int {
 	return s.end(status)
 }
 
-// end runs what is to be run when a shell ends without being told to.
+// end runs what is left to run, such as an exit trap, when a shell ends without having exited.
 func (s *session) end(status int) int {
 	if s.ctx.Err() != nil {
 		return codeKilled
@@ -411,7 +411,7 @@ func (s *session) end(status int) int {
 	return status
 }
 
-// invite prompts somebody at a terminal.
+// invite prints the prompt on a terminal.
 func (s *session) invite(more bool) {
 	switch {
 	case s.process.world.Foreground == nil:
@@ -422,7 +422,7 @@ func (s *session) invite(more bool) {
 	}
 }
 
-// statements runs what was read, which all ends with Ctrl-C but for what runs in the background.
+// statements runs the statements of a script. Ctrl-C ends them all, except for those in the background.
 func (s *session) statements(
 	file *syntax.File, status int, wait func(run func(context.Context) int) int,
 ) int {
@@ -444,7 +444,7 @@ func (s *session) statements(
 	return status
 }
 
-// inForeground runs a command, which somebody at a terminal can interrupt.
+// inForeground runs a command that can be interrupted at a terminal.
 func (s *session) inForeground(source *patient, run func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -459,7 +459,7 @@ func (s *session) inForeground(source *patient, run func(context.Context) int) i
 	return code
 }
 
-// which says where commands are.
+// which prints the paths of commands.
 func which(p *process, argv []string, io streams) int {
 	names := argv[1:]
 	if argv[0] == "command" {

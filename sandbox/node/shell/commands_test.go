@@ -13,7 +13,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/node/shell"
 )
 
-// ofImage is an image with one command, which says how it was called, and counts what it reads.
+// ofImage is an image with one command, which prints its arguments, and counts the bytes of its input.
 type ofImage struct{}
 
 func (ofImage) Has(name string) bool { return name == "etcdctl" }

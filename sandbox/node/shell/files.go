@@ -41,7 +41,7 @@ func (p *process) create(name string, appending bool, s streams) (io.WriteCloser
 	return p.world.Files.Create(p.path(name), appending)
 }
 
-// inputs are the files a command is to read, or what it is given.
+// inputs reads the named files, or the standard input.
 func (p *process) inputs(argv, names []string, s streams, read func(name string, in io.Reader) error) int {
 	if len(names) == 0 {
 		names = []string{"-"}
@@ -160,7 +160,7 @@ func list(s streams, entries []rootfs.Info, long bool) {
 	}
 }
 
-// mode is as ls has it: drwxr-xr-x.
+// mode formats a mode as ls does: drwxr-xr-x.
 func mode(m fs.FileMode) string {
 	kind := "-"
 	switch {
@@ -277,7 +277,7 @@ func (p *process) remove(name string, all bool) error {
 	return p.world.Files.Remove(name)
 }
 
-// target is the file that one is copied or moved to.
+// target returns the path to which a file is copied or moved.
 func (p *process) target(from, to string) string {
 	if info, err := p.world.Files.Stat(p.path(to)); err == nil && info.IsDir() {
 		return path.Join(p.path(to), path.Base(from))

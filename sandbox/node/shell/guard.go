@@ -42,7 +42,7 @@ func isQuotedList(w *syntax.Word) bool {
 	return ok && len(q.Parts) > 1
 }
 
-// variables are those of which a word is made, also more than once.
+// variables returns the variables that make up a word, each as often as it occurs.
 func variables(parts []syntax.WordPart) []*syntax.Lit {
 	var all []*syntax.Lit
 	for _, part := range parts {

@@ -28,7 +28,7 @@ func (p *process) client(insecure bool) *http.Client {
 	}
 }
 
-// transfer is what curl is asked for.
+// transfer holds the options of curl.
 type transfer struct {
 	url                                                            string
 	method, data, output, format, user                             string
@@ -38,7 +38,7 @@ type transfer struct {
 	limit, connectLimit                                            time.Duration
 }
 
-// curlOptions are those with a value, by their letter or name.
+// curlOptions are the options with a value, by their letter or name.
 var curlOptions = map[string]func(t *transfer, value string) error{
 	"X": func(t *transfer, v string) error { t.method = v; return nil },
 	"d": func(t *transfer, v string) error {

@@ -35,20 +35,20 @@ type session struct {
 	runner  *interp.Runner
 	cancel  context.CancelFunc
 	ctx     context.Context //nolint:containedctx // a session is as long as its context
-	// nobody is what the interpreter has instead of in. It would read as much as there is.
+	// nobody takes the place of in for the interpreter, which would read all of it.
 	nobody   *os.File
 	out, err *gate
-	// exited: the shell is to end.
+	// exited is set when the shell is to end.
 	exited bool
 
 	mu sync.Mutex
 	in io.Reader // what commands read
-	// closed: nothing is done any more; active is what still is.
+	// closed is set when nothing new may begin; active counts the work that still runs.
 	closed bool
 	active sync.WaitGroup
 	// sources are scripts that are about to be read by 'source'.
 	sources map[string]string
-	// commands are what the shell itself has, instead of what the interpreter has.
+	// commands replace the interpreter's own commands.
 	commands map[string]command
 }
 
@@ -114,7 +114,7 @@ func newSession(p *process, name string, options, arguments []string, s streams)
 	return one, nil
 }
 
-// environ is what a shell knows at first.
+// environ holds the initial variables of a shell.
 type environ map[string]expand.Variable
 
 func text(value string) expand.Variable {
@@ -134,7 +134,7 @@ func (s *session) environment() environ {
 	return e
 }
 
-// Get implements [expand.Environ]. "HOME name" is what ~name stands for: itself.
+// Get implements [expand.Environ]. The interpreter asks for "HOME name" to expand ~name, which stays unchanged.
 func (e environ) Get(name string) expand.Variable {
 	if user, is := strings.CutPrefix(name, "HOME "); is {
 		return text("~" + user)
@@ -151,7 +151,7 @@ func (e environ) Each(f func(name string, v expand.Variable) bool) {
 	}
 }
 
-// exported is what a command is given of a shell's variables.
+// exported returns the exported variables of a shell, for a command.
 func exported(env expand.Environ) map[string]string {
 	all := map[string]string{}
 	for name, v := range env.Each {
@@ -164,7 +164,7 @@ func exported(env expand.Environ) map[string]string {
 	return all
 }
 
-// during does something for the interpreter as long as there is a shell.
+// during calls do, and keeps the shell from closing meanwhile.
 func during[T any](s *session, do func() (T, error)) (result T, err error) {
 	s.mu.Lock()
 	if s.closed {
@@ -301,7 +301,7 @@ func exit(code int) error {
 	return interp.ExitStatus(code) //nolint:gosec // codes are those of commands
 }
 
-// watched remembers that nobody reads any more.
+// watched remembers that its reader has gone.
 type watched struct {
 	io.Writer
 	err error
@@ -337,7 +337,7 @@ func (s *session) feed(in io.Reader) {
 	s.in = in
 }
 
-// input is what a command reads, until the context ends.
+// input returns a command's input, until the context ends.
 func (s *session) input(ctx context.Context, hc interp.HandlerContext) (in io.Reader, stop func() bool) {
 	switch f := hc.Stdin.(type) {
 	case *os.File:
@@ -351,13 +351,13 @@ func (s *session) input(ctx context.Context, hc interp.HandlerContext) (in io.Re
 	return strings.NewReader(""), func() bool { return true }
 }
 
-// file is one that is only written to.
+// file is a file for writing only.
 type file struct{ io.WriteCloser }
 
 func (file) Read([]byte) (int, error) { return 0, syscall.EBADF }
 
-// open opens what streams are redirected to. What is read must be a file of this machine, or the interpreter makes it one
-// that nobody closes.
+// open opens the target of a redirection. Input must be a file of this machine, because the interpreter would otherwise
+// make one that is never closed.
 func (s *session) open(ctx context.Context, name string, flag int) (io.ReadWriteCloser, error) {
 	hc := interp.HandlerCtx(ctx)
 	if n, err := strconv.Atoi(name); err == nil && n < maxScript-guardBase/2 && flag == os.O_RDONLY {
@@ -397,7 +397,7 @@ func (s *session) complain(name string, err error) error {
 	return &fs.PathError{Op: s.name + ":", Path: name, Err: errors.New(why(err))}
 }
 
-// pipe is a file with what there is to read. It ends when it is closed.
+// pipe returns a file with the given content. It ends when it is closed.
 func pipe(content io.Reader) (io.ReadWriteCloser, error) {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -413,7 +413,7 @@ func pipe(content io.Reader) (io.ReadWriteCloser, error) {
 func (s *session) readDir(name string) ([]fs.DirEntry, error) {
 	entries, err := s.process.world.Files.ReadDir(name)
 	if err != nil {
-		// Who asks wants to know whether it is there.
+		// The caller wants to know whether the file exists.
 		if info, missing := s.process.world.Files.Stat(name); missing == nil && !info.IsDir() {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
 		}
@@ -461,13 +461,13 @@ func (s *session) access(ctx context.Context, name string, mode interp.AccessMod
 }
 
 const (
-	// maxFrames is how deeply commands may call each other: the interpreter has no limit.
+	// maxFrames limits how deeply commands may call each other: the interpreter has no limit.
 	maxFrames = 5_000
-	// maxRoutines is how many of the program's goroutines there may be: a limit for commands that multiply.
+	// maxRoutines limits the number of the program's goroutines, against commands that multiply.
 	maxRoutines = 10_000
 )
 
-// exhausted says what there is too much of.
+// exhausted returns an error if one of these limits is exceeded.
 func exhausted(hc interp.HandlerContext, args []string) error {
 	var frame [1]uintptr
 	if runtime.Callers(maxFrames, frame[:]) > 0 {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// cannotResolve reports whether an error is that of a name which nobody knows.
+// cannotResolve reports whether an error is that of an unknown name.
 func cannotResolve(err error) bool {
 	var unknown *net.DNSError
 	return errors.As(err, &unknown)
@@ -22,7 +22,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout()
 }
 
-// errnoText is what the system says: Connection refused.
+// errnoText returns the system's text of an error: Connection refused.
 func errnoText(err error) string {
 	if errno, is := errors.AsType[syscall.Errno](err); is {
 		return why(errno)

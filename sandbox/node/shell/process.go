@@ -11,25 +11,25 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/node/rootfs"
 )
 
-// process is what a tool is given of where it runs.
+// process is the environment in which a tool runs.
 type process struct {
 	world *World
 	ctx   context.Context //nolint:containedctx // a process is as long as its context
 	// environment is exported to it.
 	environment map[string]string
 	dir         string
-	// depth is how many shells it lies in.
+	// depth is the number of shells around it.
 	depth int
 }
 
-// child is a process that has everything of this one, and changes nothing of it.
+// child returns a copy of the process that can be changed independently.
 func (p *process) child(ctx context.Context) *process {
 	c := *p
 	c.ctx, c.environment = ctx, maps.Clone(p.environment)
 	return &c
 }
 
-// list is the environment, sorted.
+// list returns the environment, sorted.
 func (p *process) list() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(p.environment)) {
@@ -48,7 +48,7 @@ func absolute(dir, name string) string {
 	return path.Join(dir, name)
 }
 
-// codeKilled is that of what ended with its context.
+// codeKilled is the exit code of a command that ended with its context.
 const codeKilled = 137
 
 // execute runs a tool.
@@ -64,7 +64,7 @@ func (p *process) execute(argv []string, io streams) int {
 	return run(p, argv, io)
 }
 
-// patient lets reading end with a context. The reader that waits stays behind until there is something to read.
+// patient is a reader that ends with a context. Its waiting goroutine stays until there is something to read.
 type patient struct {
 	ctx    context.Context //nolint:containedctx // it is that of one command
 	in     io.Reader

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxText is how long a variable, or a command's output in one, may be.
+	// maxText is the maximum length of a variable, or of a command's output in one.
 	maxText = 1 << 20
-	// maxScript is how long a script may be: the parser calls itself for every bracket.
+	// maxScript is the maximum length of a script: the parser recurses for every bracket.
 	maxScript = 64 << 10
-	// maxDepth is how deeply the parts of a script may lie in each other.
+	// maxDepth is the maximum nesting of the parts of a script.
 	maxDepth = 1000
 )
 
 var errTooLong = errors.New("sh: a text is longer than the lab's small shell takes")
 
-// syntaxError is what is wrong with a script.
+// syntaxError describes what is wrong with a script.
 type syntaxError string
 
 func (e syntaxError) Error() string { return string(e) }
@@ -30,7 +30,7 @@ func unsupported(what string) error {
 	return syntaxError(what + " is not supported by the lab's small shell")
 }
 
-// incomplete is what a script lacks that might go on.
+// incomplete is the error of a script that may continue in the next line.
 type incomplete struct{ syntaxError }
 
 func isIncomplete(err error) bool {
@@ -57,7 +57,7 @@ func (c *checker) parse(script string) (*syntax.File, error) {
 	return file, c.err
 }
 
-// harmless is a script as text that the interpreter may parse by itself.
+// harmless returns a script in a form that the interpreter may safely parse itself.
 func harmless(script string) (string, error) {
 	var first, second checker
 	file, err := first.parse(script)
@@ -76,7 +76,7 @@ func harmless(script string) (string, error) {
 
 var lastQuoted = regexp.MustCompile("`([^`]+)`$")
 
-// complaint says what is wrong with a script as shells do.
+// complaint returns a syntax error in the words of a shell.
 func complaint(err error) error {
 	var at syntax.ParseError
 	if !errors.As(err, &at) {
@@ -102,9 +102,9 @@ func complaint(err error) error {
 //   - variables stay as short as maxText
 //   - export with arguments that are not known before is a command: see [session.call]
 type checker struct {
-	// jobs: commands may run in the background.
+	// jobs allows commands in the background.
 	jobs bool
-	// name is what $0 is; empty: the interpreter knows it.
+	// name is the value of $0; empty: the interpreter knows it.
 	name string
 
 	stack []syntax.Node
@@ -238,7 +238,7 @@ func unknownBefore(a *syntax.Assign) bool {
 	return a.Name == nil && !strings.HasPrefix(a.Value.Lit(), "-")
 }
 
-// asCommand quotes everything as it is in assignments.
+// asCommand quotes everything as assignments do.
 func asCommand(d *syntax.DeclClause) syntax.Command {
 	call := &syntax.CallExpr{Args: []*syntax.Word{word(&syntax.SglQuoted{Value: d.Variant.Value})}}
 	for _, a := range d.Args {
@@ -428,13 +428,13 @@ func (c *checker) substitution(s *syntax.CmdSubst) error {
 	if isGuard(s) || len(s.Stmts) != 1 || s.Stmts[0].Cmd != nil || len(s.Stmts[0].Redirs) != 1 {
 		return nil
 	}
-	// The interpreter reads $(<file) by itself, as much as there is.
+	// The interpreter would read $(<file) itself, without a limit.
 	s.Stmts[0].Cmd = &syntax.CallExpr{Args: []*syntax.Word{literal("cat")}}
 	c.changed = true
 	return nil
 }
 
-// quote makes one word of a text.
+// quote quotes a text as one word.
 func quote(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'"

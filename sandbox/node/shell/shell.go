@@ -1,9 +1,8 @@
-// Package shell is what containers of a simulated node have instead of the files in an image's /bin: a small shell, and
-// commands that look at the container's files and at the cluster's network. They are not processes: they end with their
-// context.
+// Package shell takes the place of the files in an image's /bin: it is a small shell with commands that see the
+// container's files and the cluster's network. The commands are not processes: they end with their context.
 //
-// The shell is that of mvdan.cc/sh, without all that would reach this machine. What is left out it refuses by name, instead
-// of doing something else.
+// The shell is that of mvdan.cc/sh, without anything that would reach this machine. It refuses unsupported features by
+// name instead of doing something else.
 package shell
 
 import (
@@ -18,11 +17,11 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/node/rootfs"
 )
 
-// World is where commands run: a container.
+// World is the environment of commands: a container.
 type World struct {
 	// Files of the container.
 	Files *rootfs.View
-	// Dial connects to pods, Services, nodes and the world outside.
+	// Dial connects to pods, Services, nodes and hosts outside.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Lookup finds the addresses of a name in the cluster; nil: names cannot be looked up.
 	Lookup func(ctx context.Context, name string) ([]string, error)
@@ -32,26 +31,26 @@ type World struct {
 	Dir string
 	// Hostname of the pod, and its address.
 	Hostname, IP string
-	// UID and GID are those the container is said to run as.
+	// UID and GID are the user and the group as which the container seems to run.
 	UID, GID int64
 	// Signal sends a signal to the container's program, which is process 1.
 	Signal func(syscall.Signal)
-	// Foreground is there if somebody is at the terminal of a shell which is run: it prompts them, and says what Ctrl-C
-	// ends; nil: nothing.
+	// Foreground is set if a shell runs on a terminal. It makes the shell prompt, and is called with the function that
+	// Ctrl-C calls; nil: nothing runs in the foreground.
 	Foreground func(interrupt context.CancelFunc)
-	// Program is what process 1 is called.
+	// Program is the name of process 1.
 	Program string
-	// Stdout and Stderr are those of process 1.
+	// Stdout and Stderr are the outputs of process 1.
 	Stdout, Stderr io.Writer
-	// Commands are those of the image, beside the ones that are built in; nil: there are none.
+	// Commands are the image's commands besides the built-in ones; may be nil.
 	Commands Commands
 }
 
 // Commands are programs of an image.
 type Commands interface {
-	// Has reports whether there is one of the name: etcdctl.
+	// Has reports whether the image has a command of the name, such as etcdctl.
 	Has(name string) bool
-	// Run runs one, in an environment (KEY=value) and a directory of the container. It ends early with ctx.
+	// Run runs a command in an environment (KEY=value) and a directory of the container. It ends early with ctx.
 	Run(ctx context.Context, argv, environment []string, dir string, stdin io.Reader, stdout, stderr io.Writer) int
 }
 
@@ -61,19 +60,19 @@ type streams struct {
 	out, err io.Writer
 }
 
-// Codes of commands that never were one.
+// Exit codes of commands that could not be run.
 const (
 	CodeNotExecutable = 126
 	CodeNotFound      = 127
 )
 
-// Has reports whether there is a command of the name: sh, or /bin/sh.
+// Has reports whether there is a command of the name, such as sh or /bin/sh.
 func (w *World) Has(name string) bool {
 	_, ok := w.find(name)
 	return ok
 }
 
-// directories that commands are said to be in.
+// directories are the directories in which commands seem to be.
 var directories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"}
 
 func (w *World) find(name string) (tool, bool) {

@@ -43,7 +43,7 @@ func newWorld(tb testing.TB) *shell.World {
 	}
 }
 
-// run runs a script and returns what it wrote, and its exit code.
+// run runs a script and returns its output and its exit code.
 func run(tb testing.TB, w *shell.World, script string) (stdout, stderr string, code int) {
 	tb.Helper()
 	var out, errs bytes.Buffer

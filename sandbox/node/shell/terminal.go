@@ -13,7 +13,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Interrupt is what [Terminal.ReadLine] returns when somebody presses Ctrl-C instead of ending the line.
+// Interrupt is returned by [Terminal.ReadLine] if Ctrl-C was pressed.
 const Interrupt = "\x03"
 
 const (
@@ -26,31 +26,30 @@ const (
 // Size of a terminal in characters.
 type Size struct{ Width, Height int }
 
-// Terminal is the container's side of a terminal that somebody sits at: it echoes and edits lines, and ends lines as
-// terminals need it.
+// Terminal is the container's side of a terminal: it echoes and edits lines, and converts line ends.
 type Terminal struct {
-	// editor is another one after each Ctrl-D, see renew.
+	// editor is replaced after each Ctrl-D, see renew.
 	editor atomic.Pointer[term.Terminal]
 	screen io.Writer
 	size   atomic.Pointer[Size]
 
 	mu    sync.Mutex
 	typed []byte
-	// some has something when typed has, or when there will be no more.
+	// some receives a value when typed has text, or when no more will come.
 	some, room chan struct{}
 	ended      bool
 	// interruptible ends what runs in the foreground.
 	interruptible context.CancelFunc
-	// reading: somebody waits for a line; pressed: its end is that of an interrupt.
+	// reading is set while a reader waits for a line, pressed if an interrupt ended that line.
 	reading, pressed bool
-	// turn counts whose turn it is to read: that of the prompt, or of a command in the foreground. What a command that has
-	// ended still wants to read is not for it any more.
+	// turn counts the turns to read, which the prompt and commands in the foreground take. A command that has ended
+	// must not read in a later turn.
 	turn int
 
 	line sync.Mutex // one reads at a time
 }
 
-// NewTerminal starts to read what is typed; it ends with the stream.
+// NewTerminal starts to read the stream; it ends with the stream.
 func NewTerminal(stream io.ReadWriter) *Terminal {
 	t := &Terminal{screen: stream, some: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	t.renew()
@@ -58,7 +57,7 @@ func NewTerminal(stream io.ReadWriter) *Terminal {
 	return t
 }
 
-// renew takes another editor, which has not seen the end of its input: one that has, goes on seeing it.
+// renew replaces the editor, because one that has seen the end of its input goes on seeing it.
 func (t *Terminal) renew() {
 	editor := term.NewTerminal(struct {
 		io.Reader
@@ -73,7 +72,7 @@ func (t *Terminal) renew() {
 	t.editor.Store(editor)
 }
 
-// listen takes all keys, so that Ctrl-C is seen when nobody reads.
+// listen reads all keys, so that Ctrl-C works even if nothing reads.
 func (t *Terminal) listen(in io.Reader) {
 	defer t.Close()
 	buffer := make([]byte, 1024)
@@ -113,7 +112,7 @@ func (t *Terminal) press(key byte) (goOn bool) {
 	return !t.ended
 }
 
-// nextTurn ends the line of whoever waits for one.
+// nextTurn ends the line of a waiting reader.
 func (t *Terminal) nextTurn() {
 	t.turn++
 	if t.reading && !t.pressed {
@@ -130,7 +129,7 @@ func tell(c chan struct{}) {
 	}
 }
 
-// Close is the end of what is typed.
+// Close ends the input.
 func (t *Terminal) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,13 +138,13 @@ func (t *Terminal) Close() {
 	tell(t.room)
 }
 
-// keys are what was typed.
+// keys is a reader of the typed keys.
 type keys struct{ t *Terminal }
 
 func (k keys) Read(p []byte) (int, error) {
 	for {
 		k.t.mu.Lock()
-		n := copy(p[:min(1, len(p))], k.t.typed) // one by one: what follows a Ctrl-D is for the next editor
+		n := copy(p[:min(1, len(p))], k.t.typed) // one by one: the rest after a Ctrl-D is for the next editor
 		k.t.typed = k.t.typed[n:]
 		ended := k.t.ended
 		tell(k.t.room)
@@ -169,7 +168,7 @@ func (t *Terminal) ReadLine(prompt string) (string, error) {
 	return t.readLine(prompt, func() bool { return true })
 }
 
-// readLine reads a line if it is still whoever's turn it is. It asks when nobody else can take or end a turn.
+// readLine reads a line if still reports that it is the caller's turn. It calls still while no turn can begin or end.
 func (t *Terminal) readLine(prompt string, still func() bool) (string, error) {
 	t.line.Lock()
 	defer t.line.Unlock()
@@ -200,8 +199,8 @@ func (t *Terminal) readLine(prompt string, still func() bool) (string, error) {
 	return line, err
 }
 
-// Resize keeps the width of the screen, until there are no more sizes. One of 1x1 is no screen: clients that attach say
-// first that theirs is larger by one than it is, so that programs draw it anew, and 0x0 is that of one without a size.
+// Resize sets the width of the screen, until there are no more sizes. It ignores 1x1, because clients first send a size
+// that is larger by one than theirs to force a redraw, and 0x0, which means an unknown size.
 func (t *Terminal) Resize(sizes <-chan Size) {
 	for s := range sizes {
 		if s.Width > 1 && s.Height > 1 {
@@ -211,7 +210,7 @@ func (t *Terminal) Resize(sizes <-chan Size) {
 	}
 }
 
-// foreground runs something that reads what is typed, and that Ctrl-C ends.
+// foreground runs a command that reads the terminal and that Ctrl-C ends.
 func (t *Terminal) foreground(ctx context.Context, run func(ctx context.Context, in io.Reader) int) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -229,14 +228,14 @@ func (t *Terminal) foreground(ctx context.Context, run func(ctx context.Context,
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.interruptible = nil
-	t.nextTurn() // also for what the command has left waiting
+	t.nextTurn() // also for input that the command left waiting
 	if pressed {
 		return interrupted
 	}
 	return code
 }
 
-// typedLines are the lines that are typed for a command.
+// typedLines is a reader of the lines that are typed for a command.
 type typedLines struct {
 	t    *Terminal
 	turn int
@@ -259,7 +258,7 @@ func (l *typedLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// RunOnTerminal runs a command for somebody at a terminal, and returns its exit code: sh asks for commands.
+// RunOnTerminal runs a command on a terminal, and returns its exit code. A shell reads commands from it.
 func (w *World) RunOnTerminal(ctx context.Context, argv []string, stream io.ReadWriter, sizes <-chan Size) int {
 	t := NewTerminal(stream)
 	defer t.Close()

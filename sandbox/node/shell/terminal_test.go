@@ -11,10 +11,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/node/shell"
 )
 
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+// patience is the time limit for a condition on a busy machine.
 const patience = 60 * time.Second
 
-// screen is what somebody at a terminal sees.
+// screen collects the output on a terminal.
 type screen struct {
 	mu      sync.Mutex
 	text    bytes.Buffer

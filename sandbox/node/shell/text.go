@@ -18,7 +18,7 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, d)
 }
 
-// lines reads line by line until do has had enough.
+// lines calls do with each line until it returns false.
 func (p *process) lines(in io.Reader, do func(line string) (goOn bool, err error)) error {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(nil, maxText)
@@ -45,7 +45,7 @@ func splitLines(data []byte, atEnd bool) (advance int, line []byte, err error) {
 	return 0, nil, nil
 }
 
-// number is that of -n 5 or -5.
+// number parses -n 5 or -5.
 func number(argv []string) (n int, fromStart bool, set map[byte]string, names []string, err error) {
 	if len(argv) > 1 && len(argv[1]) > 1 && argv[1][0] == '-' && argv[1][1] >= '0' && argv[1][1] <= '9' {
 		argv = append([]string{argv[0], "-n", argv[1][1:]}, argv[2:]...)
@@ -89,7 +89,7 @@ func head(p *process, argv []string, s streams) int {
 	})
 }
 
-// lookAgain is how often tail -f looks whether there is more.
+// lookAgain is the interval at which tail -f checks for more.
 const lookAgain = 200 * time.Millisecond
 
 func tail(p *process, argv []string, s streams) int {
@@ -105,7 +105,7 @@ func tail(p *process, argv []string, s streams) int {
 		if err := p.last(s.out, in, n, fromStart); err != nil || !follow {
 			return err
 		}
-		for p.pause(lookAgain) == 0 { // as long as the file is open, more can be read when there is more
+		for p.pause(lookAgain) == 0 { // the open file yields more once there is more
 			if err := p.copy(s.out, in); err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ func tail(p *process, argv []string, s streams) int {
 	return code
 }
 
-// last writes the last lines, or those from one on.
+// last writes the last n lines, or those from line n on.
 func (p *process) last(out io.Writer, in io.Reader, n int, fromStart bool) error {
 	var keep []string
 	count := 0
@@ -276,7 +276,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxSorted is how much is sorted at most.
+// maxSorted is the maximum number of bytes to sort.
 const maxSorted = 16 << 20
 
 func sortLines(p *process, argv []string, s streams) int {

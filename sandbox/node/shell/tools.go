@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// tools are the commands.
+// tools returns the commands by name.
 func tools() map[string]tool {
 	return map[string]tool{
 		"sh": sh, "ash": sh, "command": which, "type": which,
@@ -25,7 +25,7 @@ func tools() map[string]tool {
 	}
 }
 
-// why says what is wrong with a file as the system does.
+// why returns the system's text for an error about a file.
 func why(err error) string {
 	var errno syscall.Errno
 	switch {
