@@ -7,7 +7,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
-// bundled are the images that come with the lab.
+// bundled returns the entries of the images that come with the lab.
 func bundled(binary string, g *guard.Guard) []entry {
 	const (
 		nginxRoot = "/usr/share/nginx/html"
@@ -67,7 +67,7 @@ func bundled(binary string, g *guard.Guard) []entry {
 	return all
 }
 
-// signalName is how people call a signal.
+// signalName returns the usual name of a signal.
 func signalName(s syscall.Signal) string {
 	if name, known := map[syscall.Signal]string{
 		syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT", syscall.SIGQUIT: "SIGQUIT",

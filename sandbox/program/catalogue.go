@@ -8,61 +8,62 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
-// Image is what is known of an image.
+// Image is the catalogue's description of an image.
 type Image struct {
 	// Name is the full name: docker.io/library/nginx:latest for nginx.
 	Name string
-	// Program that its containers run. It is there even if the image cannot be pulled.
+	// Program is run by the image's containers. It is set even if the image cannot be pulled.
 	Program Program
-	// Pull is how getting it goes.
+	// Pull describes how long pulling takes, and whether it fails.
 	Pull Pull
-	// StartDelay is how long a container runs before its program begins. Nobody needs to wait for that: the Program does.
+	// StartDelay is the time between the start of a container and that of its program. The Program itself waits for it.
 	StartDelay time.Duration
-	// Simulated: nobody said what it does, so its containers only wait, or run what the pod says if that is built in.
+	// Simulated is set for images that are not in the catalogue. Their containers only wait, or run the pod's command
+	// if it is built in.
 	Simulated bool
-	// User is whom the real image runs as, which the kubelet asks for where a pod has runAsNonRoot; 0: root. Nobody is
-	// anybody here. An image that is not bundled is taken for one that does not need root.
+	// User is the user ID of the real image, which the kubelet checks for pods with runAsNonRoot; 0: root. It has no
+	// other effect. An image that is not bundled is assumed not to need root.
 	User int64
 	// Entry is the pattern that matched; empty if none did.
 	Entry string
 }
 
-// Pull is how getting an image goes.
+// Pull describes how an image is pulled.
 type Pull struct {
-	// Delay is how long it takes.
+	// Delay is the duration.
 	Delay time.Duration
 	// Error is why it fails, in the words of a container runtime; empty: it succeeds.
 	Error string
 }
 
-// Catalogue says what images stand for: those that come with the lab, and those of a file of the person who uses it. Its
-// methods may be called from any goroutine.
+// Catalogue maps images to programs: the bundled images, and those of the user's images file. Its methods may be called
+// from any goroutine.
 type Catalogue struct {
 	guard   *guard.Guard
 	bundled []entry
 
 	mu      sync.Mutex
 	file    string
-	content []byte  // that own is made of; nil before there is any
+	content []byte  // the content that own was read from; nil at first
 	own     []entry // of the newest version of the file that was in order
-	err     error   // that nobody has been told of
-	broken  string  // what was last said about the file; empty when it is in order
+	err     error   // not yet returned by Err
+	broken  string  // the last error of the file; empty if it is in order
 }
 
-// NewCatalogue returns the catalogue of the bundled images, whose operators the binary runs, and of an images file,
-// unless that is empty. The error says what is wrong with the file, and where (see [Problems]). There is a catalogue
-// nevertheless, for those who want to go on: with what is bundled, and what the file says once it is in order.
+// NewCatalogue returns the catalogue of the bundled images, whose operators the binary runs, and of an images file, if
+// one is given. The error describes what is wrong with the file, and where (see [Problems]). The catalogue is usable
+// even then: it has the bundled images, and reads the file again once it has changed.
 func NewCatalogue(binary, file string) (*Catalogue, error) {
-	// What a container leaves behind goes with it, also what has made a session of its own.
+	// The processes that a container leaves behind end with it, also those that have made a session of their own.
 	c := &Catalogue{file: file, guard: guard.New(guard.Options{Mark: "OPERATOR_LAB_CONTAINER"})}
 	c.bundled = bundled(binary, c.guard)
 	return c, c.Err()
 }
 
-// Lookup says what an image is, by any name that a pod may give it. An image that nobody knows is one that waits; the
-// error is that of a name which is none.
+// Lookup returns the image of any name that a pod may use. An unknown image only waits. It fails for an invalid name.
 //
-// A file that has changed is read first. What is wrong with it is kept for Err, and what was in it before still holds.
+// It first reads the images file if that has changed. An error in the file is kept for Err, and its previous content
+// still applies.
 func (c *Catalogue) Lookup(image string) (Image, error) {
 	name, err := parseName(image)
 	if err != nil {
@@ -75,7 +76,7 @@ func (c *Catalogue) Lookup(image string) (Image, error) {
 	return e.image(name), nil
 }
 
-// Err is what is wrong with the newest version of the file. It is told once; after that, and when all is well, Err is nil.
+// Err returns the error of the newest version of the file. It returns each error once, and nil if there is no new one.
 func (c *Catalogue) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,10 +86,11 @@ func (c *Catalogue) Err() error {
 	return err
 }
 
-// Close kills what is left of all processes that programs of this catalogue have started.
+// Close kills the remaining processes of all programs that this catalogue has started.
 func (c *Catalogue) Close() { c.guard.Close() }
 
-// refresh reads the file if it has changed. It is small, so it is compared as a whole: times and sizes can be equal.
+// refresh reads the file if it has changed. It compares the whole content, which is small: times and sizes may be
+// equal.
 func (c *Catalogue) refresh() {
 	if c.file == "" {
 		return
@@ -107,7 +109,7 @@ func (c *Catalogue) refresh() {
 	c.complain(err)
 }
 
-// complain keeps an error until it is told, but only once.
+// complain keeps a new error until Err returns it.
 func (c *Catalogue) complain(err error) {
 	said := ""
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder reads an images file strictly. Where something is wrong it goes on, to find everything at once.
+// decoder reads an images file strictly. It continues after a problem, so that all are found at once.
 type decoder struct {
 	file  string
 	wrong Problems
-	// visited counts what was read, to bound what aliases make of little text.
+	// visited counts the values read, to limit the expansion of aliases.
 	visited int
 	stopped bool
 }
 
 const (
-	// maxVisited is how many values a file may have, those that aliases stand for counted each time.
+	// maxVisited is the maximum number of values in a file, with those behind aliases counted each time.
 	maxVisited = 200_000
-	// maxProblems is how many are told at once.
+	// maxProblems is the maximum number of problems that are reported at once.
 	maxProblems = 20
 )
 
@@ -92,10 +92,10 @@ var mappingFields = []field[mapping]{
 	{"startDelay", func(d *decoder, n *yaml.Node, to *mapping) { to.startDelay = d.duration(n, "startDelay") }},
 }
 
-// one are the keys of which exactly one says what an image is.
+// one lists the keys that exclude each other: exactly one must be set.
 var one = []string{"command", "page", "wait", "pullError"}
 
-// needs are the keys that say more of some of those.
+// needs maps a key to the keys of which one must be set with it.
 var needs = map[string][]string{
 	"args": {"command"}, "workingDir": {"command"}, "env": {"command", "page"},
 	"files": {"command", "page", "wait"}, "startDelay": {"command", "page", "wait"},
@@ -118,7 +118,7 @@ func decode(file string, content []byte) ([]mapping, Problems) {
 	return doc.images, d.wrong
 }
 
-// parse returns the one document there is.
+// parse returns the only document of the file.
 func (d *decoder) parse(content []byte) *yaml.Node {
 	dec := yaml.NewDecoder(bytes.NewReader(content))
 	var doc, more yaml.Node
@@ -171,7 +171,7 @@ func (d *decoder) problem(n *yaml.Node, hint, format string, args ...any) {
 // visit counts a value, and reports whether reading goes on.
 func (d *decoder) visit(n *yaml.Node) bool {
 	if d.visited++; d.visited > maxVisited && !d.stopped {
-		d.wrong = nil // this is what is wrong
+		d.wrong = nil // only this problem is reported
 		d.problem(n, "", "has more than %d values, as many as its aliases make of it", maxVisited)
 		d.stopped = true
 	}
@@ -234,7 +234,7 @@ func (d *decoder) mapping(n *yaml.Node) (m mapping) {
 	before := len(d.wrong)
 	has := object(d, n, "an image", mappingFields, &m)
 	if len(d.wrong) > before {
-		return m // what seems to be missing may only be misspelt
+		return m // a key that seems to be missing may be misspelt
 	}
 	if has["name"] == nil {
 		d.problem(n, "", "name is missing")
@@ -260,7 +260,7 @@ func (d *decoder) mapping(n *yaml.Node) (m mapping) {
 	return m
 }
 
-// constant reads what can only have one value.
+// constant reads a key with only one valid value.
 func (d *decoder) constant(n *yaml.Node, key, want string) {
 	if got, ok := d.text(n, key); ok && got != want {
 		d.problem(n, "leave it out, or write "+want, "%s is %q", key, shorten(got))
@@ -334,7 +334,7 @@ func (d *decoder) variables(n *yaml.Node) (env []variable) {
 	return env
 }
 
-// longestPath is what operating systems allow.
+// longestPath is the limit of operating systems.
 const longestPath = 4096
 
 // files reads files by their paths in the image.

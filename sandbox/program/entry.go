@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// entry is what a catalogue knows of the images of a pattern.
+// entry describes the images that match a pattern.
 type entry struct {
 	pattern    pattern
 	program    Program
@@ -15,17 +15,17 @@ type entry struct {
 	user       int64
 }
 
-// nonRoot is the user of images that have none of their own: what it is called in distroless ones.
+// nonRoot is the user ID for images without root, as in distroless ones.
 const nonRoot = 65532
 
 // notFound is a tag that no registry has.
 const notFound = "notfound"
 
-// find is the entry for a name: the most specific one of the person's own, and else of the bundled ones. Among equals the
-// first is meant.
+// find returns the most specific entry for a name among the user's own, and otherwise among the bundled ones. The first
+// of equals counts.
 func find(n name, own, bundled []entry) entry {
 	e, found := best(n, own)
-	// It stays so for images that the person maps, unless it is that tag which is mapped.
+	// The tag stays special for images that the user maps, unless the mapping names it.
 	if n.tag == notFound && (!found || e.pattern.tag != notFound) {
 		return entry{
 			pattern: e.pattern, program: unknown{},
@@ -41,7 +41,7 @@ func find(n name, own, bundled []entry) entry {
 	return entry{program: unknown{}, simulated: true, user: nonRoot}
 }
 
-// noSuchImage is what containerd says.
+// noSuchImage returns containerd's error.
 func noSuchImage(n name) string {
 	return fmt.Sprintf("failed to pull and unpack image %q: failed to resolve reference %q: %s: not found", n, n, n)
 }
@@ -55,7 +55,7 @@ func best(n name, entries []entry) (e entry, found bool) {
 	return e, found
 }
 
-// image is what is known of the image of a name.
+// image returns the description of the image of a name.
 func (e entry) image(n name) Image {
 	i := Image{
 		Name: n.String(), Program: e.program, Pull: e.pull,

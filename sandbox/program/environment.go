@@ -27,7 +27,7 @@ func (v *variables) set(name, value string) {
 
 func (v *variables) get(name string) string { return v.values[name] }
 
-// list is the environment as a process gets it.
+// list returns the environment in the form for a process.
 func (v *variables) list() []string {
 	out := make([]string, len(v.names))
 	for i, name := range v.names {
@@ -36,7 +36,8 @@ func (v *variables) list() []string {
 	return out
 }
 
-// environment is that of the pod, and of an images file, which knows better what the program needs on this machine.
+// environment returns the pod's environment, overridden by that of the images file, which knows better what the program
+// needs on this machine.
 func environment(c *Container, own []variable) *variables {
 	v := &variables{}
 	for _, pair := range c.Env {
@@ -48,15 +49,15 @@ func environment(c *Container, own []variable) *variables {
 	return v
 }
 
-// add adds the variables of an images file, which may refer to those before them.
+// add adds the variables of an images file, which may refer to earlier ones.
 func (v *variables) add(c *Container, own []variable) {
 	for _, o := range own {
 		v.set(o.name, expand(o.value, v.known(c)))
 	}
 }
 
-// known are the values by which $(NAME) is replaced: variables, and what is known of a pod even if it has not asked for it,
-// such as where a port is that it does not declare.
+// known returns the values for $(NAME): variables, and properties of the pod that are always known, such as the address
+// of a port that it does not declare.
 func (v *variables) known(c *Container) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if value, ok := v.values[name]; ok {
@@ -81,24 +82,24 @@ func (v *variables) known(c *Container) func(string) (string, bool) {
 	}
 }
 
-// The variables that say where a port of the pod is on this machine.
+// The variables that hold the address of a pod's port on this machine.
 const (
 	hostVariable = "LAB_HOST"
 	portVariable = "LAB_PORT_" // and the port
 )
 
-// anyPort is one whose host is that of all of a pod's ports.
+// anyPort is used to find the host, which is the same for all ports of a pod.
 const anyPort = 8080
 
-// noProxy is what a process on this machine reaches by itself.
+// noProxy lists the addresses that a process reaches without the proxy.
 const noProxy = "localhost,127.0.0.1,127.0.0.0/8,::1"
 
-// processEnvironment is what a process on this machine needs to stand for a container.
+// processEnvironment returns the environment of a process on this machine that stands for a container.
 //
-// What the pod says of paths and addresses is true inside of a container only, so what the lab says comes after it.
+// The pod's paths and addresses are only valid inside a container, so the lab's variables override them.
 func processEnvironment(c *Container) (*variables, error) { return overlay(c, environment(c, nil)) }
 
-// overlay is what the lab says, on top of another environment.
+// overlay adds the lab's variables to an environment.
 func overlay(c *Container, v *variables) (*variables, error) {
 	for i, port := range c.Ports {
 		host, hostPort, err := c.Network.HostAddress(port)
@@ -130,8 +131,8 @@ func overlay(c *Container, v *variables) (*variables, error) {
 		v.set("NO_PROXY", noProxy)
 		v.set("no_proxy", noProxy)
 	}
-	// Without a token the process is nobody. It must not be the person at this machine instead: that one's kubeconfig is
-	// not in this HOME.
+	// Without a token the process has no identity. It must not use the user's own kubeconfig, which is not in this
+	// HOME.
 	v.set("KUBECONFIG", filepath.Join(c.Dir, kubeconfigFile))
 	return v, nil
 }
@@ -145,7 +146,7 @@ func expandAll(argv []string, value func(string) (string, bool)) []string {
 	return out
 }
 
-// here is where on this machine a program has to listen that is to listen on an address of its pod.
+// here returns the address on this machine on which a program must listen to serve a port of its pod.
 func here(c *Container, port int) (string, error) {
 	host, hostPort, err := c.Network.HostAddress(port)
 	if err != nil {

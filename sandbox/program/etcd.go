@@ -15,8 +15,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
-// etcdImage is etcd. A member is a process of the binary, which is upstream's etcd when it is called so: real raft, real
-// data. Its version is that of the binary, whatever the tag of the image says.
+// etcdImage is the image of etcd. A member is a process of the binary, which runs upstream's etcd if it is called by
+// that name. Its version is the one linked into the binary, whatever the tag of the image.
 type etcdImage struct {
 	guard   *guard.Guard
 	binary  string
@@ -34,13 +34,13 @@ const (
 	etcdutlCommand = "etcdutl"
 )
 
-// File is of Program.
+// File implements [Program].
 func (etcdImage) File(string) (string, bool) { return "", false }
 
-// commands are those that exec and scripts find in the image.
+// commands returns the commands that exec and scripts find in the image.
 func (i etcdImage) commands(c *Container) Commands { return etcdTools{i, c} }
 
-// Start is of Program.
+// Start implements [Program].
 func (i etcdImage) Start(c *Container) (Running, error) {
 	argv := slices.Concat(c.Command, c.Args)
 	if len(argv) == 0 || strings.HasPrefix(argv[0], "-") {
@@ -108,11 +108,11 @@ func (i etcdImage) member(c *Container, cmd *exec.Cmd, args []string, env *varia
 	return firstProcess{r}, nil
 }
 
-// firstProcess is etcd as process 1 of its container, which ends well when it is told to. Where it is not process 1, as
-// on this machine, it ends by the signal.
+// firstProcess is etcd as process 1 of its container, where it exits with code 0 after SIGTERM or SIGINT. Where it is
+// not process 1, as on this machine, the signal itself ends it.
 type firstProcess struct{ Running }
 
-// Code is of Running.
+// Code implements [Running].
 func (p firstProcess) Code() int {
 	switch code := p.Running.Code(); code {
 	case killed(syscall.SIGTERM), killed(syscall.SIGINT):
@@ -128,10 +128,10 @@ type etcdTools struct {
 	container *Container
 }
 
-// Has is of Commands.
+// Has implements [Commands].
 func (t etcdTools) Has(name string) bool { return isEtcdTool(name) }
 
-// Run is of Commands.
+// Run implements [Commands].
 func (t etcdTools) Run(
 	ctx context.Context, argv, environ []string, dir string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {

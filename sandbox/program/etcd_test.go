@@ -355,7 +355,7 @@ func TestProbesOfAMember(t *testing.T) {
 	}
 }
 
-// closed is an address at which nobody listens.
+// closed returns an address on which nothing listens.
 func closed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

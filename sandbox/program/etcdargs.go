@@ -14,15 +14,15 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdSettings are what a pod says to etcd: arguments and ETCD_ variables. They are taken over as they are but for what is
-// true in a container only: where it listens, and where files are.
+// etcdSettings are the pod's settings for etcd: arguments and ETCD_ variables. They are passed on unchanged, except for
+// addresses to listen on and paths, which are only valid in a container.
 type etcdSettings struct {
 	container *Container
 	flags     []flagArg
 	env       *variables
 	// dropped are flags that this etcd does not have.
 	dropped []string
-	// listens are the addresses of this machine, and notes is what else there is to say.
+	// listens are the addresses on this machine; notes are further lines for the log.
 	listens, notes []string
 }
 
@@ -62,12 +62,12 @@ var etcdFlags = sync.OnceValue(func() map[string]bool {
 	return known
 })
 
-// etcdVariable is the environment variable of a flag.
+// etcdVariable returns the environment variable of a flag.
 func etcdVariable(name string) string {
 	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// readEtcd reads what a pod says.
+// readEtcd reads the pod's settings.
 func readEtcd(c *Container, args []string, env *variables) *etcdSettings {
 	s := &etcdSettings{container: c, env: env}
 	known := etcdFlags()
@@ -81,7 +81,7 @@ func readEtcd(c *Container, args []string, env *variables) *etcdSettings {
 	return s
 }
 
-// get is what the pod says of a flag; false: nothing.
+// get returns the pod's value of a flag; false if it is not set.
 func (s *etcdSettings) get(name string) (string, bool) {
 	for _, f := range slices.Backward(s.flags) {
 		if f.name == name {
@@ -97,7 +97,7 @@ func (s *etcdSettings) has(name string) bool {
 	return has
 }
 
-// change changes what the pod says of a flag, where it says something.
+// change changes the pod's value of a flag, if it is set.
 func (s *etcdSettings) change(name string, to func(string) (string, error)) error {
 	for i, f := range s.flags {
 		if f.name != name || !f.hasValue {
@@ -164,12 +164,12 @@ func (s *etcdSettings) localize() error {
 	return nil
 }
 
-// skippedPeerAddresses is what is said of it.
+// skippedPeerAddresses is the note about it in the log.
 const skippedPeerAddresses = "the certificate of a peer is not compared with the address that it calls from, which is one of " +
 	"this machine (--peer-skip-client-san-verification); that it is of the right authority is checked"
 
-// skipPeerAddresses has etcd not compare the certificate of a peer with the address that it calls from. That is not one
-// that the certificate could name: not the pod's, but that of this machine which stands for it.
+// skipPeerAddresses makes etcd not compare the certificate of a peer with the address that it connects from: that is an
+// address of this machine, which the certificate cannot name.
 func (s *etcdSettings) skipPeerAddresses() {
 	const skip = "peer-skip-client-san-verification"
 	auto, _ := s.get("peer-auto-tls")
@@ -180,8 +180,8 @@ func (s *etcdSettings) skipPeerAddresses() {
 	s.notes = append(s.notes, skippedPeerAddresses)
 }
 
-// path is where on this machine a file of the container is. A relative one stays, since the working directory is the right
-// one, unless it leads out of that: in the container there is nothing above its root.
+// path returns the path on this machine of a file of the container. A relative path stays, since the working directory
+// is right, unless it leads out of that: nothing is above the container's root.
 func (s *etcdSettings) path(name string) string {
 	switch {
 	case strings.HasPrefix(name, "/"):
@@ -195,12 +195,13 @@ func (s *etcdSettings) path(name string) string {
 // climbs reports whether a relative path leads to a directory above.
 func climbs(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
 
-// etcdLists are the flags in whose values there are files beside other things.
+// etcdLists are the flags whose values contain paths among other things.
 var etcdLists = map[string]func(*etcdSettings, string) string{
 	"log-outputs": (*etcdSettings).logOutputs, "auth-token": (*etcdSettings).authToken,
 }
 
-// logOutputs are names of what is no file, such as stderr, and files, which may be written as URLs.
+// logOutputs translates the paths in a list of outputs, which also contains names such as stderr. Paths may be written
+// as URLs.
 func (s *etcdSettings) logOutputs(list string) string {
 	all := strings.Split(list, ",")
 	for i, output := range all {
@@ -254,7 +255,7 @@ func (s *etcdSettings) listenURL(text string) (string, error) {
 		if net.ParseIP(u.Hostname()) == nil {
 			return text, nil // as above: it listens on no name
 		}
-		// This machine may have the address, and others would reach it there. The pod does not have it.
+		// This machine may have the address, and others would reach it there, but the pod does not have it.
 		return "", fmt.Errorf("listen tcp %s: bind: cannot assign requested address", u.Host)
 	}
 	at, err := here(s.container, port)
@@ -266,7 +267,7 @@ func (s *etcdSettings) listenURL(text string) (string, error) {
 	return u.String(), nil
 }
 
-// isOwn reports whether an address is one on which the container can listen.
+// isOwn reports whether the container can listen on an address.
 func (c *Container) isOwn(host string) bool {
 	if host == "localhost" || host == c.IP {
 		return true
@@ -275,7 +276,7 @@ func (c *Container) isOwn(host string) bool {
 	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
-// arguments are those of the process.
+// arguments returns the arguments of the process.
 func (s *etcdSettings) arguments() []string {
 	var all []string
 	for _, f := range s.flags {

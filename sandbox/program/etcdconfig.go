@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// etcdConfigFile is the name of the translated configuration file in the directory of a container.
+// etcdConfigFile is the name of the translated configuration file in a container's directory.
 const etcdConfigFile = "etcd.yaml"
 
 // The sections of a configuration file of etcd that name files.
 var etcdSecurity = []string{"client-transport-security", "peer-transport-security"}
 
-// configure makes of a configuration file one that holds on this machine. What cannot be read is left for etcd to say.
+// configure translates a configuration file for this machine. It leaves a file that cannot be read for etcd to report.
 func (s *etcdSettings) configure(file string) (string, error) {
 	file = s.path(file)
 	content, err := os.ReadFile(file)

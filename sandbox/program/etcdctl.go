@@ -42,32 +42,33 @@ func (i etcdImage) control(c *Container, cmd *exec.Cmd, args []string, env *vari
 	return r, nil
 }
 
-// etcdctlCall is what somebody asks etcdctl for.
+// etcdctlCall is a command line of etcdctl.
 type etcdctlCall struct {
 	container *Container
 	args      []string
 	env       *variables
-	// words are the arguments that are no flags, with the indices that they have.
+	// words are the arguments that are not flags; indices are their places in args.
 	words   []string
 	indices []int
-	// values are where the values of flags are: in the argument of that index, after the '='.
+	// values are the places of the flags' values in args.
 	values map[string]flagPlace
 	relays []*relay
 }
 
-// close ends what was opened for the call.
+// close closes everything that was opened for the call.
 func (e *etcdctlCall) close() {
 	for _, r := range e.relays {
 		r.close()
 	}
 }
 
-// flagPlace is where the value of a flag begins.
+// flagPlace is the place of a flag's value: the index of the argument, and the offset in it.
 type flagPlace struct{ index, from int }
 
 const etcdEndpoint = "127.0.0.1:2379"
 
-// etcdctlSwitches are the flags of etcdctl that take no value, but for those of commands that nothing follows.
+// etcdctlSwitches are the flags of etcdctl without a value, except for those of commands that take no further
+// arguments.
 var etcdctlSwitches = []string{
 	"debug", "hex", "insecure-transport", "insecure-discovery", "insecure-skip-tls-verify", "help", "h", "cluster",
 	"prefix", "from-key", "keys-only", "print-value-only", "count-only", "prev-kv", "rev", "learner", "skip-hash-check",
@@ -106,7 +107,7 @@ func readEtcdctl(c *Container, args []string, env *variables) *etcdctlCall {
 	return call
 }
 
-// get is the value of a flag, or of its variable.
+// get returns the value of a flag, or of its variable.
 func (e *etcdctlCall) get(name string) (string, bool) {
 	if at, has := e.values[name]; has {
 		return e.args[at.index][at.from:], true
@@ -128,17 +129,17 @@ func (e *etcdctlCall) set(name, value string) {
 	e.env.set(etcdctlVariable(name), value)
 }
 
-// is reports whether the command is one of words.
+// is reports whether the command begins with the words.
 func (e *etcdctlCall) is(words ...string) bool {
 	return len(e.words) >= len(words) && slices.Equal(e.words[:len(words)], words)
 }
 
-// reads reports whether the command may read what somebody types.
+// reads reports whether the command may read its standard input.
 func (e *etcdctlCall) reads() bool {
 	return len(e.words) > 0 && slices.Contains([]string{"put", "txn", "user", "auth"}, e.words[0])
 }
 
-// runsCommand reports whether etcdctl is to run a command: while it has a lock, or for each event.
+// runsCommand reports whether etcdctl is to run a command: while it holds a lock, or for each event.
 func (e *etcdctlCall) runsCommand() bool {
 	return e.is("lock") && len(e.words) > 2 || e.is("watch") && (slices.Contains(e.args, "--") || slices.Contains(e.args, "-i") ||
 		slices.Contains(e.args, "--interactive"))
@@ -214,7 +215,7 @@ func (e *etcdctlCall) ownPort(endpoint string) (u *url.URL, port int, own bool) 
 		endpoint = "//" + endpoint
 	}
 	u, err := url.Parse(endpoint)
-	// The pod's own address is one that others know, too.
+	// Other pods know the pod's own address, too.
 	if err != nil || !e.container.isOwn(u.Hostname()) || u.Hostname() == e.container.IP {
 		return nil, 0, false
 	}
@@ -222,9 +223,9 @@ func (e *etcdctlCall) ownPort(endpoint string) (u *url.URL, port int, own bool) 
 	return u, port, err == nil
 }
 
-// hostArguments are arguments in which paths of the container are those of this machine. Only for commands whose
-// arguments are no keys, which look like paths. A relative one that leads upwards begins at the root, above which there is
-// nothing in the container.
+// hostArguments replaces paths of the container by those of this machine. It is only for commands whose arguments are
+// not keys, which look like paths. A relative path that leads upwards starts at the root, because nothing is above it
+// in the container.
 func (c *Container) hostArguments(args []string) []string {
 	args = slices.Clone(args)
 	for i, a := range args {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// etcdOperator is the bundled operator etcd. Its image has three commands, which are one program here, and a fourth that
-// is no operator: the agent, which moves the data of backups.
+// etcdOperator is the bundled operator etcd. Its image has three commands, which are one program here, and a fourth
+// that is not an operator: the agent, which transfers backups.
 type etcdOperator struct{ operator }
 
 // The commands of the image, and the controller of each.
@@ -35,7 +35,7 @@ func newEtcdOperator(o operator) etcdOperator {
 	return etcdOperator{o}
 }
 
-// Start is of Program.
+// Start implements [Program].
 func (o etcdOperator) Start(c *Container) (Running, error) {
 	argv := slices.Concat(c.Command, c.Args)
 	if len(c.Command) == 0 && (len(argv) == 0 || !slices.Contains(o.commands, path.Base(argv[0]))) {
@@ -47,7 +47,7 @@ func (o etcdOperator) Start(c *Container) (Running, error) {
 	return o.operator.Start(c)
 }
 
-// etcdSettings are the arguments that a command of the image stands for.
+// etcdSettings returns the additional arguments for a command of the image.
 func (o operator) etcdSettings(c *Container, args []string) (more []string) {
 	set := func(name string) bool {
 		return slices.ContainsFunc(args, func(a string) bool { return a == "--"+name || strings.HasPrefix(a, "--"+name+"=") })
@@ -56,7 +56,7 @@ func (o operator) etcdSettings(c *Container, args []string) (more []string) {
 	if argv := slices.Concat(c.Command, c.Args); len(argv) > 0 && slices.Contains(o.commands, path.Base(argv[0])) {
 		command = path.Base(argv[0])
 	}
-	// What the published one is without arguments: one of three programs, which defines its resources itself.
+	// The published one without arguments is one of three programs, which defines its resources itself.
 	variant := o.variant
 	for _, a := range args {
 		if v, is := strings.CutPrefix(a, "--variant="); is {
@@ -74,7 +74,7 @@ func (o operator) etcdSettings(c *Container, args []string) (more []string) {
 	if published && !set("create-crd") {
 		more = append(more, "--create-crd")
 	}
-	// It is told by variables which namespace is its own.
+	// A variable names its own namespace.
 	env := environment(c, nil)
 	namespace := env.get("MY_POD_NAMESPACE")
 	if published {
@@ -98,7 +98,7 @@ func (o etcdOperator) agent(c *Container, args []string) (Running, error) {
 		return nil, err
 	}
 	env.set("LAB_ROOT", root)
-	env.set("TMPDIR", c.Dir) // what it leaves there goes with the container
+	env.set("TMPDIR", c.Dir) // removed with the container
 	if _, err := writeKubeconfig(c); err != nil && !errors.Is(err, errNoToken) && !errors.Is(err, errNoServer) {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func (o etcdOperator) agent(c *Container, args []string) (Running, error) {
 	})
 }
 
-// mountedArguments are arguments in which paths that are in a volume are those of this machine. All others stay: they may
-// be anything, such as keys of S3.
+// mountedArguments replaces paths in a volume by those of this machine. All other arguments stay, because they may be
+// anything, such as keys of S3.
 func (c *Container) mountedArguments(args []string) []string {
 	return mapArguments(args, func(name string) string {
 		if host, mounted := c.mountOf(name); mounted {

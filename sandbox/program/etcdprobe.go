@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// etcdProbe is 'etcdctl endpoint status' or 'endpoint health' without a process of its own. These are what probes run every
-// few seconds on every member, and starting the binary costs a tenth of a second of a processor. It asks with etcdctl's own
-// client, made of the same settings, and says the same; where anything else is wanted, etcdctl itself runs.
+// etcdProbe runs 'etcdctl endpoint status' or 'endpoint health' without a process. Probes run these every few seconds
+// on every member, and starting the binary takes a tenth of a second of CPU time. It uses etcdctl's own client with the
+// same settings and prints the same; for anything else, etcdctl itself runs.
 type etcdProbe struct {
 	call   *etcdctlCall
 	health bool
@@ -40,7 +40,7 @@ const (
 	etcdctlKeepAliveTimeout = 6 * time.Second
 )
 
-// readProbe reads a command; false: it is another one.
+// readProbe parses a command; false if it is another one.
 func readProbe(c *Container, argv []string, env *variables) (*etcdProbe, bool) {
 	if path.Base(argv[0]) != etcdctlCommand {
 		return nil, false
@@ -64,7 +64,7 @@ func readProbe(c *Container, argv []string, env *variables) (*etcdProbe, bool) {
 			used++
 		}
 	}
-	if used != len(call.args) { // there are switches, or flags that come twice
+	if used != len(call.args) { // there are switches, or flags that occur twice
 		return nil, false
 	}
 	for _, name := range env.names {
@@ -76,7 +76,7 @@ func readProbe(c *Container, argv []string, env *variables) (*etcdProbe, bool) {
 	return &etcdProbe{call: call, health: health, dial: c.Network.DialContext}, true
 }
 
-// run asks; false: etcdctl has to say what is wrong.
+// run runs the probe; done is false if etcdctl must report what is wrong.
 func (p *etcdProbe) run(ctx context.Context) (code int, done bool) {
 	text, has := p.call.get("endpoints")
 	if !has {
@@ -104,7 +104,7 @@ func (p *etcdProbe) run(ctx context.Context) (code int, done bool) {
 	return p.sayStatus(ctx, endpoints, clients), true
 }
 
-// client is that of etcdctl for an endpoint, which connects as the pod does.
+// client returns etcdctl's client for an endpoint, which connects as the pod does.
 func (p *etcdProbe) client(ctx context.Context, endpoint string) (*clientv3.Client, error) {
 	file := func(name string) string {
 		if value, _ := p.call.get(name); value != "" {
@@ -129,7 +129,7 @@ func (p *etcdProbe) client(ctx context.Context, endpoint string) (*clientv3.Clie
 	return clientv3.New(*config)
 }
 
-// sayStatus says what each endpoint says of itself.
+// sayStatus prints the status of each endpoint.
 func (p *etcdProbe) sayStatus(ctx context.Context, endpoints []string, clients []*clientv3.Client) (code int) {
 	var rows []string
 	for i, endpoint := range endpoints {
@@ -149,7 +149,7 @@ func (p *etcdProbe) sayStatus(ctx context.Context, endpoints []string, clients [
 	return code
 }
 
-// statusRow is what etcdctl prints.
+// statusRow formats a status as etcdctl does.
 func statusRow(endpoint string, s *clientv3.StatusResponse) string {
 	unused := int64(0)
 	if s.DbSize > 0 {

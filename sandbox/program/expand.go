@@ -2,8 +2,8 @@ package program
 
 import "strings"
 
-// expand replaces $(NAME) by its value, as Kubernetes does in commands, arguments and values of variables: $$ is one $,
-// and what is not known stays as it is.
+// expand replaces $(NAME) by its value, as Kubernetes does in commands, arguments and values of variables: $$ becomes
+// $, and unknown names stay unchanged.
 func expand(text string, value func(name string) (string, bool)) string {
 	var b strings.Builder
 	for {

@@ -22,13 +22,13 @@ func EtcdctlArguments(c *Container, args []string) ([]string, error) {
 	return call.args, err
 }
 
-// ReadChunks puts together what is sent in chunks.
+// ReadChunks joins a body that is sent in chunks.
 func ReadChunks(text string) (string, error) {
 	body, err := io.ReadAll(&awsChunks{from: bufio.NewReader(strings.NewReader(text))})
 	return string(body), err
 }
 
-// IsSigned reports whether a request has a signature, and whether it is that of a password.
+// IsSigned reports whether a request has a signature, and whether it is correct for a password.
 func IsSigned(r *http.Request, password string) (has, right bool) {
 	s, has := readSignature(r)
 	return has, has && s.value == s.of(r, password)

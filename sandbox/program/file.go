@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// maxFileSize is how many bytes an images file may have: it names programs, it does not hold them.
+// maxFileSize is the maximum size of an images file in bytes.
 const maxFileSize = 1 << 20
 
-// The kind of an images file, for those who like to say it.
+// The optional version and kind of an images file.
 const (
 	filesVersion = "operator-lab.dev/v1alpha1"
 	filesKind    = "Images"
 )
 
-// Problem is one thing that is wrong in an images file.
+// Problem is one error in an images file.
 type Problem struct {
 	// File as it was named.
 	File string
-	// Line and Column, from 1; 0 where it is the file as a whole.
+	// Line and Column count from 1; 0 if the problem concerns the whole file.
 	Line, Column int
-	// Message is one line.
+	// Message describes the problem in one line.
 	Message string
-	// Hint says what helps; may be empty.
+	// Hint suggests a remedy; may be empty.
 	Hint string
 }
 
-// Error is "file:line:column: message", without what is not known.
+// Error returns "file:line:column: message", without the parts that are not known.
 func (p Problem) Error() string {
 	switch {
 	case p.Line == 0:
@@ -45,10 +45,10 @@ func (p Problem) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 }
 
-// Problems are all that is wrong in an images file. It is the error of a file that is not in order.
+// Problems is the list of all errors in an images file, as one error.
 type Problems []Problem
 
-// Error is one line for each.
+// Error returns one line for each problem.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i := range p {
@@ -87,7 +87,7 @@ func readFile(file string) (content []byte, err error) {
 	return content, nil
 }
 
-// plain is an error of the operating system without the path, which is said anyway.
+// plain returns the text of an error of the operating system without the path, which the message names anyway.
 func plain(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
@@ -107,10 +107,10 @@ func absolute(file, name string) string {
 	return full
 }
 
-// variable is one of an environment.
+// variable is an environment variable.
 type variable struct{ name, value string }
 
-// files are those of an image, by their absolute paths.
+// files maps the absolute paths of an image's files to their contents.
 type files map[string]string
 
 func (f files) content(name string) (string, bool) {
@@ -146,7 +146,7 @@ func (c *Catalogue) parse(content []byte) ([]entry, error) {
 	return entries, nil
 }
 
-// entry makes what a mapping says.
+// entry returns the entry for a mapping.
 func (c *Catalogue) entry(m mapping) entry {
 	e := entry{pattern: m.name, pull: Pull{Delay: m.pullDelay, Error: m.pullError}, startDelay: m.startDelay, user: nonRoot}
 	switch {

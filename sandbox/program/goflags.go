@@ -4,13 +4,13 @@ import "strings"
 
 // flagArg is an argument as package flag reads it: -name, --name, --name=value, or --name value.
 type flagArg struct {
-	// name without dashes; empty: it is no flag, and value is the argument.
+	// name is without dashes. If it is empty, the argument is not a flag but the value.
 	name, value string
 	// hasValue is false for --name alone.
 	hasValue bool
 }
 
-// text is the argument for a process.
+// text returns the argument for a process.
 func (f flagArg) text() string {
 	switch {
 	case f.name == "":

@@ -17,7 +17,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is the time limit for a condition.
 const patience = 20 * time.Second
 
 // recorder is a log.

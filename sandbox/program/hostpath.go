@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// mountOf is the innermost mount that a path of the container is in, and where in it; false: it is in none.
+// mountOf returns the path on this machine of a path in a volume, by the innermost mount; false if it is in none.
 func (c *Container) mountOf(name string) (host string, found bool) {
 	name = path.Clean("/" + name)
 	longest := -1
@@ -22,8 +22,8 @@ func (c *Container) mountOf(name string) (host string, found bool) {
 	return host, found
 }
 
-// hostPath is where on this machine a path of the container is: in a volume, or in the container's own directory, where
-// the shell looks, too.
+// hostPath returns the path on this machine of a path in the container: in a volume, or in the container's own
+// directory, where the shell looks, too.
 func (c *Container) hostPath(name string) string {
 	if host, found := c.mountOf(name); found {
 		return host
@@ -31,16 +31,16 @@ func (c *Container) hostPath(name string) string {
 	return filepath.Join(c.Dir, filepath.FromSlash(path.Clean("/"+name)))
 }
 
-// hostFile is hostPath for a file that may have to be written: the directory that it is in is there in a real image.
+// hostFile is hostPath for a file that may be written: it makes the directory, which exists in a real image.
 func (c *Container) hostFile(name string) string {
 	host := c.hostPath(name)
 	if _, mounted := c.mountOf(name); !mounted {
-		_ = os.MkdirAll(filepath.Dir(host), 0o700) // or the program says that there is none
+		_ = os.MkdirAll(filepath.Dir(host), 0o700) // otherwise the program reports that there is none
 	}
 	return host
 }
 
-// hostDir is a directory of the container on this machine; that of a container which is not there is its root.
+// hostDir returns the path on this machine of a directory of the container. A missing directory becomes the root.
 func (c *Container) hostDir(name string) string {
 	host := c.hostPath(name)
 	if info, err := os.Stat(host); err == nil && info.IsDir() {

@@ -8,19 +8,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// tokenDir is where a pod has the token of its service account.
+// tokenDir is the directory with the token of a pod's service account.
 const tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// kubeconfigFile is the name of the kubeconfig in the directory of a container.
+// kubeconfigFile is the name of the kubeconfig in a container's directory.
 const kubeconfigFile = "kubeconfig"
 
-// Why a pod has no way to the API server.
+// Reasons why a pod cannot reach the API server.
 var (
 	errNoToken  = errors.New("the pod has no service account token: automountServiceAccountToken is false, for the pod or its service account")
 	errNoServer = errors.New("there is no API server that a process of this node can reach")
 )
 
-// writeKubeconfig makes a kubeconfig by which a process on this machine is the pod's service account.
+// writeKubeconfig writes a kubeconfig with which a process on this machine acts as the pod's service account.
 func writeKubeconfig(c *Container) (file string, err error) {
 	dir := ""
 	for _, m := range c.Mounts {

@@ -29,7 +29,7 @@ func parseName(image string) (name, error) {
 	return n, nil
 }
 
-// String is the full name.
+// String returns the full name.
 func (n name) String() string {
 	s := n.repository
 	if n.tag != "" {
@@ -41,7 +41,7 @@ func (n name) String() string {
 	return s
 }
 
-// pattern is what names are matched with.
+// pattern matches names of images.
 type pattern struct {
 	text string // as it was written
 	name        // with wildcards
@@ -50,7 +50,7 @@ type pattern struct {
 // longestPattern is more than a registry, a repository, a tag and a digest have together.
 const longestPattern = 1024
 
-// parsePattern reads a pattern. It is completed as a name is, but for the tag: without one it matches all.
+// parsePattern parses a pattern. It is completed like a name, except for the tag: without one it matches all tags.
 func parsePattern(text string) (pattern, error) {
 	p := pattern{text: text}
 	if len(text) > longestPattern {
@@ -58,7 +58,7 @@ func parsePattern(text string) (pattern, error) {
 	}
 	rest, digest, hasDigest := strings.Cut(text, "@")
 	repository, tag := rest, ""
-	// A colon before a slash is that of a port.
+	// A colon before a slash belongs to a port.
 	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, '/') {
 		repository, tag = rest[:i], rest[i+1:]
 		if tag == "" {
@@ -74,7 +74,7 @@ func parsePattern(text string) (pattern, error) {
 		return p, fmt.Errorf("%q has a character that no name of an image has; the wildcards are * and **", text)
 	}
 	p.name = name{complete(repository), tag, digest}
-	// What is left without its wildcards must be a name.
+	// The pattern without its wildcards must be a valid name.
 	plain := p.name
 	for _, part := range []*string{&plain.repository, &plain.tag} {
 		*part = strings.ReplaceAll(strings.ReplaceAll(*part, "**", "*"), "*", "x")
@@ -88,7 +88,7 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// complete adds the registry, and the library there, to the name of a repository that has none.
+// complete adds the default registry, and its library, to a repository that has none.
 func complete(repository string) string {
 	first, rest, more := strings.Cut(repository, "/")
 	switch {
@@ -107,7 +107,7 @@ func complete(repository string) string {
 	return first + "/" + rest
 }
 
-// matches reports whether a name is one of the pattern's.
+// matches reports whether a name matches the pattern.
 func (p pattern) matches(n name) bool {
 	return glob(p.repository, n.repository) &&
 		(p.tag == "" || glob(p.tag, n.tag)) &&
@@ -119,7 +119,7 @@ func glob(pattern, text string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == text
 	}
-	// matched says of each beginning of the text whether the pattern, as far as it has been read, matches it.
+	// matched holds, for each prefix of the text, whether the pattern read so far matches it.
 	matched := make([]bool, len(text)+1)
 	matched[0] = true
 	for pattern != "" {
@@ -142,7 +142,7 @@ func glob(pattern, text string) bool {
 	return matched[len(text)]
 }
 
-// compare is positive if p says more than q: first of the repository, then of the tag and the digest.
+// compare is positive if p is more specific than q: first by repository, then by digest and tag.
 func (p pattern) compare(q pattern) int {
 	for _, parts := range [][2]string{{p.repository, q.repository}, {p.digest, q.digest}, {p.tag, q.tag}} {
 		if d := weight(parts[0]) - weight(parts[1]); d != 0 {
@@ -155,7 +155,7 @@ func (p pattern) compare(q pattern) int {
 // exact outweighs all that a name can have.
 const exact = 1 << 16
 
-// weight is how much a pattern says: all if it has no star, and else the more the more letters it names.
+// weight measures how specific a pattern is: exact without a star, and otherwise more with more letters.
 func weight(pattern string) int {
 	stars := strings.Count(pattern, "*")
 	if pattern != "" && stars == 0 {
@@ -163,7 +163,7 @@ func weight(pattern string) int {
 	}
 	w := 2 * (len(pattern) - stars)
 	if strings.Contains(pattern, "**") {
-		w-- // *.io says more than **.io
+		w-- // *.io is more specific than **.io
 	}
 	return w
 }

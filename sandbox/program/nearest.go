@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// suggest is a hint for a key that is not known: the nearest known one, or else all of them.
+// suggest returns a hint for an unknown key: the nearest known one, or else all of them.
 func suggest(key string, known []string) string {
 	best, least := "", 0
 	for _, k := range known {
 		d := distance(strings.ToLower(key), strings.ToLower(k))
-		// A third of the letters may be wrong: more, and short names are near to everything.
+		// A third of the letters may be wrong. With more, short names would be close to everything.
 		if d <= 1+min(len(k), len(key))/3 && d < len(k) && (best == "" || d < least) {
 			best, least = k, d
 		}
@@ -21,7 +21,7 @@ func suggest(key string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
-// longKey bounds what is compared: the time grows with its square.
+// longKey is the maximum length of a key to compare: the time grows with its square.
 const longKey = 64
 
 // distance counts the letters to insert, remove or replace to make b of a.

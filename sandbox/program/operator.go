@@ -18,28 +18,29 @@ type operator struct {
 	binary string
 	// name of the operator, and its variant unless the pod's arguments name another.
 	name, variant string
-	// own are flags of this operator that a pod may set, by the names that a pod may give them; of those that are the
-	// operator's own the value is empty.
+	// own maps the flags of this operator that a pod may set to the operator's own names; the value is empty if the
+	// name is the same.
 	own map[string]string
-	// commands are the files of the real image that are this operator.
+	// commands are the files of the real image that run this operator.
 	commands []string
-	// settings are further arguments, given those that the pod sets; nil: there are none.
+	// settings returns additional arguments, given the pod's; may be nil.
 	settings func(c *Container, args []string) []string
 }
 
-// operatorFlags are those of 'operator-lab operator <name>' that a pod may set, and whether they are an address to listen on.
+// operatorFlags are the flags of 'operator-lab operator <name>' that a pod may set, and whether their values are
+// addresses to listen on.
 var operatorFlags = map[string]bool{
 	"namespace": false, "leader-elect": false, "variant": false, "seed": false, "song": false,
 	"metrics-bind-address": true, "health-probe-bind-address": true,
 }
 
-// switches are those flags of operators that need no value.
+// switches are the flags of operators that need no value.
 var switches = []string{"leader-elect", "cluster-wide", "create-crd"}
 
-// File is of Program.
+// File implements [Program].
 func (operator) File(string) (string, bool) { return "", false }
 
-// Start is of Program.
+// Start implements [Program].
 func (o operator) Start(c *Container) (Running, error) {
 	if len(c.Command) > 0 {
 		if r := shell(c, c.Command); r != nil {
@@ -77,7 +78,7 @@ func (o operator) Start(c *Container) (Running, error) {
 	})
 }
 
-// args are those of the operator, and what it does not know.
+// args returns the operator's arguments, and the pod's arguments that it does not know.
 func (o operator) args(c *Container) (args, ignored []string, err error) {
 	args = []string{"--variant=" + o.variant}
 	given := o.given(c)
@@ -115,7 +116,7 @@ func (o operator) args(c *Container) (args, ignored []string, err error) {
 	return append(args, more...), ignored, err
 }
 
-// given are the pod's arguments, without the command.
+// given returns the pod's arguments, without the command.
 func (o operator) given(c *Container) []string {
 	argv := slices.Concat(c.Command, c.Args)
 	if len(c.Command) > 0 || len(argv) > 0 && slices.Contains(o.commands, path.Base(argv[0])) {
@@ -124,7 +125,7 @@ func (o operator) given(c *Container) []string {
 	return argv
 }
 
-// flag is the operator's own name of a flag that a pod sets, and whether its value is an address to listen on.
+// flag returns the operator's own name of a flag that a pod sets, and whether its value is an address to listen on.
 func (o operator) flag(name string) (own string, address, known bool) {
 	if renamed, has := o.own[name]; has {
 		if renamed == "" {
@@ -136,7 +137,7 @@ func (o operator) flag(name string) (own string, address, known bool) {
 	return name, address, known
 }
 
-// endpoints are the ports that the pod declares and that its operator would serve by itself.
+// endpoints returns the flags for the ports that the pod declares and that its operator serves by default.
 func (operator) endpoints(c *Container, args []string) (more []string, err error) {
 	for _, e := range []struct {
 		flag string
@@ -155,7 +156,8 @@ func (operator) endpoints(c *Container, args []string) (more []string, err error
 	return more, nil
 }
 
-// listenAddress is where on this machine an address of the pod is. Its loopback is the pod's only one, too.
+// listenAddress returns the address on this machine for an address of the pod. The pod's loopback is mapped like its
+// only address.
 func listenAddress(c *Container, address string) (string, error) {
 	if _, text, err := net.SplitHostPort(address); err == nil {
 		if port, err := strconv.ParseUint(text, 10, 16); err == nil && port > 0 {

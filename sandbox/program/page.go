@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Where a page is and is served, unless the image says otherwise: as in the images of the article.
+// The default directory and port of a page, as in the images of the article.
 const (
 	defaultRoot = "/var/www/html"
 	defaultPort = 8080
@@ -45,10 +45,11 @@ func (p page) with(env []variable, more files) page {
 	return p
 }
 
-// File is of Program.
+// File implements [Program].
 func (p page) File(name string) (string, bool) { return p.files.content(name) }
 
-// Start is of Program. A command of the pod is run if it is built in; else it is that of the server, which is here already.
+// Start implements [Program]. It runs a command of the pod if it is built in. Any other command is taken for the
+// server's.
 func (p page) Start(c *Container) (Running, error) {
 	if r := shell(c, c.Command); r != nil {
 		return r, nil
@@ -78,7 +79,7 @@ func (p page) serve(t *task, c *Container) int {
 	server := &http.Server{
 		Handler:           &site{page: p, modified: time.Now(), log: out},
 		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(io.Discard, "", 0), // httpd does not say there what clients do wrong
+		ErrorLog:          log.New(io.Discard, "", 0), // httpd does not log clients' mistakes there either
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -101,7 +102,7 @@ func (p page) serve(t *task, c *Container) int {
 	}
 }
 
-// finish answers what has been asked, and nothing more.
+// finish completes the open requests and accepts no more.
 func (page) finish(t *task, server *http.Server, out *lines, s syscall.Signal) int {
 	out.printf("caught %s, finishing the requests in flight\n", signalName(s))
 	err := server.Shutdown(t.life)
@@ -119,7 +120,7 @@ type site struct {
 	log      *lines
 }
 
-// ServeHTTP answers one, and logs it in Apache's common format.
+// ServeHTTP serves one request, and logs it in Apache's common format.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	a := &answer{ResponseWriter: w, status: http.StatusOK}
@@ -188,7 +189,7 @@ func (s *site) refuse(w http.ResponseWriter, status int, why string) {
 `, title, http.StatusText(status), why)
 }
 
-// answer remembers what has been answered.
+// answer records the status and size of an answer.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -208,7 +209,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// escape keeps what a client has sent to one line of the log.
+// escape keeps text from a client on one line of the log.
 func escape(s string) string {
 	quoted := strconv.QuoteToASCII(s)
 	return quoted[1 : len(quoted)-1]
@@ -225,5 +226,5 @@ func (l *lines) printf(format string, args ...any) {
 	fmt.Fprintf(&line, format, args...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = l.to.Write(line.Bytes()) // a log that is gone can be told nothing
+	_, _ = l.to.Write(line.Bytes()) // an error of the log cannot be reported anywhere
 }

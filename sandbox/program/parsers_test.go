@@ -42,7 +42,7 @@ func FuzzEtcdArguments(f *testing.F) {
 	})
 }
 
-// same is a network in which every address is where it is.
+// same is a network whose host addresses are all on 127.0.0.1.
 type same struct{ program.Network }
 
 func (same) HostAddress(port int) (string, int, error) {

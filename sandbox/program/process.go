@@ -26,10 +26,10 @@ type process struct {
 	files   files
 }
 
-// File is of Program.
+// File implements [Program].
 func (p process) File(path string) (string, bool) { return p.files.content(path) }
 
-// Start is of Program.
+// Start implements [Program].
 func (p process) Start(c *Container) (Running, error) {
 	env, err := processEnvironment(c)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p process) Start(c *Container) (Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(p.dir); err != nil { // which would be said of the command
+	if _, err := os.Stat(p.dir); err != nil { // otherwise the error would name the command
 		return nil, fmt.Errorf("workingDir: %w", err)
 	}
 	if len(c.Command) > 0 {
@@ -116,7 +116,7 @@ func plant(c *Container, own files) (root string, err error) {
 		planted = append(planted, at)
 	}
 	for name, text := range own {
-		// A volume hides what the image has there.
+		// A volume hides the image's files below it.
 		if slices.ContainsFunc(planted, func(p string) bool {
 			return strings.HasPrefix(name+"/", p+"/") || strings.HasPrefix(p+"/", name+"/")
 		}) {
@@ -170,7 +170,7 @@ func spawn(g *guard.Guard, c *Container, cmd *exec.Cmd) (Running, error) {
 			return nil, err
 		}
 		ours, theirs, cmd.Stdin = append(ours, writer), append(theirs, end), end
-		go func() { // nobody waits for it: a person may never write
+		go func() { // nobody waits for it: the client may never write
 			_, _ = io.Copy(writer, c.Stdin)
 			_ = writer.Close()
 		}()
@@ -183,7 +183,7 @@ func spawn(g *guard.Guard, c *Container, cmd *exec.Cmd) (Running, error) {
 	r.group = group
 	go func() {
 		defer close(r.done)
-		_ = cmd.Wait() // what came of it is in the state
+		_ = cmd.Wait() // the state has the outcome
 		r.code = exitCode(cmd.ProcessState)
 		// As in a container, nothing outlives the first process.
 		r.group.End(lastPatience)
@@ -194,13 +194,13 @@ func spawn(g *guard.Guard, c *Container, cmd *exec.Cmd) (Running, error) {
 }
 
 const (
-	// lastPatience is how long is waited for the end of processes that have been killed.
+	// lastPatience is the time to wait for the end of killed processes.
 	lastPatience = 5 * time.Second
-	// lastRead is how long a log is read whose writers have ended, but for one that hides.
+	// lastRead is the time to go on reading a log after its writers have ended, in case one has escaped.
 	lastRead = time.Second
 )
 
-// lastWords waits until all that was written has been copied.
+// lastWords waits until all output has been copied.
 func lastWords(copied *sync.WaitGroup, pipes []*os.File) {
 	all := make(chan struct{})
 	go func() {
@@ -217,7 +217,7 @@ func lastWords(copied *sync.WaitGroup, pipes []*os.File) {
 	}
 }
 
-// exitCode is that of a process, as a container has it.
+// exitCode returns the exit code of a process, as a container has it.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return killed(status.Signal())
@@ -225,7 +225,7 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// Signal is of Running.
+// Signal implements [Running].
 func (r *running) Signal(s syscall.Signal) {
 	if s == syscall.SIGKILL {
 		r.group.Kill()
@@ -234,8 +234,8 @@ func (r *running) Signal(s syscall.Signal) {
 	r.group.Signal(s)
 }
 
-// Done is of Running.
+// Done implements [Running].
 func (r *running) Done() <-chan struct{} { return r.done }
 
-// Code is of Running.
+// Code implements [Running].
 func (r *running) Code() int { return r.code }

@@ -83,11 +83,11 @@ import (
 	"syscall"
 )
 
-// Container is what a program is given to run in.
+// Container is the environment that a program runs in.
 type Container struct {
-	// ID is the runtime's.
+	// ID is the container's ID in the runtime.
 	ID string
-	// Pod it belongs to, and its own name there.
+	// Pod, Namespace and UID identify the pod, and Name is the container's name in it.
 	Pod, Namespace, UID, Name string
 	// Node it is on.
 	Node string
@@ -111,34 +111,34 @@ type Container struct {
 	Stdin io.Reader
 	// Stdout and Stderr are its log.
 	Stdout, Stderr io.Writer
-	// Network is the pod's.
+	// Network is the network of the pod.
 	Network Network
-	// Shell has the commands that exec has; nil: none.
+	// Shell has the built-in commands; nil if there are none.
 	Shell Shell
-	// APIServer is the URL by which a process on this machine reaches the API server; empty: none is to be reached.
+	// APIServer is the URL of the API server for a process on this machine; empty if it has none.
 	APIServer string
 }
 
-// Shell is the small set of commands that are built in: what there is instead of the files in an image's /bin.
+// Shell is the set of built-in commands, which take the place of the files in an image's /bin.
 type Shell interface {
-	// Has reports whether there is a command of the name, which is as in the pod: sh, or /bin/sh.
+	// Has reports whether there is a command of the name, written as in the pod: sh, or /bin/sh.
 	Has(name string) bool
-	// Run runs a command and returns its exit code. It ends early with ctx, which is what SIGKILL is here. Stdin may be
-	// nil: there is nothing to read.
+	// Run runs a command and returns its exit code. Ending ctx ends it early, like SIGKILL. Stdin may be nil for an
+	// empty input.
 	Run(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) int
 }
 
-// Commands are programs that an image has beside what its containers run. In its containers they are there as those of a
-// [Shell] are: for exec, for scripts, and as a container's command.
+// Commands are further commands of an image. In its containers they can be used like those of a [Shell]: with exec, in
+// scripts, and as a container's command.
 type Commands interface {
-	// Has reports whether there is one of the name, without a directory: etcdctl.
+	// Has reports whether there is a command of the name, without a directory, such as etcdctl.
 	Has(name string) bool
-	// Run runs one, in an environment (KEY=value) and a directory of the container, and returns its exit code. It ends
-	// early with ctx. Stdin may be nil.
+	// Run runs a command in an environment (KEY=value) and a directory of the container, and returns its exit code. It
+	// ends early with ctx. Stdin may be nil.
 	Run(ctx context.Context, argv, environment []string, dir string, stdin io.Reader, stdout, stderr io.Writer) int
 }
 
-// CommandsOf are those of an image in one of its containers; nil: it has none.
+// CommandsOf returns the commands of an image in one of its containers; nil if it has none.
 func CommandsOf(p Program, c *Container) Commands {
 	if d, is := p.(delayed); is {
 		p = d.Program
@@ -151,37 +151,39 @@ func CommandsOf(p Program, c *Container) Commands {
 
 // Mount is a volume as a container sees it.
 type Mount struct {
+	// ContainerPath is the path in the container, HostPath the path on this machine.
 	ContainerPath, HostPath string
-	ReadOnly                bool
+	// ReadOnly forbids writing.
+	ReadOnly bool
 }
 
-// Network is the pod network as one pod sees it.
+// Network is the pod network as seen by one pod.
 type Network interface {
 	// Listen on a port of the pod's address.
 	Listen(port int) (net.Listener, error)
-	// DialContext connects to pods, Services (by name or ClusterIP), nodes and the world outside.
+	// DialContext connects to pods, Services (by name or ClusterIP), nodes and hosts outside.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
-	// HostAddress is where on this machine a process has to listen so that the pod serves the port: the address of the
-	// loopback device that stands for the pod's, and the same port, or another one where the system has only one such
+	// HostAddress returns the address on this machine at which a process must listen to serve the pod's port: the
+	// loopback address mapped to the pod with the same port, or with another port where the system has only one such
 	// address. It is the same for every call with that port.
 	HostAddress(port int) (host string, hostPort int, err error)
-	// Proxy is the URL of an HTTP proxy, with credentials, through which a process reaches the cluster's names.
+	// Proxy returns the URL of an HTTP proxy, with credentials, through which a process reaches the cluster's names.
 	Proxy() string
 }
 
-// Program is what an image stands for.
+// Program runs the containers of an image.
 type Program interface {
-	// Start starts it in a container. An error means that nothing was started: the image has no such command.
+	// Start starts the program in a container. An error means that nothing was started: the image has no such command.
 	Start(c *Container) (Running, error)
-	// File is the content of one of the image's own files; false if there is none of the name.
+	// File returns the content of one of the image's own files; false if it does not exist.
 	File(path string) (string, bool)
 }
 
-// Running is a program at work. All methods may be called from any goroutine, and any number of times.
+// Running is a running program. All methods may be called from any goroutine, and any number of times.
 type Running interface {
-	// Signal sends a signal such as SIGTERM, which the program may ignore, or SIGKILL, which it may not.
+	// Signal sends a signal. The program may ignore any, such as SIGTERM, but SIGKILL.
 	Signal(syscall.Signal)
-	// Done is closed when the program and all it started has ended and its log is complete.
+	// Done is closed when the program and all its children have ended and its log is complete.
 	Done() <-chan struct{}
 	// Code is its exit code, once Done is closed: 128 plus the signal's number when a signal ended it.
 	Code() int

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// relay is a port of this machine's 127.0.0.1 that leads to one of the pod's own. It is for clients that compare a
-// certificate with the address that they have asked: for these localhost has to be localhost.
+// relay forwards a port of 127.0.0.1 to one of the pod's own. It is for clients that compare a certificate with the
+// address that they connect to, which must remain localhost.
 type relay struct {
 	listener net.Listener
 	cancel   context.CancelFunc
 }
 
-// newRelay opens one, which is to be closed.
+// newRelay opens a relay. The caller closes it.
 func newRelay(c *Container, port int) (*relay, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -37,24 +37,24 @@ func newRelay(c *Container, port int) (*relay, error) {
 	return r, nil
 }
 
-// port is the one of this machine.
+// port returns the port on this machine.
 func (r *relay) port() string {
 	_, port, _ := net.SplitHostPort(r.listener.Addr().String())
 	return port
 }
 
-// close ends it, and all that goes through it.
+// close closes the relay, and all connections through it.
 func (r *relay) close() {
 	r.cancel()
 	_ = r.listener.Close()
 }
 
-// pass connects a connection with another until one of them ends.
+// pass copies between two connections until one of them ends.
 func pass(ctx context.Context, near net.Conn, dial func() (net.Conn, error)) {
 	defer func() { _ = near.Close() }()
 	far, err := dial()
 	if err != nil {
-		return // near is told by its end
+		return // near is closed, which tells its client
 	}
 	defer func() { _ = far.Close() }()
 	stop := context.AfterFunc(ctx, func() {
@@ -65,7 +65,7 @@ func pass(ctx context.Context, near net.Conn, dial func() (net.Conn, error)) {
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // who uses it is told by the end
+			_, _ = io.Copy(way[0], way[1]) // closing the connections tells both ends
 			_ = way[0].Close()
 			_ = way[1].Close()
 		})

@@ -24,28 +24,27 @@ import (
 	"github.com/spf13/afero"
 )
 
-// store is a server of S3, in the place of MinIO: buckets are directories, and objects are files in them. What a lab needs
-// of it is there: buckets, objects, lists, uploads in parts, and signatures that have to be right. MinIO's console, users
-// and policies are not.
+// store is a small S3 server in place of MinIO: buckets are directories, and objects are files in them. It supports
+// buckets, objects, lists and multipart uploads, and checks signatures. It has no console, users or policies.
 type store struct{ scripts *foreground }
 
 const (
 	storeCommand = "minio"
 	storePort    = 9000
-	// What is not a bucket is in a directory beside the buckets, where MinIO has its own.
+	// Other data is in a directory beside the buckets, where MinIO has its own.
 	storeMetadata   = ".minio.sys/operator-lab"
 	storeIncomplete = ".minio.sys/incomplete"
-	// storeBuckets is what the library calls the directory of its buckets.
+	// storeBuckets is the library's name for the directory of its buckets.
 	storeBuckets = "buckets"
 )
 
-// File is of Program.
+// File implements [Program].
 func (store) File(string) (string, bool) { return "", false }
 
 // commands let a script make buckets first, which are directories: mkdir -p /data/backups && minio server /data.
 func (s store) commands(c *Container) Commands { return storeTool{s, c} }
 
-// Start is of Program.
+// Start implements [Program].
 func (s store) Start(c *Container) (Running, error) {
 	argv := slices.Concat(c.Command, c.Args)
 	if len(c.Command) == 0 { // they are arguments of the entrypoint
@@ -64,16 +63,16 @@ func isStoreCommand(name string) bool {
 	return path.Base(name) == storeCommand && slices.Contains([]string{".", "/bin", "/usr/bin", "/opt/bin", "/usr/local/bin"}, path.Dir(name))
 }
 
-// storeTool is the server as a command of a script.
+// storeTool runs the server as a command of a script.
 type storeTool struct {
 	store     store
 	container *Container
 }
 
-// Has is of Commands.
+// Has implements [Commands].
 func (storeTool) Has(name string) bool { return name == storeCommand }
 
-// Run is of Commands.
+// Run implements [Commands].
 func (s storeTool) Run(ctx context.Context, argv, environ []string, _ string, _ io.Reader, stdout, stderr io.Writer) int {
 	env := &variables{}
 	for _, pair := range environ {
@@ -88,7 +87,7 @@ func (s storeTool) Run(ctx context.Context, argv, environ []string, _ string, _ 
 	return t.code
 }
 
-// storeSettings are what somebody wants of the server.
+// storeSettings are the options of the server.
 type storeSettings struct {
 	dir            string
 	port           int
@@ -195,7 +194,7 @@ func (s storeSettings) handler(c *Container) (http.Handler, error) {
 			return nil, err
 		}
 	}
-	// The library has all its buckets in a directory of a name of its choice, and what it tries out beside that.
+	// The library keeps all its buckets in a directory whose name it chooses, and temporary files beside it.
 	base := filepath.Join(c.Dir, ".s3")
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
@@ -218,7 +217,7 @@ func (s storeSettings) handler(c *Container) (http.Handler, error) {
 // wholeFiles is a file system in which a file that is being written appears when it is complete, as objects of S3 do.
 type wholeFiles struct{ afero.Fs }
 
-// Create is of afero.Fs.
+// Create implements [afero.Fs].
 func (w wholeFiles) Create(name string) (afero.File, error) {
 	f, err := afero.TempFile(w.Fs, path.Join(storeBuckets, storeIncomplete), "put-")
 	if err != nil {
@@ -227,7 +226,7 @@ func (w wholeFiles) Create(name string) (afero.File, error) {
 	return &wholeFile{File: f, fs: w.Fs, temporary: path.Join(storeBuckets, storeIncomplete, filepath.Base(f.Name())), name: name}, nil
 }
 
-// wholeFile is one that is being written.
+// wholeFile is a file that is being written.
 type wholeFile struct {
 	afero.File
 	fs              afero.Fs
@@ -235,14 +234,14 @@ type wholeFile struct {
 	failed, closed  bool
 }
 
-// Write is of io.Writer.
+// Write implements [io.Writer].
 func (f *wholeFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	f.failed = f.failed || err != nil
 	return n, err
 }
 
-// Close is of io.Closer.
+// Close implements [io.Closer].
 func (f *wholeFile) Close() error {
 	if f.closed {
 		return os.ErrClosed

@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// signed lets requests through whose signature (version 4 of AWS, in a header or in the URL) is the user's. It checks the
-// signature of a request, not of the parts of its body.
+// signed accepts only requests with the user's signature (AWS version 4, in a header or in the URL). It checks the
+// signature of a request, not of the chunks of its body.
 type signed struct {
 	user, password string
 	next           http.Handler
 }
 
-// signature is what a request says of its own.
+// signature is the signature that a request carries.
 type signature struct {
 	user, scope, date string
 	headers           []string
 	value             string
-	// payload is the hash of the body, or a word in its place.
+	// payload is the hash of the body, or a keyword in its place.
 	payload string
-	// expires is when a URL is no longer good; zero: it is a header.
+	// expires is the time at which a signed URL expires; zero for a header.
 	expires time.Time
 }
 
@@ -38,11 +38,11 @@ const (
 	signatureTime      = "20060102T150405Z"
 	unsignedPayload    = "UNSIGNED-PAYLOAD"
 	payloadHeader      = "X-Amz-Content-Sha256"
-	// emptyPayload is the hash of nothing.
+	// emptyPayload is the hash of an empty body.
 	emptyPayload = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
-// ServeHTTP is of http.Handler.
+// ServeHTTP implements [http.Handler].
 func (s signed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	given, ok := readSignature(r)
 	switch {
@@ -72,7 +72,7 @@ func refuseS3(w http.ResponseWriter, status int, code, message string) {
 	fmt.Fprintf(w, "%s%s", xml.Header, text)
 }
 
-// readSignature reads that of a request; false: it has none.
+// readSignature reads the signature of a request; false if it has none.
 func readSignature(r *http.Request) (s signature, ok bool) {
 	query := r.URL.Query()
 	fields := map[string]string{}
@@ -81,7 +81,7 @@ func readSignature(r *http.Request) (s signature, ok bool) {
 			name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
 			fields[name] = value
 		}
-		// curl, before its version 8, says nothing of the body, and signs the hash of an empty one.
+		// curl before version 8 sends no hash of the body, and signs the hash of an empty one.
 		s.date, s.payload = r.Header.Get("X-Amz-Date"), cmp.Or(r.Header.Get(payloadHeader), emptyPayload)
 	} else if query.Get("X-Amz-Algorithm") == signatureAlgorithm {
 		fields = map[string]string{
@@ -98,11 +98,11 @@ func readSignature(r *http.Request) (s signature, ok bool) {
 	}
 	s.user, s.scope, ok = strings.Cut(fields["Credential"], "/")
 	s.headers, s.value = strings.Split(fields["SignedHeaders"], ";"), fields["Signature"]
-	// Who does not sign where it goes could be sent elsewhere.
+	// Without a signed host, the request could be sent elsewhere.
 	return s, ok && s.value != "" && strings.Count(s.scope, "/") == 3 && slices.Contains(s.headers, "host")
 }
 
-// of is the signature that the request has to have.
+// of returns the correct signature of the request.
 func (s signature) of(r *http.Request, password string) string {
 	var headers strings.Builder
 	for _, name := range s.headers {
@@ -133,7 +133,7 @@ func hmacSHA256(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// canonicalQuery has all parameters in order, but the signature itself.
+// canonicalQuery returns all parameters in order, except for the signature itself.
 func canonicalQuery(query url.Values) string {
 	var pairs []string
 	for name, values := range query {

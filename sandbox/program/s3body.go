@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// received takes a whole body before it is passed on: one that is not complete, or not what was signed, changes nothing.
-// Bodies that clients send in signed chunks are put together.
+// received reads a whole body before it is passed on: one that is incomplete, or differs from what was signed, changes
+// nothing. It joins bodies that clients send in signed chunks.
 type received struct {
-	// spool is a directory for what is being received.
+	// spool is a directory for bodies that are being received.
 	spool string
 	next  http.Handler
 }
 
-// ServeHTTP is of http.Handler.
+// ServeHTTP implements [http.Handler].
 func (s received) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPut && r.Method != http.MethodPost {
 		s.next.ServeHTTP(w, r)
@@ -64,7 +64,7 @@ func (s received) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.next.ServeHTTP(w, r)
 }
 
-// bodyError is a body that is not what it is said to be.
+// bodyError is returned for a body that does not match its headers.
 type bodyError struct{ code, message string }
 
 func (e bodyError) Error() string { return e.message }
@@ -73,7 +73,7 @@ func isChunked(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get(payloadHeader), "STREAMING-")
 }
 
-// receive copies a body, and compares it with what the request says of it.
+// receive copies a body, and compares it with the request's headers.
 func receive(to io.Writer, r *http.Request) (size int64, err error) {
 	want, from := r.ContentLength, io.Reader(r.Body)
 	if isChunked(r) {
@@ -97,16 +97,16 @@ func receive(to io.Writer, r *http.Request) (size int64, err error) {
 	return size, nil
 }
 
-// awsChunks reads a body in chunks, which begin with their size, a signature maybe, and the end of a line. The last one is
-// empty; what follows it are checksums.
+// awsChunks reads a body in chunks, each of which begins with its size, an optional signature, and a line break. The
+// last one is empty; checksums may follow it.
 type awsChunks struct {
 	from *bufio.Reader
 	left int64
-	// begun: the end of a chunk is to be read before the next one.
+	// begun is set if the end of a chunk must be read before the next one.
 	begun, over bool
 }
 
-// Read is of io.Reader.
+// Read implements [io.Reader].
 func (c *awsChunks) Read(p []byte) (int, error) {
 	for c.left == 0 {
 		if c.over {
@@ -148,13 +148,13 @@ func wrongChunk(line string) error {
 	return bodyError{"InvalidRequest", fmt.Sprintf("this is no chunk: %.40q", line)}
 }
 
-// line is one, which is not long.
+// line reads one line, which is short.
 func (c *awsChunks) line() (string, error) {
 	text, err := c.from.ReadSlice('\n')
 	return strings.TrimRight(string(text), "\r\n"), err
 }
 
-// incomplete: the body ended before its last chunk.
+// incomplete replaces the end of a body before its last chunk by an error.
 func incomplete(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

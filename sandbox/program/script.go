@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// foreground are the programs of an image that scripts have started, by their containers.
+// foreground holds the image's programs that scripts have started, by container.
 type foreground struct {
 	mu      sync.Mutex
 	running map[string]Running
@@ -33,8 +33,8 @@ func (f *foreground) begin(container string, r Running) (end func()) {
 	}
 }
 
-// script is a script as the command of a container. Shells leave their place to the last command of a script, and to what
-// is run with exec, so what the container is told by signals is meant for the image's program, once that runs.
+// script is a script as the command of a container. Real shells are replaced by the last command of a script and by
+// exec, so signals for the container go to the image's program once that runs.
 type script struct {
 	Running
 
@@ -42,7 +42,7 @@ type script struct {
 	container string
 }
 
-// Signal is of Running.
+// Signal implements [Running].
 func (s script) Signal(signal syscall.Signal) {
 	if r := s.programs.of(s.container); r != nil && signal != syscall.SIGKILL {
 		r.Signal(signal)

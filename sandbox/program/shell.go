@@ -13,7 +13,7 @@ type tools struct {
 	entrypoint, command []string
 }
 
-// Start is of Program.
+// Start implements [Program].
 func (i tools) Start(c *Container) (Running, error) {
 	argv := c.Command
 	if len(argv) == 0 {
@@ -34,13 +34,13 @@ func (i tools) Start(c *Container) (Running, error) {
 	return nil, &exec.Error{Name: argv[0], Err: exec.ErrNotFound}
 }
 
-// File is of Program.
+// File implements [Program].
 func (tools) File(string) (string, bool) { return "", false }
 
-// shell runs a command and the pod's arguments if it is one that is built in; nil: it is not.
+// shell runs a command with the pod's arguments if it is built in; otherwise it returns nil.
 //
-// It is the first process of its container, to which the kernel delivers no signal that it does not handle. So only
-// SIGKILL ends it, as a real 'sleep' there.
+// The command is the first process of its container, to which the kernel delivers only signals that it handles. So only
+// SIGKILL ends it, like a real 'sleep' there.
 func shell(c *Container, command []string) Running {
 	argv := slices.Concat(command, c.Args)
 	if len(argv) == 0 || c.Shell == nil || !c.Shell.Has(argv[0]) {

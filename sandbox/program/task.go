@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// killed is the exit code of what a signal has ended.
+// killed returns the exit code of a process that a signal has ended.
 func killed(s syscall.Signal) int { return 128 + int(s) }
 
 // task is a program at work that is a function of this process.
@@ -16,16 +16,16 @@ type task struct {
 	// life ends with SIGKILL.
 	life life
 	kill func()
-	// signals are all others. Too many at once are one, as for a process.
+	// signals receives all other signals. Excess ones are dropped, as for a process.
 	signals chan syscall.Signal
 	done    chan struct{}
 	code    int
 }
 
-// begin runs a function as a program. It has to return its exit code soon after its life has ended.
+// begin runs a function as a program. The function must return its exit code soon after its life has ended.
 func begin(run func(*task) int) *task {
 	t := &task{
-		life: make(life), signals: make(chan syscall.Signal, 8), // more than there are kinds that a runtime sends
+		life: make(life), signals: make(chan syscall.Signal, 8), // more than the kinds of signals that a runtime sends
 		done: make(chan struct{}),
 	}
 	t.kill = sync.OnceFunc(func() { close(t.life) })
@@ -40,7 +40,7 @@ func begin(run func(*task) int) *task {
 	return t
 }
 
-// Signal is of Running.
+// Signal implements [Running].
 func (t *task) Signal(s syscall.Signal) {
 	if s == syscall.SIGKILL {
 		t.kill()
@@ -52,10 +52,10 @@ func (t *task) Signal(s syscall.Signal) {
 	}
 }
 
-// Done is of Running.
+// Done implements [Running].
 func (t *task) Done() <-chan struct{} { return t.done }
 
-// Code is of Running.
+// Code implements [Running].
 func (t *task) Code() int { return t.code }
 
 // terminates reports whether a signal asks a program to end.
@@ -63,8 +63,7 @@ func terminates(s syscall.Signal) bool {
 	return s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT
 }
 
-// life is a context that has no other above it: a container ends when somebody stops it, not with the call that has
-// started it.
+// life is a context without a parent: a container ends when it is stopped, not with the call that started it.
 type life chan struct{}
 
 func (life) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
@@ -87,7 +86,7 @@ type delayed struct {
 	delay time.Duration
 }
 
-// Start is of Program.
+// Start implements [Program].
 func (d delayed) Start(c *Container) (Running, error) {
 	return begin(func(t *task) int {
 		ready := time.NewTimer(d.delay)
@@ -107,7 +106,7 @@ func (d delayed) Start(c *Container) (Running, error) {
 		r, err := d.Program.Start(c)
 		if err != nil {
 			fmt.Fprintf(c.Stderr, "operator-lab: %v\n", err)
-			return 127 // as a shell says it
+			return 127 // as in a shell
 		}
 		for {
 			select {

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// waiter only waits, and ends well when it is told to.
+// waiter only waits, and exits with code 0 when it is told to end.
 type waiter struct {
 	files files
-	// quiet: it is what the image does.
+	// quiet is set if the real image only waits, too.
 	quiet bool
 }
 
-// Start is of Program.
+// Start implements [Program].
 func (w waiter) Start(c *Container) (Running, error) {
 	if !w.quiet {
 		fmt.Fprintf(c.Stdout, "operator-lab: %s is simulated: this container only waits\n", c.Image)
@@ -22,7 +22,7 @@ func (w waiter) Start(c *Container) (Running, error) {
 	return begin(func(t *task) int { return t.await() }), nil
 }
 
-// File is of Program.
+// File implements [Program].
 func (w waiter) File(path string) (string, bool) { return w.files.content(path) }
 
 // await waits for a signal that ends it.
@@ -39,10 +39,10 @@ func (t *task) await() int {
 	}
 }
 
-// unknown is an image of which nobody knows what it does.
+// unknown is an image that is not in the catalogue.
 type unknown struct{}
 
-// Start is of Program. What the pod wants to be run is run if it is built in.
+// Start implements [Program]. It runs the pod's command if it is built in.
 func (unknown) Start(c *Container) (Running, error) {
 	if r := shell(c, c.Command); r != nil {
 		return r, nil
@@ -55,5 +55,5 @@ func (unknown) Start(c *Container) (Running, error) {
 	return begin(func(t *task) int { return t.await() }), nil
 }
 
-// File is of Program.
+// File implements [Program].
 func (unknown) File(string) (string, bool) { return "", false }
