@@ -22,25 +22,25 @@ import (
 
 const clientPort = 2379
 
-// reconnect is how soon a connection that was lost is tried again.
+// reconnect sets how soon a lost connection is retried.
 var reconnect = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 	MinConnectTimeout: answerTime,
 }
 
-// answer is what a member says of itself and of the others.
+// answer is a member's answer about itself and the others.
 type answer struct {
 	status *pb.StatusResponse
-	// members as it knows them, which may be old; nil when it does not say.
+	// members as the member knows them, possibly out of date; nil if it does not answer that.
 	members []*pb.Member
 	err     error
-	// starting: it has never answered, and has not had much time to.
+	// starting is set if the member has never answered and was first asked a short time ago.
 	starting bool
 }
 
 func (a answer) ok() bool { return a.err == nil && a.status != nil && a.status.Header != nil }
 
-// newer reports whether a knows more than b of what the members agreed on.
+// newer reports whether a is based on a newer state of raft than b.
 func (a answer) newer(b answer) bool {
 	if a.status.RaftTerm != b.status.RaftTerm {
 		return a.status.RaftTerm > b.status.RaftTerm
@@ -51,22 +51,23 @@ func (a answer) newer(b answer) bool {
 // asker asks one member.
 type asker struct {
 	conn *grpc.ClientConn
-	// connect makes such a connection, which is tried with the first question.
+	// connect makes a new connection, which is not opened before the first request.
 	connect func() (*grpc.ClientConn, error)
-	// ip is where it asks: a pod gets another address when its node has started anew.
+	// ip is the address that it asks. A pod gets another one when its node restarts.
 	ip string
-	// last is the last answer, and whether one was late since then: one may be, on a machine that is busy.
+	// last is the last answer; late reports whether one was late since then. One late answer is accepted, because the
+	// machine may be busy.
 	last answer
 	late bool
-	// began is when it was first asked, answered whether it ever did.
+	// began is the time of the first request; answered reports whether there was ever an answer.
 	began    time.Time
 	answered bool
 }
 
-// startTime is how long a member may take to start before it is said not to answer.
+// startTime is the time for a member to start before it counts as not answering.
 var startTime = 10 * time.Second
 
-// newAsker prepares to ask; the connection is made with the first question.
+// newAsker prepares to ask; the connection is opened with the first request.
 func newAsker(dial Dial, address string, secure *tls.Config) (*asker, error) {
 	creds := insecure.NewCredentials()
 	if secure != nil {
@@ -84,8 +85,8 @@ func newAsker(dial Dial, address string, secure *tls.Config) (*asker, error) {
 	return &asker{conn: conn, connect: connect, began: time.Now()}, nil
 }
 
-// redial replaces a connection over which there was no answer: it may be waiting before it tries again, and what it says
-// until then is old.
+// redial replaces a connection without an answer: it may be waiting for its next attempt, and until then only repeats
+// its old error.
 func (a *asker) redial() error {
 	if a.last.ok() {
 		return nil
@@ -94,12 +95,12 @@ func (a *asker) redial() error {
 	if err != nil {
 		return err
 	}
-	_ = a.conn.Close() // nothing is under way
+	_ = a.conn.Close() // no request is under way
 	a.conn = conn
 	return nil
 }
 
-// ask returns the member's answer. Of an answer that is late for the first time the last one stands.
+// ask returns the member's answer. If it is late for the first time, it returns the last answer.
 func (a *asker) ask(ctx context.Context) answer {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -120,7 +121,7 @@ func (a *asker) now(ctx context.Context) answer {
 		return answer{err: err}
 	}
 	out := answer{status: said}
-	// Not linearizable: without a quorum there would be no answer. A learner gives none, and need not.
+	// Not linearizable, because that needs a quorum. A learner does not answer this, and need not.
 	if list, err := pb.NewClusterClient(a.conn).MemberList(ctx, &pb.MemberListRequest{}); err == nil {
 		out.members = list.Members
 	}
@@ -133,7 +134,7 @@ func isLate(err error) bool {
 
 func address(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(clientPort)) }
 
-// certificates reads the Secret by which the operator is a client of the members.
+// certificates reads the operator's client certificate from the Secret.
 func (b *Observer) certificates(ctx context.Context, namespace, name string) (*tls.Config, error) {
 	if name == "" {
 		return nil, errors.New("TLS, and no operatorSecret")

@@ -15,8 +15,8 @@ const (
 	Writes = "writes"
 )
 
-// Recorder writes what an [Observer] sees into a journal: what changes at once, and what changes with each write, such as
-// raft's index, at most once a second. It belongs to one goroutine.
+// Recorder writes the memberships that an [Observer] reports into a journal: most changes at once, and those that come
+// with each write, such as raft's index, at most once a second. A Recorder must be used by one goroutine only.
 type Recorder struct {
 	journal *trace.Journal
 	told    map[types.NamespacedName]*told
@@ -33,14 +33,14 @@ func NewRecorder(journal *trace.Journal) *Recorder {
 	return &Recorder{journal: journal, told: map[types.NamespacedName]*told{}}
 }
 
-// leastTick is the time between two events that tell of indexes only.
+// leastTick is the least time between two events that only report indexes.
 const leastTick = time.Second
 
-// Record takes what was seen of a cluster.
+// Record records what an [Observer] saw of a cluster.
 func (r *Recorder) Record(cluster types.NamespacedName, seen trace.Membership) {
 	last := r.told[cluster]
 	if last == nil && len(seen.Members) == 0 {
-		return // there is nothing yet
+		return // there is no cluster yet
 	}
 	verb := trace.VerbSwitch
 	if last != nil && seen.Same(last.seen) {

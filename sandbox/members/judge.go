@@ -14,12 +14,12 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// judge makes one picture of what the members say, each of which may be wrong: who knows the newest term and index is
-// believed. When nobody answers, the members are those that there were.
+// judge combines the answers of all members, any of which may be out of date: the one with the newest term and index
+// counts. If no member answers, the members are those known before.
 func judge(pods []pod, answers map[string]answer, before []*pb.Member) (seen trace.Membership, members []*pb.Member) {
 	members = before
 	var best answer
-	for _, p := range pods { // in their order, so that equals are not told in turns
+	for _, p := range pods { // in a fixed order, so that the result does not alternate among equals
 		if a := answers[p.name]; a.ok() && len(a.members) > 0 && (best.status == nil || a.newer(best)) {
 			best = a
 		}
@@ -46,7 +46,7 @@ func judge(pods []pod, answers map[string]answer, before []*pb.Member) (seen tra
 	return seen, members
 }
 
-// count adds a member to what is said of all.
+// count adds a member to the totals.
 func count(seen *trace.Membership, m *trace.Member) {
 	if m.Role == trace.RoleVoter || m.Role == trace.RoleLeader {
 		seen.Voters++
@@ -72,7 +72,7 @@ type judgement struct {
 	best    answer
 }
 
-// member is one of the members.
+// member describes one of the members.
 func (j judgement) member(m *pb.Member) trace.Member {
 	name := memberName(m)
 	out := trace.Member{Name: name, ID: strconv.FormatUint(m.ID, 16), Role: trace.RoleVoter, State: trace.MemberAbsent}
@@ -90,7 +90,7 @@ func (j judgement) member(m *pb.Member) trace.Member {
 	return out
 }
 
-// stranger is a pod that is not among the members.
+// stranger describes a pod that is not among the members.
 func (j judgement) stranger(p pod, known bool) trace.Member {
 	out := trace.Member{Name: p.name}
 	if known {
@@ -100,7 +100,7 @@ func (j judgement) stranger(p pod, known bool) trace.Member {
 	return out
 }
 
-// fill says how a pod and what runs in it are.
+// fill adds the state of a pod and of the member in it.
 func (j judgement) fill(out *trace.Member, p pod) {
 	out.Requested, out.Leaving, out.Problem = p.requested, p.leaving, p.problem
 	a, asked := j.answers[p.name]
@@ -110,7 +110,7 @@ func (j judgement) fill(out *trace.Member, p pod) {
 	case p.phase != corev1.PodRunning:
 		out.State = trace.MemberEnded
 	case !asked:
-		out.State = "" // nobody could ask
+		out.State = "" // nothing could ask it
 	case a.starting:
 		out.State = trace.MemberPending
 	case !a.ok():
@@ -130,7 +130,7 @@ func (j judgement) fill(out *trace.Member, p pod) {
 	}
 }
 
-// tell adds what a member says of itself.
+// tell adds a member's own answer.
 func tell(out *trace.Member, s *pb.StatusResponse) {
 	out.Runs, out.Term, out.Index, out.Applied, out.Size = s.Version, s.RaftTerm, s.RaftIndex, s.RaftAppliedIndex, s.DbSize
 	own := strconv.FormatUint(s.Header.MemberId, 10)
@@ -143,7 +143,7 @@ func tell(out *trace.Member, s *pb.StatusResponse) {
 	slices.Sort(out.Alarms)
 }
 
-// alarmOf reads an alarm such as memberID:123 alarm:NOSPACE.
+// alarmOf parses an alarm such as memberID:123 alarm:NOSPACE.
 func alarmOf(text string) (id, alarm string, is bool) {
 	for word := range strings.FieldsSeq(text) {
 		if v, has := strings.CutPrefix(word, "memberID:"); has {
@@ -156,7 +156,7 @@ func alarmOf(text string) (id, alarm string, is bool) {
 	return id, alarm, id != "" && alarm != ""
 }
 
-// memberName is the name of a member; of one that has not started yet it is in its address.
+// memberName returns the name of a member. A member that has not started yet has no name, but its address contains it.
 func memberName(m *pb.Member) string {
 	if m.Name != "" {
 		return m.Name
@@ -170,7 +170,7 @@ func memberName(m *pb.Member) string {
 	return strconv.FormatUint(m.ID, 16)
 }
 
-// explain says why a member does not answer, without what differs each time.
+// explain says why a member does not answer, without the parts that differ each time.
 func explain(err error) string {
 	if isLate(err) {
 		return "no answer in " + answerTime.String()

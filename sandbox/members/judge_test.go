@@ -41,7 +41,7 @@ func says(id, leader, term, index uint64, members []*pb.Member) answer {
 
 var silent = answer{err: status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 10.244.0.1:2379: connect: connection refused"`)}
 
-// picture is what matters in one line.
+// picture formats the essential part of a membership in one line.
 func picture(m trace.Membership) string {
 	words := []string{trace.QuorumText(m, trace.English)}
 	for _, member := range m.Members {

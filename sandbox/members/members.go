@@ -1,8 +1,7 @@
-// Package members looks at the members of etcd clusters in a sandbox, as somebody who keeps an eye on them does: it asks each
-// of them how it is, and tells what they say as one picture of a cluster. A [Writer] writes to a cluster again and again, as
-// somebody who uses it does.
+// Package members observes the members of etcd clusters in a sandbox: it asks each for its status and combines the
+// answers into one description of the cluster. A [Writer] writes to a cluster again and again, as an application does.
 //
-// Clusters are known by the labels of their pods, and by the EtcdClusters that they are made of.
+// Clusters are found by the labels of their pods, and by their EtcdClusters.
 package members
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// What clusters are made of.
+// The type of the clusters' objects.
 const (
 	APIVersion = "etcd.database.coreos.com/v1beta2"
 	Kind       = "EtcdCluster"
@@ -45,13 +44,13 @@ const (
 	versionAnnotation = "etcd.version"
 )
 
-// userAgent is the lab's own: what it asks the API server is nobody's in the journal.
+// userAgent is the lab's own, whose requests to the API server are not recorded in the journal.
 const userAgent = "operator-lab"
 
-// DefaultInterval is the time from one look at the members to the next.
+// DefaultInterval is the default time between two looks at the members.
 const DefaultInterval = 500 * time.Millisecond
 
-// answerTime is how long a member may take to say how it is.
+// answerTime is the time limit for a member's answer.
 var answerTime = time.Second
 
 // Dial connects to pods and Services by their addresses and names in the cluster.
@@ -59,15 +58,15 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Options of an [Observer].
 type Options struct {
-	// Config is an administrator's.
+	// Config is the configuration of an administrator.
 	Config *rest.Config
 	// Dial reaches the members.
 	Dial Dial
-	// Interval from one look to the next. Default: [DefaultInterval]. It looks at once when a pod changes.
+	// Interval between two looks. Default: [DefaultInterval]. A change of a pod causes a look at once.
 	Interval time.Duration
 }
 
-// Observer looks at the members of all etcd clusters. All methods may be called from any goroutine.
+// Observer observes the members of all etcd clusters. All methods may be called from any goroutine.
 type Observer struct {
 	options  Options
 	kube     kubernetes.Interface
@@ -81,7 +80,7 @@ type Observer struct {
 	stores map[types.NamespacedName]*store
 }
 
-// New returns an observer, which looks from [Observer.Run] on.
+// New returns an observer. It does nothing before [Observer.Run].
 func New(o Options) (*Observer, error) {
 	config := rest.CopyConfig(o.Config)
 	config.UserAgent = userAgent
@@ -115,7 +114,7 @@ func New(o Options) (*Observer, error) {
 	return b, nil
 }
 
-// hurry has the next look taken soon.
+// hurry causes a look soon.
 func (b *Observer) hurry() {
 	select {
 	case b.poke <- struct{}{}:
@@ -123,10 +122,11 @@ func (b *Observer) hurry() {
 	}
 }
 
-// leastPause is the time between two looks when pods change again and again.
+// leastPause is the least time between two looks when pods change again and again.
 const leastPause = 50 * time.Millisecond
 
-// Run looks until ctx ends, and tells what it saw of each cluster, one at a time: also when that is as before.
+// Run observes until ctx ends, and calls report with every look at each cluster, one at a time, also if nothing has
+// changed.
 func (b *Observer) Run(ctx context.Context, report func(cluster types.NamespacedName, seen trace.Membership)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -165,7 +165,7 @@ func (b *Observer) leave() {
 	}
 }
 
-// look asks all members of all clusters, each for itself.
+// look asks all members of all clusters, separately for each cluster.
 func (b *Observer) look(ctx context.Context, report func(types.NamespacedName, trace.Membership)) {
 	pods, err := b.listPods()
 	if err != nil {
@@ -228,7 +228,7 @@ func (b *Observer) listPods() (map[types.NamespacedName][]pod, error) {
 	return byCluster, nil
 }
 
-// Object is how a journal names a cluster.
+// Object returns the reference to a cluster in a journal.
 func Object(cluster types.NamespacedName) trace.Ref {
 	return trace.Ref{APIVersion: APIVersion, Kind: Kind, Namespace: cluster.Namespace, Name: cluster.Name}
 }

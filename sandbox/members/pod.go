@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// pod is what matters of a member's pod.
+// pod is the part of a member's pod that is used here.
 type pod struct {
 	name      string
 	uid       types.UID
@@ -41,7 +41,7 @@ func podOf(p *corev1.Pod) pod {
 	return out
 }
 
-// imageVersion is the version that an image's tag asks for.
+// imageVersion returns the version in an image's tag.
 func imageVersion(image string) string {
 	name := image[strings.LastIndex(image, "/")+1:]
 	name, _, _ = strings.Cut(name, "@")
@@ -49,10 +49,10 @@ func imageVersion(image string) string {
 	return strings.TrimPrefix(tag, "v")
 }
 
-// asksForTLS reports whether a member's command has it serve clients with TLS.
+// asksForTLS reports whether a member's command makes it serve clients with TLS.
 func asksForTLS(command []string) bool {
 	const flag = "--listen-client-urls"
-	words := strings.Fields(strings.Join(command, " ")) // it may be a shell's
+	words := strings.Fields(strings.Join(command, " ")) // the command may be a shell's
 	for i, word := range words {
 		if value, is := strings.CutPrefix(word, flag); is && strings.HasPrefix(value, "=https:") {
 			return true
@@ -63,7 +63,7 @@ func asksForTLS(command []string) bool {
 	return false
 }
 
-// trouble is why a pod does not run; empty if it does.
+// trouble returns the reason why a pod does not run; empty if it does.
 func trouble(p *corev1.Pod) string {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
@@ -81,13 +81,13 @@ func trouble(p *corev1.Pod) string {
 	return ""
 }
 
-// cluster is what matters of an EtcdCluster.
+// cluster is the part of an EtcdCluster that is used here.
 type cluster struct {
 	uid            types.UID
 	operatorSecret string
 }
 
-// listClusters returns the EtcdClusters that are not being deleted. Where there is no such resource, there are none.
+// listClusters returns the EtcdClusters that are not being deleted. Without such a resource there are none.
 func (b *Observer) listClusters() map[types.NamespacedName]cluster {
 	list, err := b.clusters.List(labels.Everything())
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// world is etcd members of this process, at addresses as pods have them.
+// world runs etcd members in this process, at addresses like those of pods.
 type world struct {
 	mu    sync.Mutex
 	where map[string]string // by the address in the cluster
@@ -86,7 +86,7 @@ func (w *world) start(t *testing.T, ip, name string, peer url.URL, initial, stat
 	return stop
 }
 
-// observe is a store that is looked at without an API server.
+// observe returns a store that needs no API server.
 func (w *world) observe(t *testing.T) *store {
 	t.Helper()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
@@ -199,8 +199,8 @@ func TestRealMembers(t *testing.T) {
 	}
 }
 
-// TestPromoted looks at a learner that could not be asked at first, and has got its vote since: an answer that is older than
-// the vote is no loss of the quorum.
+// TestPromoted looks at a learner that could not be asked at first and has been promoted since. An answer from before
+// the promotion must not look like the loss of the quorum.
 func TestPromoted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts etcd")

@@ -14,26 +14,26 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// store is one etcd cluster. It belongs to the look that is under way.
+// store is one etcd cluster. It is used by one look at a time.
 type store struct {
 	observer *Observer
 	name     types.NamespacedName
 	askers   map[types.UID]*asker
 
-	// object is the EtcdCluster as it was last seen; hadObject whether there ever was one.
+	// object is the EtcdCluster as it was last seen; hadObject reports whether there ever was one.
 	object    cluster
 	hadObject bool
-	// members as they were last known, and whether they had a quorum.
+	// members are the last known members; quorum reports whether they had a quorum.
 	members []*pb.Member
 	quorum  bool
 
-	// secure is how TLS clients are known, or why they cannot be, as of readAt.
+	// secure is the TLS configuration for clients, secureErr the reason why there is none; both were read at readAt.
 	secure    *tls.Config
 	secureErr error
 	readAt    time.Time
 }
 
-// rereadAfter is how long certificates are believed.
+// rereadAfter is the time after which certificates are read again.
 const rereadAfter = 10 * time.Second
 
 func (s *store) close() {
@@ -57,8 +57,8 @@ func (s *store) look(ctx context.Context, pods []pod) trace.Membership {
 	}
 	seen, members := s.see(ctx, pods)
 	if s.quorum && !seen.Quorum() && seen.Unknown == "" && s.redial() == nil {
-		// Answers of one look are not of one moment: one member may say that another votes now, which had not answered yet
-		// when it was asked. So what is as grave as that is asked twice.
+		// Members are not asked at exactly the same moment: a promotion may happen between two answers. So the loss of
+		// a quorum is only reported if a second look confirms it.
 		seen, members = s.see(ctx, pods)
 	}
 	s.members, s.quorum = members, seen.Quorum()
@@ -73,7 +73,7 @@ func (s *store) see(ctx context.Context, pods []pod) (trace.Membership, []*pb.Me
 	return seen, members
 }
 
-// redial has those who did not answer asked over new connections.
+// redial makes new connections to the members that did not answer.
 func (s *store) redial() error {
 	for _, a := range s.askers {
 		if err := a.redial(); err != nil {
@@ -83,7 +83,7 @@ func (s *store) redial() error {
 	return nil
 }
 
-// isLeaving reports whether a cluster that is no longer wanted has begun to go.
+// isLeaving reports whether a cluster that is no longer wanted is being removed.
 func isLeaving(pods []pod) bool {
 	for _, p := range pods {
 		if p.leaving {
@@ -93,7 +93,7 @@ func isLeaving(pods []pod) bool {
 	return len(pods) == 0
 }
 
-// ask asks all pods that run, at once. Unknown says why none can be asked.
+// ask asks all running pods at once. unknown is the reason why none can be asked.
 func (s *store) ask(ctx context.Context, pods []pod) (answers map[string]answer, unknown string) {
 	s.forgetOthers(pods)
 	answers = map[string]answer{}
@@ -119,7 +119,7 @@ func (s *store) ask(ctx context.Context, pods []pod) (answers map[string]answer,
 	return answers, unknown
 }
 
-// forgetOthers closes the connections to pods that are no more.
+// forgetOthers closes the connections to pods that no longer exist.
 func (s *store) forgetOthers(pods []pod) {
 	there := map[types.UID]bool{}
 	for _, p := range pods {
@@ -127,7 +127,7 @@ func (s *store) forgetOthers(pods []pod) {
 	}
 	for uid, a := range s.askers {
 		if !there[uid] {
-			_ = a.conn.Close() // nobody is at the other end
+			_ = a.conn.Close() // the member is gone
 			delete(s.askers, uid)
 		}
 	}
@@ -138,7 +138,7 @@ func (s *store) asker(ctx context.Context, p pod) (*asker, error) {
 		if a.ip == p.ip {
 			return a, nil
 		}
-		_ = a.conn.Close() // nobody is at the other end any more
+		_ = a.conn.Close() // the member is gone
 		delete(s.askers, p.uid)
 	}
 	var secure *tls.Config

@@ -24,25 +24,25 @@ const (
 	DefaultWriteTimeout  = time.Second
 )
 
-// writeKey is what is written, again and again.
+// writeKey is the key that is written again and again.
 const writeKey = "operator-lab/writes"
 
-// Endpoint is where clients reach a cluster: its client Service.
+// Endpoint returns the URL of a cluster's client Service.
 func Endpoint(cluster types.NamespacedName) string {
 	return fmt.Sprintf("http://%s-client.%s.svc:%d", cluster.Name, cluster.Namespace, clientPort)
 }
 
-// Write is what came of one write.
+// Write is the outcome of one write.
 type Write struct {
-	// Sent is when it began.
+	// Sent is the time at which the write began.
 	Sent time.Time
-	// Latency is how long it took.
+	// Latency is the duration of the write.
 	Latency time.Duration
-	// Err is why it was not acknowledged: it may have been carried out all the same.
+	// Err is the reason why it was not acknowledged. It may have been carried out all the same.
 	Err error
 }
 
-// Problem says in a few words why a write was not acknowledged; empty if it was.
+// Problem describes in a few words why a write was not acknowledged; empty if it was.
 func (w Write) Problem() string {
 	if w.Err == nil {
 		return ""
@@ -60,20 +60,20 @@ type Writer struct {
 	TLS *tls.Config
 	// Interval from the begin of a write to that of the next, whether it was acknowledged yet or not. Default: 50 ms.
 	Interval time.Duration
-	// Timeout after which a write has failed. Default: 1 s.
+	// Timeout limits one write. Default: 1 s.
 	Timeout time.Duration
-	// Wanted reports whether there is anything to write to. Default: always.
+	// Wanted reports whether there is a cluster to write to. Default: always true.
 	Wanted func() bool
-	// Over is called when there is nothing to write to any more, not while a write is reported. Default: nothing is done.
+	// Over is called when there is no longer a cluster to write to, but not while a write is reported. May be nil.
 	Over func()
 }
 
-// Run writes until ctx ends, and hands over what came of each write, one at a time. While nothing is wanted nothing is
-// written, and what fails then is not told.
+// Run writes until ctx ends, and reports the outcome of each write, one at a time. While Wanted returns false, it
+// writes nothing and does not report failures.
 func (w *Writer) Run(ctx context.Context, report func(Write)) error {
 	client, err := clientv3.New(clientv3.Config{
 		Context: ctx, Endpoints: []string{w.Endpoint}, TLS: w.TLS, Logger: zap.NewNop(), DialTimeout: w.timeout(),
-		// A node that lost its power says nothing; members allow a question every five seconds.
+		// A node without power does not answer; members allow a keep-alive every five seconds.
 		DialKeepAliveTime: 6 * time.Second, DialKeepAliveTimeout: time.Second,
 		DialOptions: []grpc.DialOption{
 			grpc.WithNoProxy(), grpc.WithConnectParams(reconnect), grpc.WithUserAgent(userAgent),
@@ -102,7 +102,7 @@ func (w *Writer) timeout() time.Duration { return cmp.Or(w.Timeout, DefaultWrite
 
 func (w *Writer) wanted() bool { return w.Wanted == nil || w.Wanted() }
 
-// begin begins writes at their times, and returns when ctx has ended and all of them have.
+// begin starts the writes at their times, and returns when ctx and all of them have ended.
 func (w *Writer) begin(ctx context.Context, told chan<- func(), write func(n int)) {
 	tick := time.NewTicker(cmp.Or(w.Interval, DefaultWriteInterval))
 	defer tick.Stop()
@@ -136,7 +136,7 @@ func (w *Writer) write(ctx context.Context, client *clientv3.Client, n int) Writ
 	return out
 }
 
-// explainWrite says why a write failed, without what differs each time.
+// explainWrite says why a write failed, without the parts that differ each time.
 func explainWrite(err error) string {
 	if isLate(err) {
 		return "no answer in time"

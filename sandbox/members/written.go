@@ -11,17 +11,18 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// WriteSum adds up writes, from the first that was acknowledged on: before that there is nothing to be written to yet. The
-// zero value is ready.
+// WriteSum adds up writes, beginning with the first acknowledged one, because the cluster may not exist before. The
+// zero value is ready to use.
 type WriteSum struct {
-	// OK and Failed are how many were acknowledged, and how many were not.
+	// OK and Failed count the acknowledged and the failed writes.
 	OK, Failed int
 	// Longest is the longest time from one acknowledgement to the next, or to the last failure.
 	Longest time.Duration
-	// Gap is how long there was no acknowledgement when writes last failed.
+	// Gap is the length of the last period without acknowledgements in which writes failed.
 	Gap time.Duration
-	// Failing: the newest failed, for the reason Problem.
+	// Failing reports whether the newest write failed.
 	Failing bool
+	// Problem is the reason of the last failure.
 	Problem string
 
 	acknowledged, sent time.Time
@@ -49,13 +50,13 @@ func (s *WriteSum) Add(w Write) bool {
 		s.Problem = w.Problem()
 		s.Longest = max(s.Longest, came.Sub(s.acknowledged))
 	}
-	if !w.Sent.Before(s.sent) { // one that failed late says nothing of now
+	if !w.Sent.Before(s.sent) { // a late failure says nothing about newer writes
 		s.sent, s.Failing = w.Sent, w.Err != nil
 	}
 	return true
 }
 
-// Print writes it in a line.
+// Print writes the summary in one line.
 func (s *WriteSum) Print(out io.Writer) error {
 	line := fmt.Sprintf("%d writes acknowledged, %d failed; longest time without an acknowledgement %s", s.OK, s.Failed, trace.FormatDuration(s.Longest))
 	if s.Problem != "" {
@@ -65,8 +66,8 @@ func (s *WriteSum) Print(out io.Writer) error {
 	return err
 }
 
-// WriteRecorder writes what came of writes into a journal: once a second, and at once when they begin to fail or to be
-// acknowledged again. It belongs to one goroutine.
+// WriteRecorder writes the outcomes of writes into a journal: once a second, and at once when they begin to fail or to
+// succeed again. It must be used by one goroutine only.
 type WriteRecorder struct {
 	journal  *trace.Journal
 	cluster  types.NamespacedName
@@ -75,7 +76,7 @@ type WriteRecorder struct {
 	sum  WriteSum
 	told WriteSum
 	at   time.Time
-	// switched is when it was last told that writes fail, or no longer do.
+	// switched is the time of the last event about writes that began to fail or to succeed again.
 	switched time.Time
 }
 
@@ -84,10 +85,10 @@ func NewWriteRecorder(journal *trace.Journal, cluster types.NamespacedName, endp
 	return &WriteRecorder{journal: journal, cluster: cluster, endpoint: endpoint}
 }
 
-// leastSwitch is the time between two events when writes fail and succeed in turns.
+// leastSwitch is the least time between two such events when writes fail and succeed in turns.
 const leastSwitch = 250 * time.Millisecond
 
-// Record takes what came of a write.
+// Record adds the outcome of a write.
 func (r *WriteRecorder) Record(w Write) {
 	first := r.sum.OK == 0
 	if !r.sum.Add(w) {
@@ -103,7 +104,7 @@ func (r *WriteRecorder) Record(w Write) {
 	}
 }
 
-// Over takes note that there is nothing to write to any more.
+// Over records that there is no longer a cluster to write to.
 func (r *WriteRecorder) Over() {
 	if r.sum.OK == 0 {
 		return
@@ -123,7 +124,7 @@ func (r *WriteRecorder) tell(verb string, now time.Time) {
 	}
 	failing := r.sum.Failing
 	if verb == trace.VerbAnswer {
-		failing = r.told.Failing // that it is another is for a switch to tell
+		failing = r.told.Failing // only a switch event reports the change
 	}
 	switch {
 	case failing:

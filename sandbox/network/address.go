@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// address is one address of a node: a pod's, or its own.
+// address is one address of a node: its own or a pod's.
 type address struct {
 	node *Node
 	ip   netip.Addr
@@ -27,7 +27,7 @@ func newAddress(n *Node, ip netip.Addr) *address {
 	return &address{node: n, ip: ip, listeners: map[int]*listener{}, real: map[int]string{}}
 }
 
-// remove takes the address away from whoever uses it.
+// remove ends the use of the address.
 func (a *address) remove() {
 	if !a.lot.end() {
 		return
@@ -58,7 +58,7 @@ func (a *address) register(port int, at string) (takeBack func(), err error) {
 	}), nil
 }
 
-// served is where on this machine a port is served; false if it is not.
+// served returns the address on this machine that serves a port; false if the port is not served.
 func (a *address) served(port int) (string, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,8 +68,8 @@ func (a *address) served(port int) (string, bool) {
 	if at, ok := a.real[port]; ok {
 		return at, true
 	}
-	// A process may listen at the pod's address without having asked for it. Somebody who listens at all addresses of
-	// this machine does not mean the pod's.
+	// A process may listen at the pod's address without the node knowing. A listener at all addresses of this machine
+	// does not belong to the pod.
 	host, ok := a.node.plan.host(a.ip)
 	if !ok {
 		return "", false
@@ -170,7 +170,7 @@ func (n *Node) forget(were map[int]string) {
 	}
 }
 
-// listen makes a listener of a program in this process. Without a port, the system chooses one.
+// listen returns a listener for a program in this process. For port 0, the system chooses one.
 func (a *address) listen(port int) (*listener, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -186,7 +186,7 @@ func (a *address) listen(port int) (*listener, error) {
 	}
 	l := &listener{address: a, port: port, tcp: tcp}
 	if !a.lot.add(l) {
-		_ = tcp.Close() // nobody has heard of it
+		_ = tcp.Close() // nobody knows it yet
 		return nil, a.cannotListen(port, syscall.EADDRNOTAVAIL)
 	}
 	a.listeners[port] = l
@@ -201,8 +201,8 @@ func (a *address) cannotListen(port int, err error) error {
 	return &net.OpError{Op: "listen", Net: "tcp", Addr: a.tcp(port), Err: err}
 }
 
-// listenTCP listens where the port can be had: at the address that stands for the pod's, there at another port, because
-// the port is privileged or somebody listens on it at all addresses, or at 127.0.0.1.
+// listenTCP listens on the mapped address of the pod. If the port is privileged, or taken by a listener at all
+// addresses, it uses another port there; without mapped addresses it listens on 127.0.0.1.
 func (a *address) listenTCP(port int) (*net.TCPListener, error) {
 	host, mapped := a.node.plan.host(a.ip)
 	if !mapped {

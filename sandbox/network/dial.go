@@ -23,18 +23,18 @@ var (
 // kubernetesKey names the API server's own Service.
 var kubernetesKey = key{corev1.NamespaceDefault, "kubernetes"}
 
-// maxAliases is how many external names may lead to one another.
+// maxAliases limits the length of a chain of external names.
 const maxAliases = 8
 
 func isTCP(network string) bool { return network == "tcp" || network == "tcp4" }
 
-// isNodePort reports whether a port may be one that Services have on all nodes.
+// isNodePort reports whether a port is in the range of node ports.
 func isNodePort(port uint16) bool { return port >= 30000 && port <= 32767 }
 
-// isLoopback reports whether an address is that of whoever connects.
+// isLoopback reports whether an address is the client's own loopback address.
 func isLoopback(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() }
 
-// splitHostPort reads an address. A port may be one of the well-known names.
+// splitHostPort parses an address. A port may be a well-known name.
 func splitHostPort(ctx context.Context, address string) (host string, port uint16, err error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -61,7 +61,7 @@ func isHost(host string) bool {
 
 const hostRunes = "-.:_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// outside connects to what is not in the cluster.
+// outside connects to addresses outside the cluster.
 func outside(ctx context.Context, asked, address string) (duplex, error) {
 	var dialer net.Dialer
 	made, err := dialer.DialContext(ctx, "tcp", address)
@@ -71,7 +71,7 @@ func outside(ctx context.Context, asked, address string) (duplex, error) {
 	return made.(*net.TCPConn), nil
 }
 
-// reachNode asks a node for a connection to one of its addresses. One that is not there is a host without power.
+// reachNode asks a node to connect to one of its addresses. A node that is not there behaves like a host without power.
 func reachNode(ctx context.Context, p Plan, asked string, to netip.AddrPort, from client) (duplex, error) {
 	n, _, _ := nodeOf(to.Addr())
 	made, err := tunnel(ctx, p.NodeSocket(n), to.String(), from)
@@ -182,7 +182,7 @@ func (c *call) found(ctx context.Context, host string, f finding, aliases int) (
 	return &conn{duplex: made, local: made.LocalAddr(), remote: net.TCPAddrFromAddrPort(shown)}, nil
 }
 
-// hosts connects to one of several addresses that DNS gives, as clients do: to the first that answers.
+// hosts connects to the first of several addresses that answers, as DNS clients do.
 func (c *call) hosts(ctx context.Context, host string, addresses []netip.Addr) (duplex, error) {
 	if len(addresses) == 0 {
 		return nil, unknown(c.asked, host, "the headless Service has no ready endpoints")
@@ -203,7 +203,7 @@ func (c *call) hosts(ctx context.Context, host string, addresses []netip.Addr) (
 	return nil, first
 }
 
-// endpoint connects to an endpoint of a Service: a pod, a node, or something outside that somebody wrote there.
+// endpoint connects to an endpoint of a Service: a pod, a node, or an address outside that somebody wrote there.
 func (c *call) endpoint(ctx context.Context, to netip.AddrPort) (duplex, error) {
 	if _, _, ok := nodeOf(to.Addr()); ok {
 		return reachNode(ctx, c.hub.plan, c.asked, to, c.from)
@@ -211,7 +211,7 @@ func (c *call) endpoint(ctx context.Context, to netip.AddrPort) (duplex, error) 
 	return outside(ctx, c.asked, to.String())
 }
 
-// finding is what a name or an address leads to.
+// finding is the result of resolving a name or an address.
 type finding struct {
 	kind  kind
 	ip    netip.Addr
@@ -268,7 +268,7 @@ func (t *table) at(to netip.AddrPort) (finding, bool) {
 	return finding{}, false
 }
 
-// pick chooses an endpoint; without one, the reason says why.
+// pick chooses an endpoint. If there is none, reason says why.
 func (t *table) pick(f finding, from netip.Addr, now time.Time) (to netip.AddrPort, reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -287,7 +287,7 @@ func (t *table) pick(f finding, from netip.Addr, now time.Time) (to netip.AddrPo
 	return to, ""
 }
 
-// inTurn lists the addresses of a Service's endpoints, or of the one that has the name, each time with another first.
+// inTurn lists the addresses of a Service's endpoints, or of the named one, starting with another one each time.
 func (s *service) inTurn(endpoint string) []netip.Addr {
 	var addresses []netip.Addr
 	for _, h := range s.hosts {

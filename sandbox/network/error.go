@@ -12,29 +12,30 @@ import (
 	"syscall"
 )
 
-// Error is why a connection was not made. Its text is what a program in a cluster is told, which is little:
+// Error is a failure to connect. Its text is the short one that a program in a cluster sees:
 //
-//	dial tcp 10.96.14.3:8080: connect: connection refused
+// \tdial tcp 10.96.14.3:8080: connect: connection refused
 //
-// It unwraps to a [net.OpError] and the [syscall.Errno] or [net.DNSError] below it, also when the connection was made
-// by another process.
+// It unwraps to a [net.OpError] and the [syscall.Errno] or [net.DNSError] below it, also when another process tried to
+// connect.
 type Error struct {
-	// Asked is what was to be connected to.
+	// Asked is the requested address.
 	Asked string
-	// Reason is what the lab knows beyond the error; it may be empty.
+	// Reason adds details that only the lab knows; it may be empty.
 	Reason string
 
 	err error
 }
 
+// Error returns the short text that a program in a cluster sees.
 func (e *Error) Error() string { return e.err.Error() }
 
 // Unwrap is for errors.Is.
 func (e *Error) Unwrap() error { return e.err }
 
-// Explain says all there is to say, in one line:
+// Explain returns the whole story in one line:
 //
-//	connect web.shop.svc:8080: connection refused: the Service has no ready endpoints
+// \tconnect web.shop.svc:8080: connection refused: the Service has no ready endpoints
 func (e *Error) Explain() string {
 	line := "connect " + e.Asked + ": " + e.cause()
 	if e.Reason != "" {
@@ -43,7 +44,7 @@ func (e *Error) Explain() string {
 	return oneLine(line)
 }
 
-// cause is the end of the chain: the beginning repeats the address.
+// cause returns the text at the end of the chain of errors. The text before it only repeats the address.
 func (e *Error) cause() string {
 	if errno, is := errors.AsType[syscall.Errno](e.err); is {
 		return errno.Error()
@@ -57,7 +58,7 @@ func (e *Error) cause() string {
 	return e.err.Error()
 }
 
-// Explain is what [Error.Explain] says of an error that contains one, and the error's own text of any other.
+// Explain returns [Error.Explain] of an error that contains an [Error], and the error's own text otherwise.
 func Explain(err error) string {
 	if e, is := errors.AsType[*Error](err); is {
 		return e.Explain()
@@ -76,14 +77,14 @@ func refused(asked string, at netip.AddrPort, reason string) *Error {
 	return failed(asked, at, syscall.ECONNREFUSED, reason)
 }
 
-// unknown is a name that the cluster's DNS has no answer for.
+// unknown returns the error for a name that the cluster's DNS cannot resolve.
 func unknown(asked, host, reason string) *Error {
 	return &Error{asked, reason, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{
 		Err: "no such host", Name: host, Server: DNSServerIP + ":53", IsNotFound: true,
 	}}}
 }
 
-// other is an error that is told as it is.
+// other wraps an error whose text is kept.
 func other(asked string, at net.Addr, err error) *Error {
 	if _, is := errors.AsType[*net.OpError](err); !is {
 		err = &net.OpError{Op: "dial", Net: "tcp", Addr: at, Err: err}
@@ -91,7 +92,7 @@ func other(asked string, at net.Addr, err error) *Error {
 	return &Error{asked, "", err}
 }
 
-// moved tells an error of an address of this machine as one of the cluster's address.
+// moved replaces the machine's address in an error by the cluster's address.
 func moved(ctx context.Context, asked string, at netip.AddrPort, err error) *Error {
 	if errno, is := errors.AsType[syscall.Errno](err); is {
 		return failed(asked, at, errno, "")
@@ -102,14 +103,14 @@ func moved(ctx context.Context, asked string, at netip.AddrPort, err error) *Err
 	return other(asked, net.TCPAddrFromAddrPort(at), err)
 }
 
-// What an error is told with between processes.
+// Headers that carry an error between processes.
 const (
 	causeHeader   = "Lab-Cause"
 	addressHeader = "Lab-Address"
 	reasonHeader  = "Lab-Reason"
 )
 
-// errnos are the errors that a client may want to tell apart.
+// errnos are the errors that are passed on to clients as they are.
 var errnos = map[string]syscall.Errno{
 	"ECONNREFUSED": syscall.ECONNREFUSED,
 	"ECONNRESET":   syscall.ECONNRESET,
@@ -150,7 +151,7 @@ func encode(err error, h http.Header) {
 	}
 }
 
-// decode is the reverse of encode; the status is what a client is told that knows nothing of the header.
+// decode reverses encode. The status is the text for clients that do not know the header.
 func decode(asked, status string, h http.Header) *Error {
 	where, reason := h.Get(addressHeader), h.Get(reasonHeader)
 	if h.Get(causeHeader) == causeUnknown {

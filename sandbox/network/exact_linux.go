@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindLate lets the kernel choose the port of a connection with a given source address when it knows where it goes:
-// otherwise each port could be used for one connection only.
+// bindLate makes the kernel choose the source port of a connection at connect time, when the destination is known.
+// Otherwise each port could be used for one connection only.
 func bindLate(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) // an improvement only
 	})
 }
 
-// sockDiag is Linux' inet_diag_req_v2 with its header: a question for one socket.
+// sockDiag is Linux' inet_diag_req_v2 with its header: a query for one socket.
 type sockDiag struct {
 	header                     unix.NlMsghdr
 	family, protocol, ext, pad uint8
@@ -41,14 +41,14 @@ const (
 	anySocket        = ^uint32(0)           // INET_DIAG_NOCOOKIE
 )
 
-// listensExactly asks the kernel whether who connects to the address is answered by a socket that listens at just that
-// address, not at all addresses of the machine. Where the kernel does not tell, everything is taken for meant.
+// listensExactly asks the kernel whether a connection to the address would be accepted by a socket bound to exactly
+// that address, not to all addresses of the machine. It reports true if the kernel does not tell.
 func listensExactly(at netip.AddrPort) bool {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return true
 	}
-	defer func() { _ = unix.Close(fd) }() // nothing is left to be said
+	defer func() { _ = unix.Close(fd) }() // nothing depends on its error
 	question := sockDiag{family: unix.AF_INET, protocol: unix.IPPROTO_TCP, states: anySocket}
 	question.header = unix.NlMsghdr{Len: uint32(unsafe.Sizeof(question)), Type: sockDiagByFamily, Flags: unix.NLM_F_REQUEST}
 	question.id.cookie = [2]uint32{anySocket, anySocket}

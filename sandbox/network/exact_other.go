@@ -10,5 +10,6 @@ import (
 // bindLate is for Linux.
 func bindLate(_, _ string, _ syscall.RawConn) error { return nil }
 
-// listensExactly cannot be found out. It matters little: without the addresses 127.K, it is not asked.
+// listensExactly always reports true, because these systems cannot tell. It is hardly ever called: without addresses
+// 127.K there is no need for it.
 func listensExactly(netip.AddrPort) bool { return true }

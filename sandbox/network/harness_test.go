@@ -170,7 +170,7 @@ func answering(tb testing.TB, n *Node, port int, text string) *Pod {
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// greeting is what is said by who is connected to.
+// greeting connects and returns the server's greeting.
 func greeting(t *testing.T, dial dialer, address string) string {
 	t.Helper()
 	c, err := dial(t.Context(), "tcp", address)
@@ -196,7 +196,7 @@ func refusal(t *testing.T, dial dialer, address string) error {
 	return err
 }
 
-// feed is what an API server would say.
+// feed is a fake client of an API server.
 type feed struct {
 	kubernetes.Interface
 

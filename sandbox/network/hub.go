@@ -16,19 +16,20 @@ import (
 	"syscall"
 )
 
-// ErrPortTaken says that somebody else listens on the port that was asked for.
+// ErrPortTaken is returned if another process listens on the requested port.
 var ErrPortTaken = errors.New("the port is taken")
 
-// proxyUser is the name of whoever is at the keyboard, at the proxy.
+// proxyUser is the user at the proxy for everybody but pods.
 const proxyUser = "lab"
 
-// HubOptions is how a hub is set up.
+// HubOptions configures a hub.
 type HubOptions struct {
-	// APIServer is where on this machine the API server is, as host:port. The name kubernetes.default leads there.
+	// APIServer is the address of the API server on this machine, as host:port. The name kubernetes.default resolves to
+	// it.
 	APIServer string
-	// ProxyPort of 127.0.0.1 is the HTTP proxy's; 0 is any.
+	// ProxyPort is the port of the HTTP proxy on 127.0.0.1; 0 means any.
 	ProxyPort int
-	// Password of the proxy; empty: a random one.
+	// Password of the proxy; default: a random one.
 	Password string
 }
 
@@ -49,9 +50,9 @@ type Hub struct {
 
 // OpenHub serves the hub's socket, and a proxy on 127.0.0.1. Services are known once [Hub.Watch] has returned.
 //
-// Both are HTTP proxies, for absolute requests and CONNECT. The proxy on 127.0.0.1 wants user and password, of which
-// the user says who connects: a pod, see [Pod.Proxy], or whoever is at the keyboard. The socket wants none: the mode of
-// its directory keeps others out.
+// Both are HTTP proxies, for absolute requests and CONNECT. The proxy on 127.0.0.1 requires a user and a password; the
+// user identifies the client: a pod, see [Pod.Proxy], or anybody else. The socket requires none: the mode of its
+// directory protects it.
 func OpenHub(p Plan, o HubOptions) (*Hub, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func OpenHub(p Plan, o HubOptions) (*Hub, error) {
 	return h, nil
 }
 
-// ProxyURL is that of the proxy, with credentials: curl -x URL http://web.shop.svc:8080.
+// ProxyURL returns the URL of the proxy, with credentials: curl -x URL http://web.shop.svc:8080.
 func (h *Hub) ProxyURL() string {
 	return (&url.URL{Scheme: "http", User: url.UserPassword(proxyUser, h.options.Password), Host: h.proxy.String()}).String()
 }
@@ -121,7 +122,7 @@ func (h *Hub) Close() error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, os.ErrNotExist) })...)
 }
 
-// DialContext connects to pods, Services by name or ClusterIP, nodes and the world outside. The network is tcp or tcp4.
+// DialContext connects to pods, Services by name or ClusterIP, nodes and hosts outside. The network is tcp or tcp4.
 func (h *Hub) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if !isTCP(network) {
 		return nil, other(address, nil, net.UnknownNetworkError(network))

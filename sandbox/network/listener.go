@@ -12,7 +12,7 @@ type listener struct {
 	tcp     *net.TCPListener
 }
 
-// Addr is the pod's address.
+// Addr returns the pod's address.
 func (l *listener) Addr() net.Addr { return l.address.tcp(l.port) }
 
 // Close ends listening. Connections stay.
@@ -41,7 +41,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// remote is who connected, if it is a pod or a node that has an address on this machine.
+// remote returns the cluster address of the peer, if it is a pod or node that has an address on this machine.
 func (l *listener) remote(tcp *net.TCPConn) net.Addr {
 	at := tcp.RemoteAddr().(*net.TCPAddr).AddrPort()
 	if of, ok := l.address.node.plan.cluster(at.Addr()); ok {

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// lookupPath is where pods ask the hub's socket for the addresses of a name.
+// lookupPath is the path on the hub's socket at which pods look up the addresses of a name.
 const lookupPath = "/lookup"
 
-// LookupHost finds the addresses of a name, as the cluster's DNS would tell the pod: of Services their ClusterIP, of
-// headless ones and their pods those of the ready endpoints, of nodes theirs, and of names outside what this machine
-// knows. The error of a name that nobody knows is a [*net.DNSError].
+// LookupHost resolves a name as the cluster's DNS does for the pod: a Service to its ClusterIP, a headless Service and
+// its pods to the addresses of the ready endpoints, a node to its address, and any other name as this machine does. The
+// error for an unknown name is a [*net.DNSError].
 func (p *Pod) LookupHost(ctx context.Context, host string) ([]string, error) {
 	socket := p.address.node.plan.HubSocket()
 	transport := &http.Transport{
@@ -38,7 +38,7 @@ func (p *Pod) LookupHost(ctx context.Context, host string) ([]string, error) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 1024)) // what could be read is said
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1024)) // as much as could be read
 		return nil, &net.DNSError{Err: strings.TrimSpace(string(text)), Name: host, Server: DNSServerIP, IsTemporary: true}
 	}
 	var addresses []string
@@ -62,7 +62,7 @@ func (h *Hub) handleLookup(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(addresses) // who asked may be gone
+	_ = json.NewEncoder(w).Encode(addresses) // the client may be gone
 }
 
 func (h *Hub) lookup(ctx context.Context, host, namespace string, aliases int) ([]string, error) {

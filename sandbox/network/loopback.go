@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// claimPort of 127.K.0.1 is what a sandbox holds to have 127.K for itself. It is below the ports that the kernel gives
-// to connections.
+// claimPort is the port of 127.K.0.1 that a sandbox binds to claim the prefix 127.K. It is below the kernel's ephemeral
+// ports.
 const claimPort = 24417
 
 // The prefixes that can be claimed. 127.0 is everybody's.
@@ -20,9 +20,9 @@ const (
 	lastLoopback  = 254
 )
 
-// ClaimLoopback takes a loopback prefix 127.K for a sandbox: the preferred one if it is free, otherwise any that is not
-// to be avoided. No two processes have the same, and the kernel frees it when its process ends, however that happens.
-// K is 0 where the system has no such addresses; there is nothing to release then, but release can be called.
+// ClaimLoopback claims a loopback prefix 127.K for a sandbox: the preferred one if it is free, otherwise any free one
+// that is not in avoid. No two processes hold the same prefix, and the kernel frees it when its process ends. K is 0
+// where the system has no such addresses; release may be called then too, and does nothing.
 func ClaimLoopback(prefer int, avoid map[int]bool) (k int, release func(), err error) {
 	order := make([]int, 0, lastLoopback)
 	if prefer >= firstLoopback && prefer <= lastLoopback {
@@ -47,8 +47,8 @@ func ClaimLoopback(prefer int, avoid map[int]bool) (k int, release func(), err e
 	return 0, nil, fmt.Errorf("no loopback prefix is free: port %d is in use on all of 127.2 to 127.254", claimPort)
 }
 
-// hold binds an address and does not listen, so that nobody else can bind it and connections are refused. Reuse is what
-// servers ask for: it only fails if somebody listens. Port 0 is one of the system's choice.
+// hold binds an address without listening, so that nobody else can bind it and connections are refused. With reuse it
+// sets the option that servers set, and fails only if somebody listens there. For port 0 the system chooses a port.
 func hold(want netip.AddrPort, reuse bool) (got netip.AddrPort, release func(), err error) {
 	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

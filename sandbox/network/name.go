@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// defaultNamespace is where a client looks first whose namespace is not known.
+// defaultNamespace is the namespace of clients whose namespace is not known.
 const defaultNamespace = "default"
 
-// name is what a name of the cluster's DNS stands for, if there is such a thing.
+// name is the meaning of a name in the cluster's DNS.
 type name struct {
 	// service and namespace name a Service.
 	service, namespace string
@@ -19,11 +19,10 @@ type name struct {
 	address netip.Addr
 }
 
-// meanings lists what a host name may stand for, in the order in which the search list of a pod in that namespace asks
-// the cluster's DNS for it. If there is nothing of the kind, the name is one of the world outside, or, where outside is
-// false, one that does not exist.
+// meanings lists the possible meanings of a host name, in the order in which the search list of a pod in that namespace
+// tries them. If none of them exists, the name is outside the cluster, or, if outside is false, does not exist at all.
 //
-// Addresses are no names, and not its business.
+// It does not handle IP addresses.
 func meanings(host, namespace string) (names []name, outside bool) {
 	host = strings.ToLower(host)
 	host, absolute := strings.CutSuffix(host, ".")
@@ -40,12 +39,12 @@ func meanings(host, namespace string) (names []name, outside bool) {
 	for _, search := range [][]string{{namespace, "svc"}, {"svc"}, nil} {
 		names = appendMeaning(names, slices.Concat(labels, search))
 	}
-	// Nobody outside has names that end like this; asking there only hides what is wrong.
+	// No name outside ends like this; asking there would only hide the mistake.
 	last := labels[len(labels)-1]
 	return names, host != ClusterDomain && (len(labels) == 1 || last != "svc" && last != "pod")
 }
 
-// appendMeaning reads a name without the cluster's domain.
+// appendMeaning parses a name without the cluster's domain.
 func appendMeaning(names []name, labels []string) []name {
 	last := len(labels) - 1
 	switch {
@@ -61,7 +60,7 @@ func appendMeaning(names []name, labels []string) []name {
 	return names
 }
 
-// isLocalhost reports whether a name is one of the machine's own loopback address.
+// isLocalhost reports whether a name stands for the machine's own loopback address.
 func isLocalhost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")

@@ -20,7 +20,7 @@ const (
 	lastPod  = 254
 )
 
-// ErrNoAddress says that a node has given all its addresses to pods.
+// ErrNoAddress is returned when all addresses of a node are in use by pods.
 var ErrNoAddress = errors.New("the node has no free pod address")
 
 // Node is one node's part of the pod network. All methods may be called from any goroutine.
@@ -62,8 +62,8 @@ func OpenNode(p Plan, n int) (*Node, error) {
 	return node, nil
 }
 
-// recall finds the address that an earlier life of the node gave last. The cluster may still send to the addresses that
-// its pods had: they are not to be others' at once.
+// recall reads the address that an earlier process of the node assigned last. The cluster may still send to the
+// addresses of its pods, so they must not be reused at once.
 func (n *Node) recall() error {
 	text, err := os.ReadFile(n.plan.lastFile(n.number))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func (n *Node) recall() error {
 	return nil
 }
 
-// IP is the node's own address in the cluster.
+// IP returns the node's own address in the cluster.
 func (n *Node) IP() string { return n.ip.String() }
 
 // Close removes all addresses, and serves nothing any more.
@@ -97,7 +97,7 @@ func (n *Node) Close() error {
 	return err
 }
 
-// Add takes the next free pod address. One that was given back is the last to be given again.
+// Add assigns the next free pod address. Addresses are used in turn, so that a freed one is reused as late as possible.
 func (n *Node) Add() (ip string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,8 +120,8 @@ func (n *Node) Add() (ip string, err error) {
 	return "", ErrNoAddress
 }
 
-// Remove gives a pod's address back: its listeners are closed, all connections from and to it are cut, and nothing
-// answers there any more. Processes that listen by themselves are to be ended before.
+// Remove frees a pod's address: it closes its listeners and cuts all connections from and to it. Processes of the pod
+// that listen themselves must be ended before.
 func (n *Node) Remove(ip string) {
 	a, err := netip.ParseAddr(ip)
 	if err != nil || a == n.ip {
@@ -136,8 +136,8 @@ func (n *Node) Remove(ip string) {
 	}
 }
 
-// Pod is the network as a pod sees it: a program.Network. It is of use for as long as the node holds the address.
-// Tell it the pod's namespace, see [Pod.In].
+// Pod returns the network as a pod sees it: a program.Network. It is valid for as long as the node holds the address.
+// Set the pod's namespace with [Pod.In].
 func (n *Node) Pod(ip string) *Pod {
 	a, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -146,14 +146,14 @@ func (n *Node) Pod(ip string) *Pod {
 	own := n.address(a)
 	if own == nil || a == n.ip {
 		own = newAddress(n, a)
-		own.lot.end() // an address that nobody has
+		own.lot.end() // nobody has this address
 	}
 	return &Pod{own, defaultNamespace}
 }
 
-// Serve says where on this machine a port of one of the node's addresses, its own or a pod's, is really served, as
-// host:port, until that is taken back. The kubelet's own API, and the ports of pods with hostNetwork, are announced so.
-// A port that is served already is EADDRINUSE.
+// Serve maps a port of one of the node's addresses, its own or a pod's, to the address host:port on this machine, until
+// takeBack is called. It is used for the kubelet's own API and for the ports of pods with hostNetwork. If the port is
+// served already, the error is EADDRINUSE.
 func (n *Node) Serve(ip string, port int, served string) (takeBack func(), err error) {
 	a, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -166,7 +166,7 @@ func (n *Node) Serve(ip string, port int, served string) (takeBack func(), err e
 	return own.register(port, served)
 }
 
-// DialContext connects as the node: to pods, Services, nodes and the world outside. The network is tcp or tcp4.
+// DialContext connects as the node: to pods, Services, nodes and hosts outside. The network is tcp or tcp4.
 func (n *Node) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return n.DialFrom(ctx, defaultNamespace, network, address)
 }
@@ -186,7 +186,7 @@ func (n *Node) address(a netip.Addr) *address {
 	return n.addresses[a]
 }
 
-// handle answers those who ask for a connection to one of the node's addresses.
+// handle serves requests for a connection to one of the node's addresses.
 func (n *Node) handle(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "this is the pod network of "+NodeName(n.number)+": it answers CONNECT only",
@@ -221,7 +221,8 @@ func (n *Node) dial(ctx context.Context, network, asked string, own *address, fr
 	return c, nil
 }
 
-// route finds who makes the connection: this node, another one, the hub, which knows the names, or the system.
+// route chooses how to connect: from this node, through another node, through the hub, which knows the names, or
+// directly.
 func (n *Node) route(ctx context.Context, asked string, from client) (duplex, error) {
 	host, port, err := splitHostPort(ctx, asked)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// duplex is a connection of which one direction can be closed.
+// duplex is a connection whose write direction can be closed separately.
 type duplex interface {
 	net.Conn
 	CloseWrite() error
@@ -40,7 +40,7 @@ func (l *lot) remove(member io.Closer) {
 	delete(l.members, member)
 }
 
-// enter begins a piece of work that the end of the lot waits for, unless that has come.
+// enter begins a piece of work that end waits for. It reports false if the lot has ended.
 func (l *lot) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,11 +76,12 @@ func cut(c io.Closer) {
 	if tcp, is := c.(interface{ SetLinger(sec int) error }); is {
 		_ = tcp.SetLinger(0) // of a connection that is closed already
 	}
-	_ = c.Close() // whoever uses it is told
+	_ = c.Close() // the peers see the end
 }
 
-// pipe connects two connections until both directions have ended, and closes them. The end of one direction is passed
-// on, and leaves the other open. It reports whether the lots let it begin; they can end it at any time.
+// pipe copies between two connections until both directions have ended, and closes them. The end of one direction is
+// passed on and leaves the other one open. It does nothing but close them if one of the lots has ended; the lots can
+// also end it at any time.
 func pipe(a, b duplex, lots ...*lot) {
 	both := &pair{a: a, b: b}
 	for _, l := range lots {
@@ -98,7 +99,7 @@ func pipe(a, b duplex, lots ...*lot) {
 	_ = b.Close()
 }
 
-// pair is two connections that are one.
+// pair is two connections that are closed together.
 type pair struct{ a, b duplex }
 
 // copy does not buffer. Between sockets it is done by the kernel, where that can.
@@ -110,7 +111,7 @@ func (p *pair) copy(to, from duplex) {
 	_ = to.CloseWrite() // if the connection is dead already, the other direction notices
 }
 
-// bare is the socket of a connection.
+// bare returns the socket of a connection.
 func bare(d duplex) duplex {
 	for {
 		c, is := d.(*conn)
@@ -128,7 +129,7 @@ func (p *pair) Close() error {
 	return nil
 }
 
-// conn is a connection with the cluster's addresses in place of those of this machine. The lots it is in can cut it.
+// conn is a connection that reports the cluster's addresses instead of this machine's. Its lots can cut it.
 type conn struct {
 	duplex
 
@@ -136,7 +137,7 @@ type conn struct {
 	lots          []*lot
 }
 
-// join puts it into its lots; unless one of them is over: then it is cut.
+// join adds the connection to its lots. If one of them has ended, it cuts the connection and reports false.
 func (c *conn) join() bool {
 	for _, l := range c.lots {
 		if !l.add(c) {

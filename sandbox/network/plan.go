@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// The networks of a simulated cluster. There is one of each kind, as with kubeadm's and Docker's defaults.
+// The address ranges of a simulated cluster. They are the defaults of kubeadm and Docker.
 const (
 	// PodCIDR holds the addresses of all pods; node n has 10.244.n.0/24 of it.
 	PodCIDR = "10.244.0.0/16"
@@ -19,54 +19,56 @@ const (
 	ServiceCIDR = "10.96.0.0/16"
 	// KubernetesIP is the ClusterIP of the API server's own Service.
 	KubernetesIP = "10.96.0.1"
-	// DNSServerIP is where the cluster's DNS server would be; it answers nothing, but errors name it, as they do in a
+	// DNSServerIP is the address of the cluster's DNS server. Nothing answers there, but errors name it, as in a real
 	// cluster.
 	DNSServerIP = "10.96.0.10"
 	// ClusterDomain ends the name of everything in the cluster.
 	ClusterDomain = "cluster.local"
-	// MaxNodes is how many nodes there are addresses for.
+	// MaxNodes is the maximum number of nodes.
 	MaxNodes = 250
 )
 
 var serviceNet = netip.MustParsePrefix(ServiceCIDR)
 
-// ErrDirTooLong says that the path of a unix socket in the directory is longer than the system allows.
+// ErrDirTooLong is returned if the path of a unix socket in the directory is longer than the system allows.
 var ErrDirTooLong = errors.New("the path of the directory is too long for unix sockets")
 
 // Plan is a sandbox's address plan. All processes of a sandbox have the same.
 type Plan struct {
-	// Dir is the directory of the unix sockets. Who may enter it may use the network: its mode is to be 0700.
+	// Dir is the directory of the unix sockets. Everybody who can enter it can use the network, so its mode should be
+	// 0700.
 	Dir string
-	// Loopback is the K of 127.K.0.0/16, the addresses of this machine that stand for the cluster's, see
-	// [ClaimLoopback]. With 0 all is at 127.0.0.1, and only the ports differ.
+	// Loopback is the K of 127.K.0.0/16, the addresses of this machine that the cluster's are mapped to; see
+	// [ClaimLoopback]. With 0, everything is at 127.0.0.1, and only the ports differ.
 	Loopback int
 }
 
-// HubSocket is where the hub is asked. The API server's egress selector can use it (HTTPConnect over a unix socket).
+// HubSocket returns the path of the hub's socket. The API server's egress selector can use it (HTTPConnect over a unix
+// socket).
 func (p Plan) HubSocket() string { return filepath.Join(p.Dir, "hub.sock") }
 
-// NodeSocket is where node n is asked.
+// NodeSocket returns the path of node n's socket.
 func (p Plan) NodeSocket(n int) string { return filepath.Join(p.Dir, fmt.Sprintf("node-%d.sock", n)) }
 
-// proxyFile is where the hub says which its proxy is.
+// proxyFile is the file to which the hub writes the URL of its proxy.
 func (p Plan) proxyFile() string { return filepath.Join(p.Dir, "proxy") }
 
-// lastFile is where node n remembers the address that it gave last.
+// lastFile is the file in which node n keeps the last address that it assigned.
 func (p Plan) lastFile(n int) string { return filepath.Join(p.Dir, fmt.Sprintf("node-%d.last", n)) }
 
-// NodeName is the name of node n.
+// NodeName returns the name of node n.
 func NodeName(n int) string { return "node-" + strconv.Itoa(n) }
 
-// PodCIDR is the range of node n's pods.
+// PodCIDR returns the address range of node n's pods.
 func (p Plan) PodCIDR(n int) string { return netip.PrefixFrom(podIP(n, 0), 24).String() }
 
-// NodeIP is the address of node n in the cluster.
+// NodeIP returns the address of node n in the cluster.
 func (p Plan) NodeIP(n int) string { return netip.AddrFrom4([4]byte{172, 18, 0, byte(n + 1)}).String() }
 
 // podIP is an address of a pod of node n.
 func podIP(n, x int) netip.Addr { return netip.AddrFrom4([4]byte{10, 244, byte(n), byte(x)}) }
 
-// nodeOf tells whose address one is: that of a pod of node n, or of node n itself.
+// nodeOf returns the node of an address, which is the node's own or a pod's.
 func nodeOf(a netip.Addr) (n int, isPod, ok bool) {
 	if !a.Is4() {
 		return 0, false, false
@@ -81,8 +83,8 @@ func nodeOf(a netip.Addr) (n int, isPod, ok bool) {
 	return 0, false, false
 }
 
-// Host is the address of this machine that stands for a pod's or a node's; false if there is none, because there is
-// only 127.0.0.1, or because the address is neither.
+// Host returns the address of this machine that a pod's or a node's address is mapped to. It returns false if the
+// address is neither, or if there is only 127.0.0.1.
 func (p Plan) Host(ip string) (string, bool) {
 	a, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -104,7 +106,7 @@ func (p Plan) host(a netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte{127, byte(p.Loopback), 0, b[3]}), true
 }
 
-// cluster is what an address of this machine stands for: the reverse of host.
+// cluster returns the cluster address that is mapped to an address of this machine. It reverses host.
 func (p Plan) cluster(a netip.Addr) (netip.Addr, bool) {
 	a = a.Unmap()
 	if p.Loopback == 0 || !a.Is4() {
@@ -122,7 +124,7 @@ func (p Plan) cluster(a netip.Addr) (netip.Addr, bool) {
 	return of, ok
 }
 
-// meant is what an address stands for: an address of this machine that stands for one of the cluster is taken for that.
+// meant returns the cluster address for a mapped address of this machine, and any other address unchanged.
 func (p Plan) meant(a netip.Addr) netip.Addr {
 	if of, ok := p.cluster(a); ok {
 		return of

@@ -18,14 +18,14 @@ type Pod struct {
 	namespace string
 }
 
-// In says which namespace the pod is in, where it looks for names such as "web" first.
+// In returns the same network for a pod in the given namespace, in which short names such as "web" are resolved first.
 func (p *Pod) In(namespace string) *Pod { return &Pod{p.address, namespace} }
 
-// IP is the pod's address in the cluster.
+// IP returns the pod's address in the cluster.
 func (p *Pod) IP() string { return p.address.ip.String() }
 
-// Listen listens on a port of the pod's address. Without a port (0), the system chooses one. Addresses of the listener
-// and its connections are those of the cluster, as far as they are known.
+// Listen listens on a port of the pod's address. For port 0, the system chooses one. The addresses of the listener and
+// of its connections are the cluster's, as far as they are known.
 func (p *Pod) Listen(port int) (net.Listener, error) {
 	if port < 0 || port > 65535 {
 		return nil, fmt.Errorf("there is no port %d", port)
@@ -33,17 +33,17 @@ func (p *Pod) Listen(port int) (net.Listener, error) {
 	return p.address.listen(port)
 }
 
-// DialContext connects as the pod: to pods, Services, nodes and the world outside. As in any pod, localhost is the pod
+// DialContext connects as the pod: to pods, Services, nodes and hosts outside. As in any pod, localhost is the pod
 // itself.
 func (p *Pod) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	own := p.address
 	return own.node.dial(ctx, network, address, own, client{own.ip, p.namespace})
 }
 
-// HostAddress is where on this machine a process has to listen so that the pod serves the port: the address of the
-// loopback device that stands for the pod's, and the same port. Where that cannot be had, because the port is
-// privileged or taken, or there is only 127.0.0.1, it is another port. It stays the same for as long as the pod has its
-// address; nothing keeps a port that is not in use from being taken by somebody else.
+// HostAddress returns the address on this machine at which a process must listen to serve a port of the pod: the
+// loopback address mapped to the pod, with the same port. If the port is privileged or taken, or there is only
+// 127.0.0.1, it is another port. It stays the same for as long as the pod has its address. An unused port is not
+// reserved: another process may take it.
 func (p *Pod) HostAddress(port int) (host string, hostPort int, err error) {
 	if port < 1 || port > 65535 {
 		return "", 0, fmt.Errorf("there is no port %d", port)
@@ -55,8 +55,8 @@ func (p *Pod) HostAddress(port int) (host string, hostPort int, err error) {
 	return at.Addr().String(), int(at.Port()), nil
 }
 
-// Proxy is the URL of the hub's HTTP proxy, through which a process of the pod reaches the cluster's names. Its
-// credentials say which pod that is. It is empty while there is no hub.
+// Proxy returns the URL of the hub's HTTP proxy, through which a process of the pod reaches the cluster's names. Its
+// credentials identify the pod. It is empty while there is no hub.
 func (p *Pod) Proxy() string {
 	text, err := os.ReadFile(p.address.node.plan.proxyFile())
 	if err != nil {
@@ -71,10 +71,10 @@ func (p *Pod) Proxy() string {
 	return proxy.String()
 }
 
-// podUser is the name of a pod at the proxy.
+// podUser returns the user name of a pod at the proxy.
 func podUser(ip netip.Addr, namespace string) string { return namespace + "." + ip.String() }
 
-// parsePodUser is the reverse of podUser. A namespace has no dot. A pod in its node's network has the node's address.
+// parsePodUser reverses podUser. A namespace contains no dot. A pod in its node's network has the node's address.
 func parsePodUser(user string) (client, bool) {
 	namespace, ip, _ := strings.Cut(user, ".")
 	a, err := netip.ParseAddr(ip)

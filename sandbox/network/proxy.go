@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// handleTrusted answers at the socket: nodes say who asks, the API server does not. Pods also ask for names there.
+// handleTrusted serves the socket: nodes send the client's identity, the API server does not. Pods also look up names
+// there.
 func (h *Hub) handleTrusted(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && !isForProxy(r) && r.URL.Path == lookupPath {
 		h.handleLookup(w, r)
@@ -21,7 +22,7 @@ func (h *Hub) handleTrusted(w http.ResponseWriter, r *http.Request) {
 	h.handle(w, r, clientOf(r.Header))
 }
 
-// handleUser answers at the TCP port: whoever knows the password.
+// handleUser serves the TCP port, which requires the password.
 func (h *Hub) handleUser(w http.ResponseWriter, r *http.Request) {
 	from, known := h.authenticate(r)
 	if !known && isForProxy(r) {
@@ -52,7 +53,7 @@ func proxyAuth(r *http.Request) (user, password string, ok bool) {
 	return as.BasicAuth()
 }
 
-// isForProxy reports whether a request is one that only proxies get.
+// isForProxy reports whether a request is of a form that only proxies get.
 func isForProxy(r *http.Request) bool { return r.Method == http.MethodConnect || r.URL.IsAbs() }
 
 func (h *Hub) handle(w http.ResponseWriter, r *http.Request, from client) {
@@ -70,15 +71,15 @@ func (h *Hub) handle(w http.ResponseWriter, r *http.Request, from client) {
 	}
 }
 
-// clientKey is where the dialler finds who asks.
+// clientKey is the context key of the client, for the dialler.
 type clientKey struct{}
 
-// forwarder carries out absolute requests. Each has a connection of its own: where it goes is decided anew each time,
-// so that a change of a Service is seen by the next request.
+// forwarder forwards absolute requests. Each uses a new connection, whose destination is chosen anew, so that the next
+// request sees a change of a Service.
 func (h *Hub) forwarder() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			// Nothing that the client sends is changed: this is no front of one server.
+			// The request is passed on unchanged: this is not a reverse proxy of one server.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 				if values, has := r.In.Header[name]; has {
@@ -92,9 +93,9 @@ func (h *Hub) forwarder() *httputil.ReverseProxy {
 			DisableCompression: true,
 		},
 		FlushInterval: -1,                         // at once
-		ErrorLog:      log.New(io.Discard, "", 0), // the client is told
+		ErrorLog:      log.New(io.Discard, "", 0), // the client gets the error
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			// Who asks can tell it from an answer of the server (RFC 9209).
+			// This lets clients tell it from an answer of the server (RFC 9209).
 			w.Header().Set("Proxy-Status", "operator-lab; error=destination_unavailable")
 			http.Error(w, oneLine(Explain(err)), http.StatusBadGateway)
 		},

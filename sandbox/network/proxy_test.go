@@ -321,7 +321,7 @@ func TestProxyUpgrades(t *testing.T) {
 	})
 }
 
-// TestProxyOfPod is what a process of a pod is given.
+// TestProxyOfPod uses the proxy as a process of a pod does.
 func TestProxyOfPod(t *testing.T) {
 	p := newPlan(t)
 	c := newCluster(t, p)
@@ -360,7 +360,7 @@ func TestProxyOfPod(t *testing.T) {
 	}
 }
 
-// userOf is who a proxy's URL says to be.
+// userOf returns the client named by a proxy's URL.
 func userOf(t *testing.T, proxy string) client {
 	t.Helper()
 	c, ok := parsePodUser(mustParse(t, proxy).User.Username())

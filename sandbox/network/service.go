@@ -16,7 +16,7 @@ import (
 // key names a Service.
 type key struct{ namespace, name string }
 
-// table is what the API says about Services and their endpoints.
+// table holds the Services and endpoints that the API reports.
 type table struct {
 	mu        sync.Mutex
 	services  map[key]*service
@@ -50,14 +50,14 @@ type port struct {
 	service *service
 	name    string
 	number  int
-	node    int // the nodes' port; 0 if it has none
-	// endpoints are those that connections are sent to, in turn.
+	node    int // the node port; 0 if it has none
+	// endpoints receive connections in turn.
 	endpoints []netip.AddrPort
 	turn      int
 	stuck     map[netip.Addr]stuck
 }
 
-// stuck is where a client with session affinity was sent to.
+// stuck is the endpoint of a client with session affinity.
 type stuck struct {
 	to   netip.AddrPort
 	last time.Time
@@ -98,7 +98,7 @@ func (t *table) setService(object *corev1.Service) {
 	s.connect(t.slices[k])
 }
 
-// inherit goes on where the port of the same name was before the change.
+// inherit continues the round robin and the affinity of the port of the same name before the change.
 func (p *port) inherit(before *service) {
 	if before == nil {
 		return
@@ -116,7 +116,7 @@ func (t *table) deleteService(k key) {
 	t.drop(t.services[k])
 }
 
-// drop removes a Service, but nothing that another one has taken over.
+// drop removes a Service, but keeps addresses and ports that another Service has taken over.
 func (t *table) drop(s *service) {
 	if s == nil {
 		return
@@ -132,7 +132,7 @@ func (t *table) drop(s *service) {
 	}
 }
 
-// ofSlice is the Service that a slice is for.
+// ofSlice returns the key of the slice's Service.
 func ofSlice(slice *discoveryv1.EndpointSlice) key {
 	return key{slice.Namespace, slice.Labels[discoveryv1.LabelServiceName]}
 }
@@ -202,8 +202,8 @@ func appendHosts(hosts []host, e discoveryv1.Endpoint) []host {
 	return hosts
 }
 
-// endpointsOf are where connections to a port go: to the ready endpoints, or, if there are none, to those that end but
-// still serve. It is the rule of kube-proxy.
+// endpointsOf returns the endpoints of a port: the ready ones, or, if there are none, those that are terminating but
+// still serving, as kube-proxy does.
 func endpointsOf(portName string, of map[string]*discoveryv1.EndpointSlice) []netip.AddrPort {
 	var ready, ending []netip.AddrPort
 	for _, slice := range of {
@@ -234,8 +234,8 @@ func endpointsOf(portName string, of map[string]*discoveryv1.EndpointSlice) []ne
 	return slices.Compact(ready)
 }
 
-// slicePort is the port of a slice's endpoints that has the name of a Service's port; 0 if none has. What the Service
-// calls targetPort, by name or number, has been looked up by whoever made the slice.
+// slicePort returns the port of the slice's endpoints for the Service port of that name; 0 if it has none. The slice
+// already holds the resolved targetPort.
 func slicePort(name string, slice *discoveryv1.EndpointSlice) uint16 {
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 {
 		return 0
@@ -258,7 +258,7 @@ func isEnding(e discoveryv1.Endpoint) bool {
 	return serving && e.Conditions.Terminating != nil && *e.Conditions.Terminating
 }
 
-// pick takes the endpoint whose turn it is, or the one where the client was before; false if there is none.
+// pick returns the next endpoint, or the client's last one with session affinity; false if there is none.
 func (p *port) pick(from netip.Addr, now time.Time) (netip.AddrPort, bool) {
 	if len(p.endpoints) == 0 {
 		return netip.AddrPort{}, false
@@ -281,7 +281,7 @@ func (p *port) pick(from netip.Addr, now time.Time) (netip.AddrPort, bool) {
 	return to, true
 }
 
-// affinity is how long a client is sent to the same endpoint after its last connection; 0 is not at all.
+// affinity returns how long a client keeps its endpoint after its last connection; 0 without session affinity.
 func (s *service) affinity() time.Duration {
 	spec := &s.object.Spec
 	if spec.SessionAffinity != corev1.ServiceAffinityClientIP {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// DialThrough connects to what [Hub.DialContext] does, by way of the proxy of a hub, which may be another process's. The
-// proxy's URL has its credentials.
+// DialThrough connects like [Hub.DialContext], but through the proxy of a hub, which may be in another process. The
+// proxy's URL contains its credentials.
 func DialThrough(ctx context.Context, proxy, network, address string) (net.Conn, error) {
 	if !isTCP(network) {
 		return nil, other(address, nil, net.UnknownNetworkError(network))
@@ -32,7 +32,7 @@ func DialThrough(ctx context.Context, proxy, network, address string) (net.Conn,
 	cancel := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	through, err := connectOver(c, address, credentials(u.User))
 	if !cancel() {
-		// The connection may have been made; its deadline has passed all the same.
+		// The connection may have been made, but its deadline has passed.
 		err = asTimeout(ctx)
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func DialThrough(ctx context.Context, proxy, network, address string) (net.Conn,
 
 var errNoProxy = errors.New("the sandbox has no proxy")
 
-// byProxy leaves what the cluster's network says as it is, and says of any other error where it is from.
+// byProxy returns errors of the cluster's network unchanged, and marks other errors as errors of the proxy.
 func byProxy(asked string, err error) error {
 	if e, is := errors.AsType[*Error](err); is {
 		return e
@@ -52,7 +52,7 @@ func byProxy(asked string, err error) error {
 	return other(asked, nil, fmt.Errorf("by way of the sandbox's proxy: %w", err))
 }
 
-// credentials are what a proxy wants to see.
+// credentials returns the header that the proxy requires.
 func credentials(user *url.Userinfo) http.Header {
 	header := http.Header{}
 	if password, has := user.Password(); has {

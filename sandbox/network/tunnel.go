@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// client is who connects.
+// client identifies the peer that connects.
 type client struct {
 	// address is a pod's or a node's; not valid where it is not known.
 	address netip.Addr
-	// namespace is where it looks for names first.
+	// namespace is the namespace in which short names are resolved first.
 	namespace string
 }
 
@@ -32,13 +32,13 @@ func (c client) isPod() bool {
 	return isPod
 }
 
-// What a client is told by between processes.
+// Headers that identify the client between processes.
 const (
 	clientHeader    = "Lab-Client"
 	namespaceHeader = "Lab-Namespace"
 )
 
-// clientOf reads what tunnel wrote. Only who may use the unix sockets is believed.
+// clientOf reads the headers that tunnel wrote. They are only read on the unix sockets, whose users are trusted.
 func clientOf(h http.Header) client {
 	c := client{namespace: h.Get(namespaceHeader)}
 	if a, err := netip.ParseAddr(h.Get(clientHeader)); err == nil {
@@ -49,7 +49,7 @@ func clientOf(h http.Header) client {
 	return c
 }
 
-// errAbsent: nobody answers at the socket.
+// errAbsent is returned if no process serves the socket.
 var errAbsent = errors.New("nobody answers")
 
 // tunnel asks at a unix socket for a connection to an address. errAbsent is returned as it is.
@@ -68,7 +68,7 @@ func tunnel(ctx context.Context, socket, address string, from client) (duplex, e
 	cancel := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	through, err := ask(c, address, from)
 	if !cancel() {
-		// The connection may have been made; its deadline has passed all the same.
+		// The connection may have been made, but its deadline has passed.
 		err = asTimeout(ctx)
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func tunnel(ctx context.Context, socket, address string, from client) (duplex, e
 	return through, nil
 }
 
-// asTimeout is the error of a context as that of a connection.
+// asTimeout returns the error of a context as the error of a connection.
 func asTimeout(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return os.ErrDeadlineExceeded // whose text is that of a connection that timed out
@@ -114,7 +114,7 @@ func connectOver(c duplex, address string, header http.Header) (duplex, error) {
 	response, err := http.ReadResponse(reader, &http.Request{Method: http.MethodConnect})
 	if err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			err = syscall.ECONNRESET // whoever was asked has died
+			err = syscall.ECONNRESET // the process that was asked has died
 		}
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func connectOver(c duplex, address string, header http.Header) (duplex, error) {
 	}
 	through := &conn{duplex: c, local: c.LocalAddr(), remote: c.RemoteAddr()}
 	if reader.Buffered() > 0 { // the other side spoke at once
-		early, _ := reader.Peek(reader.Buffered()) // it is there
+		early, _ := reader.Peek(reader.Buffered()) // it is buffered
 		through.duplex = &primed{c, bytes.NewReader(early)}
 	}
 	if at, err := netip.ParseAddrPort(response.Header.Get(addressHeader)); err == nil {
@@ -133,10 +133,11 @@ func connectOver(c duplex, address string, header http.Header) (duplex, error) {
 	return through, nil
 }
 
-// connector makes the connection that somebody asks for.
+// connector makes a connection to an address for a client.
 type connector func(ctx context.Context, address string, from client) (duplex, error)
 
-// serveTunnel answers CONNECT: what connect reaches is connected with whoever asks. The connection is of the lot.
+// serveTunnel serves CONNECT: it copies between the client and the connection that connect makes. The connection
+// belongs to the lot.
 func serveTunnel(w http.ResponseWriter, r *http.Request, l *lot, from client, connect connector) {
 	ctx, cancel := context.WithTimeout(r.Context(), connectPatience)
 	defer cancel()
@@ -150,14 +151,14 @@ func serveTunnel(w http.ResponseWriter, r *http.Request, l *lot, from client, co
 	}
 	here := near.(duplex)
 	if err != nil {
-		_ = refuse(here, err) // who is gone need not be told
+		_ = refuse(here, err) // a client that has gone does not matter
 		_ = here.Close()
 		return
 	}
 	_, err = fmt.Fprintf(here, "HTTP/1.1 200 Connection established\r\n%s: %s\r\n\r\n", addressHeader, to.RemoteAddr())
-	// Who does not wait for the answer has sent something already.
+	// A client that does not wait for the answer has sent something already.
 	if n := buffered.Reader.Buffered(); n > 0 && err == nil {
-		early, _ := buffered.Reader.Peek(n) // it is there
+		early, _ := buffered.Reader.Peek(n) // it is buffered
 		_, err = to.Write(early)
 	}
 	if err != nil {
@@ -168,11 +169,11 @@ func serveTunnel(w http.ResponseWriter, r *http.Request, l *lot, from client, co
 	pipe(here, to, l)
 }
 
-// connectPatience is how long a connection may take that is made for somebody else.
+// connectPatience limits the time to make a connection for a client.
 const connectPatience = 30 * time.Second
 
-// refuse says why there is no connection. The status line has it too: it is all that some clients show, the API server
-// among them.
+// refuse answers with the reason why there is no connection. The status line contains it too, because some clients,
+// such as the API server, show nothing else.
 func refuse(w io.Writer, err error) error {
 	line := oneLine(Explain(err))
 	header := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "Connection": {"close"}}
@@ -185,7 +186,7 @@ func refuse(w io.Writer, err error) error {
 	return err
 }
 
-// listenUnix listens on a socket in the sandbox's directory. What a killed process left there is removed.
+// listenUnix listens on a socket in the sandbox's directory. It removes a socket that a killed process left behind.
 func listenUnix(path string) (net.Listener, error) {
 	address := &net.UnixAddr{Net: "unix", Name: path}
 	l, err := net.ListenUnix("unix", address)
@@ -223,6 +224,6 @@ func serve(listener net.Listener, l *lot, handle http.HandlerFunc) *http.Server 
 		IdleTimeout:       time.Minute,
 		ErrorLog:          log.New(io.Discard, "", 0), // clients that went away
 	}
-	l.work.Go(func() { _ = server.Serve(listener) }) // it says that it was closed
+	l.work.Go(func() { _ = server.Serve(listener) }) // its error is that it was closed
 	return server
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watch follows Services and EndpointSlices until the context or the hub ends. It returns when all that exist are known.
-// A second watch takes the place of the first, as soon as it knows them; until then that one's view is used.
+// Watch follows Services and EndpointSlices until the context or the hub ends. It returns when all existing ones are
+// known. A second watch replaces the first as soon as it is complete; until then the first one's view is used.
 func (h *Hub) Watch(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -24,8 +24,8 @@ func (h *Hub) Watch(ctx context.Context, config *rest.Config) error {
 	return h.follow(ctx, clients)
 }
 
-// follow is Watch by any client. Whoever stops it does not wait for the informers: one that cannot reach the API server
-// may be sleeping until it tries again, and finds out then.
+// follow is Watch with the given clients. Stopping it does not wait for the informers, because one that cannot reach
+// the API server may sleep until its next attempt.
 func (h *Hub) follow(ctx context.Context, clients kubernetes.Interface) error {
 	ctx, stop := context.WithCancel(ctx)
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(slim))
@@ -91,7 +91,7 @@ func (t *table) feed(factory informers.SharedInformerFactory) ([]cache.DoneCheck
 	return []cache.DoneChecker{services.HasSyncedChecker(), slices.HasSyncedChecker()}, nil
 }
 
-// last is the last known state of a deleted object.
+// last returns the last known state of a deleted object.
 func last(object any) any {
 	if unknown, is := object.(cache.DeletedFinalStateUnknown); is {
 		return unknown.Obj
@@ -99,7 +99,7 @@ func last(object any) any {
 	return object
 }
 
-// slim drops what nobody here reads, and what is often the larger part.
+// slim drops the managed fields, which nobody here reads and which are often the larger part.
 func slim(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

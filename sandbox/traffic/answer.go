@@ -15,25 +15,24 @@ import (
 	"unicode/utf8"
 )
 
-// Answer is what came of one request.
+// Answer is the outcome of one request.
 type Answer struct {
-	// Sent is when the request began.
+	// Sent is the time at which the request began.
 	Sent time.Time
-	// Status is the HTTP status; 0 without an answer.
+	// Status is the HTTP status; 0 if there was no answer.
 	Status int
-	// Body is the first line of the answer's text that is not empty, cut short and without what would disturb a
-	// terminal.
+	// Body is the first non-empty line of the answer's body, shortened and without control characters.
 	Body string
-	// Latency is how long all of it took: a new connection, the request and the answer.
+	// Latency is the duration of the whole exchange: connecting, the request and the answer.
 	Latency time.Duration
-	// Err is why there is no answer, or not all of one.
+	// Err is the reason why there is no answer, or only part of one.
 	Err error
 }
 
-// OK reports whether the request got what it asked for.
+// OK reports whether the request succeeded: no error, and a status below 400.
 func (a Answer) OK() bool { return a.Err == nil && a.Status < http.StatusBadRequest }
 
-// Problem says in a few words what is wrong with the answer; empty if nothing is.
+// Problem describes in a few words what is wrong with the answer. It is empty for a good answer.
 func (a Answer) Problem() string {
 	switch {
 	case a.Err != nil:
@@ -48,7 +47,7 @@ func (a Answer) Problem() string {
 	return ""
 }
 
-// Text is what the answer says: the body, or in brackets what is wrong.
+// Text returns the body of a good answer, otherwise the problem in brackets.
 func (a Answer) Text() string {
 	if problem := a.Problem(); problem != "" {
 		return "(" + problem + ")"
@@ -56,16 +55,16 @@ func (a Answer) Text() string {
 	return a.Body
 }
 
-// String is the text with the time of the request, as in 23:55:59: Maintenance Page !
+// String returns the text with the time of the request, such as "23:55:59: Maintenance Page !".
 func (a Answer) String() string { return a.Sent.Format(time.TimeOnly) + ": " + a.Text() }
 
-// explain says what people call the usual errors, then the rest.
+// explain returns the usual words for common errors, followed by the error's own text.
 func explain(err error) string {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // the URL is known
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
-		// Our own side's port is another each time, which would make each of the same errors a new one.
+		// The local port differs each time, which would make every equal error look new.
 		err = fmt.Errorf("%s %s %s: %w", op.Op, op.Net, op.Addr, op.Err)
 	}
 	text := strings.Join(strings.Fields(err.Error()), " ")
@@ -89,13 +88,13 @@ func explain(err error) string {
 	return usual + ": " + text
 }
 
-// longestBody and longestLine bound what is read of an answer and what is kept of it.
+// longestBody is the number of bytes of an answer that are read, longestLine the number of characters that are kept.
 const (
 	longestBody = 16 << 10
 	longestLine = 120
 )
 
-// firstLine reads up to the end of the first line that is not empty.
+// firstLine returns the first non-empty line.
 func firstLine(r io.Reader) (string, error) {
 	lines := bufio.NewReader(io.LimitReader(r, longestBody))
 	for {
@@ -112,7 +111,7 @@ func firstLine(r io.Reader) (string, error) {
 	}
 }
 
-// clean makes one line of a text, without control characters or anything else that cannot be seen.
+// clean turns a text into one line without control characters or other invisible characters.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -128,7 +127,7 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// shorten cuts a line that is too long.
+// shorten cuts a line to longestLine characters.
 func shorten(line string) string {
 	if short := []rune(line); len(short) > longestLine {
 		return string(short[:longestLine-1]) + "…"

@@ -4,11 +4,11 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Actor is who asks, in a journal.
+// Actor is the actor of all entries that a [Recorder] writes.
 const Actor = "traffic"
 
-// Recorder writes answers into a journal, from the first success on: before that there is nothing to be asked yet. It
-// belongs to one goroutine.
+// Recorder writes answers into a journal. It ignores failures before the first success, because the service may not
+// exist yet. A Recorder must be used by one goroutine only.
 type Recorder struct {
 	journal *trace.Journal
 	url     string
@@ -17,12 +17,13 @@ type Recorder struct {
 	last  string
 }
 
-// NewRecorder returns a recorder of the answers of a URL.
+// NewRecorder returns a recorder of the answers of the given URL.
 func NewRecorder(journal *trace.Journal, url string) *Recorder {
 	return &Recorder{journal: journal, url: url}
 }
 
-// Record writes an answer, and whether it is another than the one before.
+// Record writes an answer. The entry's verb is VerbSwitch when the text differs from the answer before, else
+// VerbAnswer.
 func (r *Recorder) Record(a Answer) {
 	if !r.begun && !a.OK() {
 		return

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Summary adds up answers. The zero value is ready. It keeps the latency of each: eight bytes a request.
+// Summary adds up answers. The zero value is ready to use. It keeps the latency of every request: eight bytes each.
 type Summary struct {
-	// Requests that were answered, or failed.
+	// Requests is the number of requests, answered or failed.
 	Requests int
-	// Failed are those of them that did not get what they asked for.
+	// Failed is the number of requests that did not succeed; see [Answer.OK].
 	Failed int
-	// Texts are how often each answer came; see [Answer.Text]. Of more than a hundred different ones the rest is counted
-	// under [OtherTexts].
+	// Texts counts the answers by [Answer.Text]. Beyond a hundred different texts, the rest is counted under
+	// [OtherTexts].
 	Texts map[string]int
-	// LongestGap is the longest time without a success: from one success to the next, and from the first request to the
-	// first success, and from the last success to the last failure.
+	// LongestGap is the longest time without a success: between two successes, from the first request to the first
+	// success, or from the last success to the last failure.
 	LongestGap time.Duration
 
 	latencies []time.Duration
 	success   time.Time // the last, or the first request
 }
 
-// OtherTexts stands for answers of which there are too many different ones.
+// OtherTexts is the key in [Summary.Texts] for answers beyond the first hundred different ones.
 const OtherTexts = "(other answers)"
 
-// manyTexts are more than anybody reads.
+// manyTexts is the number of different answers that are counted separately.
 const manyTexts = 100
 
-// Add adds an answer, in the order in which they came.
+// Add adds an answer. Answers must be added in the order in which they came.
 func (s *Summary) Add(a Answer) {
 	s.Requests++
 	s.latencies = append(s.latencies, a.Latency)
@@ -56,7 +56,7 @@ func (s *Summary) Add(a Answer) {
 	s.Texts[text]++
 }
 
-// Percentile is the latency that so many in a hundred requests did not exceed; 0 without requests.
+// Percentile returns the latency that p percent of the requests did not exceed; 0 without requests.
 func (s *Summary) Percentile(p int) time.Duration {
 	if len(s.latencies) == 0 {
 		return 0
@@ -66,7 +66,7 @@ func (s *Summary) Percentile(p int) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// Print writes it in a few lines, the most frequent answer first.
+// Print writes the summary in a few lines, the most frequent answer first.
 func (s *Summary) Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%d requests, %d failed\n", s.Requests, s.Failed)
 	if err != nil || s.Requests == 0 {
@@ -85,7 +85,7 @@ func (s *Summary) Print(w io.Writer) error {
 	return err
 }
 
-// round leaves three digits or so.
+// round rounds a duration to about three digits.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d < time.Millisecond:

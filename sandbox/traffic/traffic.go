@@ -1,8 +1,8 @@
-// Package traffic asks a URL again and again with real HTTP requests, as somebody who uses a service does, and tells
-// what each of them got.
+// Package traffic sends real HTTP requests to a URL again and again, as a client of a service does, and reports the
+// answer of each.
 //
-//	p := traffic.Prober{URL: "http://web.default.svc.cluster.local:8080", Transport: throughTheProxy}
-//	err := p.Run(ctx, func(a traffic.Answer) { fmt.Println(a) }) // 23:55:59: Maintenance Page !
+// \tp := traffic.Prober{URL: "http://web.default.svc.cluster.local:8080", Transport: throughTheProxy}
+// \terr := p.Run(ctx, func(a traffic.Answer) { fmt.Println(a) }) // 23:55:59: Maintenance Page !
 package traffic
 
 import (
@@ -25,26 +25,27 @@ const (
 	DefaultInFlight = 256
 )
 
-// Prober asks a URL.
+// Prober sends GET requests to a URL at a fixed interval.
 type Prober struct {
-	// URL to be asked, with GET. A redirect is an answer, and not followed.
+	// URL is the URL to request. Redirects are reported as answers, not followed.
 	URL string
-	// Transport makes the requests. Each asks it to close its connection, so that the next one needs a new one.
+	// Transport makes the requests. Each request asks it to close the connection, so that the next one opens a new one.
 	// Default: [http.DefaultTransport].
 	Transport http.RoundTripper
-	// Interval from the begin of a request to that of the next, whether there is an answer yet or not. Default: 1 s.
+	// Interval is the time from the start of one request to the start of the next, answered or not. Default: 1 s.
 	Interval time.Duration
-	// Timeout after which there is no answer. Default: 5 s.
+	// Timeout limits one request. Default: 5 s.
 	Timeout time.Duration
-	// Count of requests after which it ends. Default: it goes on.
+	// Count is the number of requests to send. Default: no limit.
 	Count int
-	// InFlight is how many requests may wait for an answer; with so many the next one is late. Default: 256.
+	// InFlight is the number of requests that may wait for an answer at once; beyond it, the next one is delayed.
+	// Default: 256.
 	InFlight int
 }
 
-// Run asks until ctx ends or Count is reached, and hands over each answer when it has come, one at a time. At the
-// deadline of ctx no more is asked, and what was asked is waited for; when ctx is cancelled that is given up, and the
-// error says so.
+// Run sends requests until ctx ends or Count is reached, and calls report with each answer, one at a time. At the
+// deadline of ctx it sends no more and waits for the requests under way. If ctx is cancelled, it gives those up and
+// returns an error.
 func (p *Prober) Run(ctx context.Context, report func(Answer)) error {
 	if err := CheckURL(p.URL); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (p *Prober) Run(ctx context.Context, report func(Answer)) error {
 	return nil
 }
 
-// beginAll begins requests at their times; each tells when it is done.
+// beginAll starts the requests at their times; each calls done at its end.
 func (p *Prober) beginAll(ctx context.Context, begin func(done func())) {
 	room := make(chan struct{}, cmp.Or(p.InFlight, DefaultInFlight))
 	tick := time.NewTicker(cmp.Or(p.Interval, DefaultInterval))
@@ -102,7 +103,7 @@ func (p *Prober) beginAll(ctx context.Context, begin func(done func())) {
 	}
 }
 
-// CheckURL tells what is wrong with a URL that is to be asked.
+// CheckURL returns an error if the text is not an http or https URL that can be requested.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -144,7 +145,7 @@ func (p *Prober) get(ctx context.Context) (status int, body string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read as far as is wanted
+	defer func() { _ = resp.Body.Close() }() // as much as needed was read
 	if body, err = firstLine(resp.Body); err != nil {
 		return resp.StatusCode, shorten(body), err
 	}
@@ -154,7 +155,7 @@ func (p *Prober) get(ctx context.Context) (status int, body string, err error) {
 	return resp.StatusCode, shorten(body), nil
 }
 
-// proxyError is what a proxy says that has no answer of the server (RFC 9209). What was asked for is known.
+// proxyError makes an error of the proxy's own message (RFC 9209), without the address, which the caller knows.
 func proxyError(asked *url.URL, says string) error {
 	port := cmp.Or(asked.Port(), map[string]string{"http": "80", "https": "443"}[asked.Scheme])
 	return errors.New(strings.TrimPrefix(says, "connect "+net.JoinHostPort(asked.Hostname(), port)+": "))

@@ -17,7 +17,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// world answers requests without a network.
+// world is an [http.RoundTripper] without a network.
 type world func(*http.Request) (*http.Response, error)
 
 func (w world) RoundTrip(req *http.Request) (*http.Response, error) { return w(req) }
