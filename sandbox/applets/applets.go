@@ -48,7 +48,7 @@ func Main(argv0 string) (code int, ok bool) {
 	return run(), true
 }
 
-// server wraps a program that must not outlive whoever started it.
+// server wraps a program that must end with the process that started it.
 func server(run func() int) func() int {
 	return func() int {
 		dieWithParent()
@@ -56,8 +56,9 @@ func server(run func() int) func() int {
 	}
 }
 
-// dieWithParent watches the sandbox's lifeline. A program started by somebody else's envtest suite has none: there a
-// change of the parent's pid is the sign. A process adopted before it looked (parent 1) may be meant to stay.
+// dieWithParent watches the sandbox's lifeline. A program started by another project's envtest suite has none; there, a
+// change of the parent's pid shows that the parent has ended. If the parent's pid is 1 from the start, the process may
+// be meant to stay.
 func dieWithParent() {
 	if lifeline.Watch() {
 		startQuickly()
@@ -81,7 +82,7 @@ func dieWithParent() {
 func startQuickly() {
 	const starting = 10 * time.Second
 	if os.Getenv("GOGC") != "" {
-		return // somebody decided
+		return // set by the user
 	}
 	usual := debug.SetGCPercent(400)
 	time.AfterFunc(starting, func() { debug.SetGCPercent(usual) })

@@ -52,9 +52,8 @@ const (
 	workers        = 8
 )
 
-// controllerManager is upstream's kube-controller-manager plus two of its own controllers run with other clocks, and the
-// one of volumes with other volumes.
-// The sandbox switches their originals off by flag.
+// controllerManager runs upstream's kube-controller-manager, with two of its controllers replaced by copies with other
+// intervals, and the volume binder replaced by one with other volumes. Flags switch the originals off.
 func controllerManager() int {
 	cmd := app.NewControllerManagerCommand()
 	volumes := cmd.Flags().String("volumes", "", "directory of the sandbox's volumes; without it claims are not bound here")
@@ -77,8 +76,8 @@ func controllerManager() int {
 	return cli.Run(cmd)
 }
 
-// applyLogging does what the command does with its flags about logging, before there are goroutines that log: they would
-// meet a logger that is half set. That it is done once more by the command changes nothing.
+// applyLogging applies the command's logging flags before any goroutine logs, which could meet a half-configured
+// logger. The command does it again, which changes nothing.
 func applyLogging(cmd *cobra.Command) error {
 	config, flags := logsapi.NewLoggingConfiguration(), pflag.NewFlagSet("logging", pflag.ContinueOnError)
 	logsapi.AddFlags(config, flags)
@@ -95,8 +94,8 @@ func applyLogging(cmd *cobra.Command) error {
 	return logsapi.ValidateAndApply(config, utilfeature.DefaultFeatureGate)
 }
 
-// kubeconfig loads the file named by --kubeconfig, without client-side rate limits; nil when the flag is not set
-// (upstream then reports what it thinks of that).
+// kubeconfig loads the file named by --kubeconfig, without client-side rate limits. It returns nil if the flag is not
+// set, so that upstream reports that.
 func kubeconfig(cmd *cobra.Command) (*rest.Config, error) {
 	file := cmd.Flag("kubeconfig").Value.String()
 	if file == "" {
@@ -124,9 +123,9 @@ func awaitAPIServer(ctx context.Context, config *rest.Config) {
 	}
 }
 
-// runOwnControllers runs the garbage collector, the namespace deleter and the binder of volumes, and tells that it is ready
-// when the first two have their first view of the cluster. A process without them must not pass for healthy, so it exits when
-// they cannot start.
+// runOwnControllers runs the garbage collector, the namespace deleter and the volume binder, and reports that it is
+// ready when the first two have their first view of the cluster. If they cannot start, the process exits, because it
+// must not look healthy without them.
 func runOwnControllers(ctx context.Context, config *rest.Config, volumes storage.Volumes) {
 	var err error
 	if volumes != "" {
@@ -177,7 +176,7 @@ type servedResources struct {
 	config    *rest.Config
 	crds      cache.Store // of metadata
 	stale     atomic.Bool
-	watchable map[schema.GroupVersionResource]bool // by the one goroutine of the collector's Sync
+	watchable map[schema.GroupVersionResource]bool // used only by the goroutine of the collector's Sync
 }
 
 // ServerPreferredResources implements [discovery.ServerResourcesInterface]: it is all the collector asks for. What it
@@ -224,7 +223,7 @@ var (
 	apiServices     = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// watchServedResources watches the objects whose changes change what is served.
+// watchServedResources watches the objects that determine which resources are served.
 func watchServedResources(ctx context.Context, config *rest.Config, d discovery.DiscoveryInterface, meta metadata.Interface) (*servedResources, error) {
 	factory := metadatainformer.NewSharedInformerFactory(meta, 0)
 	served := &servedResources{
@@ -303,8 +302,8 @@ func deleteNamespaces(ctx context.Context, queue workqueue.TypedDelayingInterfac
 	}
 }
 
-// ignored are the resources that own nothing and are owned by nobody: upstream's, and the lab's own, which come and go
-// with the lab and live in no etcd.
+// ignored returns the resources that own nothing and have no owner: upstream's, and the lab's own, which are not stored
+// in etcd.
 func ignored() map[schema.GroupResource]struct{} {
 	resources := maps.Clone(garbagecollector.DefaultIgnoredResources())
 	for _, name := range []string{"operators", "loops", "faults"} {

@@ -16,7 +16,7 @@ const walSegment = 4 << 20
 
 func prepareEtcd() {
 	wal.SegmentSizeBytes = walSegment
-	if os.Getenv("LAB_POD") != "" { // in a pod, where names are the cluster's
+	if os.Getenv("LAB_POD") != "" { // in a pod, where names are resolved by the cluster
 		answerNames()
 	}
 }
@@ -31,7 +31,7 @@ func Etcdctl() int {
 // Etcdutl is upstream's etcdutl on os.Args: its commands, put together as in its main package, which cannot be linked.
 func Etcdutl() int {
 	cobra.EnablePrefixMatching = true // as upstream
-	prepareEtcd()                     // restoring a snapshot writes one
+	prepareEtcd()                     // restoring a snapshot writes a log file
 	root := &cobra.Command{Use: "etcdutl", Short: "An administrative command line tool for etcd3."}
 	root.PersistentFlags().StringVarP(&etcdutl.OutputFormat, "write-out", "w", "simple",
 		"set the output format (fields, json, protobuf, simple, table)")

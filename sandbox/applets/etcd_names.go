@@ -10,9 +10,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// answerNames has etcd find an address for each name. A member that joins compares the URLs of those that there are by
-// their addresses, and gives up where it finds none. It compares, and does not connect to them: it connects to names,
-// through the proxy. So an address of each name's own, which nobody has, is enough.
+// answerNames makes etcd find an address for each name. A joining member compares the URLs of the existing ones by
+// their addresses, and gives up if it finds none. It only compares them: to connect, it uses names, through the proxy.
+// So a unique made-up address for each name is enough.
 func answerNames() {
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -54,8 +54,8 @@ func answer(conn net.Conn) {
 	}
 }
 
-// addressOf is one of fd00::/8. It has to be so long: a member of which another has the same address takes a wrong ID when
-// it joins, and never comes up.
+// addressOf returns an address of fd00::/8. It has to be so long: a member with the same address as another takes a
+// wrong ID when it joins, and never comes up.
 func addressOf(name string) (address [16]byte) {
 	sum := sha256.Sum256([]byte(name))
 	address[0] = 0xfd

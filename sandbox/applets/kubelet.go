@@ -36,7 +36,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// nodeFlags say which node a kubelet is, and where its sandbox keeps things.
+// nodeFlags identify the node of a kubelet, and the directories and addresses of its sandbox.
 type nodeFlags struct {
 	index     int
 	kubeconf  string
@@ -45,9 +45,9 @@ type nodeFlags struct {
 	sockets   string // of the pod network
 	loopback  int    // see [network.Plan]
 	cert, key string // the kubelet's own, for its API
-	clientCA  string // who may ask to use it
-	images    string // the person's mapping file; may be empty
-	troubles  string // file with what goes wrong, by order of the sandbox
+	clientCA  string // CA of the clients that may use its API
+	images    string // the user's images file; may be empty
+	troubles  string // file with the faults that the sandbox sets
 	binary    string // what containers of bundled images run
 	apiServer string // its URL on this machine
 }
@@ -131,10 +131,10 @@ func runNode(ctx context.Context, f nodeFlags) error {
 	return nil
 }
 
-// imagesPeriod is how often it is looked whether the images file is in order.
+// imagesPeriod is the interval at which the images file is checked.
 const imagesPeriod = time.Second
 
-// watchImages says in the node's log what is wrong with the images file each time it becomes so.
+// watchImages reports each new error in the images file in the node's log.
 func watchImages(ctx context.Context, images *program.Catalogue) {
 	for ctx.Err() == nil {
 		sayWrong(ctx, images.Err())
@@ -175,16 +175,16 @@ func startKubelet(ctx context.Context, f nodeFlags, part *network.Node, config *
 	return app.RunKubelet(ctx, server, deps)
 }
 
-// kubeletPort is where kubelets serve.
+// kubeletPort is the port of kubelets.
 const kubeletPort = 10250
 
-// kubeletAddress is where on this machine the kubelet serves its API.
+// kubeletAddress returns the address on this machine at which the kubelet serves its API.
 func kubeletAddress(plan network.Plan, index int) (host string, port int, err error) {
 	host, port = "127.0.0.1", 0
 	if mapped, ok := plan.Host(plan.NodeIP(index)); ok {
 		host, port = mapped, kubeletPort
 	}
-	// The kubelet does not tell which port the system chose: it is chosen here.
+	// The kubelet does not report which port the system chose, so it is chosen here.
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) { // by a kubelet of this machine's own, at all addresses
 		listener, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -245,11 +245,11 @@ func kubeletServer(f nodeFlags, host string, port int) (*options.KubeletServer, 
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return nil, err
 	}
-	c.MaxOpenFiles = int64(files.Max) // more it may not have
+	c.MaxOpenFiles = int64(files.Max) // the hard limit
 	return &options.KubeletServer{KubeletFlags: *flags, KubeletConfiguration: *c}, nil
 }
 
-// dependencies are what the kubelet uses of its machine.
+// dependencies returns the parts of the machine that the kubelet uses.
 func dependencies(ctx context.Context, f nodeFlags, s *options.KubeletServer, client kubernetes.Interface, runtime *node.Runtime) (*kubelet.Dependencies, error) {
 	tls, err := app.InitializeTLS(ctx, &s.KubeletFlags, &s.KubeletConfiguration)
 	if err != nil {
@@ -293,7 +293,8 @@ func awaitNode(ctx context.Context, config *rest.Config, name string) error {
 	return ctx.Err()
 }
 
-// starting are the taints of a node that is not there yet. Others, such as that of a cordoned node, are meant to be there.
+// starting lists the taints of a node that is not ready yet. Other taints, such as that of a cordoned node, are set on
+// purpose.
 var starting = []string{cloudproviderapi.TaintExternalCloudProvider, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}
 
 func usable(n *corev1.Node) bool {

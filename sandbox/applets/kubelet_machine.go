@@ -26,7 +26,7 @@ import (
 	"k8s.io/mount-utils"
 )
 
-// machine is the computer a kubelet believes to run on: one without cgroups and mounts.
+// machine returns the machine that the kubelet sees: one without cgroups and mounts.
 func machine(f nodeFlags) *kubelet.Dependencies {
 	return &kubelet.Dependencies{
 		CAdvisorInterface: computer{f.name()}, OSInterface: noSystemDirs{},
@@ -38,9 +38,9 @@ func machine(f nodeFlags) *kubelet.Dependencies {
 	}
 }
 
-// swapRecorder gets the kubelet past its watch for the kernel's out-of-memory messages: it opens /dev/kmsg, which only
-// root may, unless the recorder of events is a fake one at that moment. The next thing it does is to ask for a tracer,
-// and there the real recorder takes the place of the fake.
+// swapRecorder makes the kubelet skip its watch for the kernel's out-of-memory messages. That watch opens /dev/kmsg,
+// which needs root, unless the recorder of events is a fake one at that moment. Next, the kubelet asks for a tracer,
+// and that call puts the real recorder back.
 func swapRecorder(ctx context.Context, d *kubelet.Dependencies, client kubernetes.Interface, name string) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
@@ -61,8 +61,8 @@ func (s *swap) Tracer(name string, options ...trace.TracerOption) trace.Tracer {
 	return s.TracerProvider.Tracer(name, options...)
 }
 
-// noSystemDirs keeps the kubelet out of the directories below /var that only root can write; it wants links to its logs
-// in one of them, for collectors of logs.
+// noSystemDirs keeps the kubelet out of the directories below /var that only root can write. It wants to put links to
+// its logs in one of them, for log collectors.
 type noSystemDirs struct{ kubecontainer.RealOS }
 
 // MkdirAll implements [kubecontainer.OSInterface].
@@ -76,7 +76,7 @@ func (noSystemDirs) MkdirAll(path string, mode os.FileMode) error {
 // Symlink implements [kubecontainer.OSInterface].
 func (noSystemDirs) Symlink(string, string) error { return nil }
 
-// noCgroups is a container manager that says that there is nothing to limit, instead of that it failed.
+// noCgroups is a container manager that reports that there is nothing to limit, instead of an error.
 type noCgroups struct{ cm.ContainerManager }
 
 // NewPodContainerManager implements [cm.ContainerManager].
@@ -115,8 +115,8 @@ func (noMounts) GetMode(path string) (os.FileMode, error) {
 	return info.Mode(), nil
 }
 
-// computer tells the kubelet what its machine has: what is written in the node's status. It is made up: pods are programs
-// of one real machine, which nobody limits.
+// computer returns the data about the machine for the node's status. It is made up: pods are programs of one real
+// machine, which are not limited.
 type computer struct{ name string }
 
 const (

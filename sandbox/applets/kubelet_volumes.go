@@ -31,9 +31,9 @@ func volumePlugins(f nodeFlags) []volume.VolumePlugin {
 	return plugins
 }
 
-// hostVolumes are the volumes that name a path of the node: hostPath, of pods and of persistent volumes, and local ones. The
-// path begins in a directory of the node: this machine is not the node, and its files are the person's. The sandbox's own
-// volumes are where the sandbox keeps them.
+// hostVolumes provides volumes that name a path of the node: hostPath volumes of pods and of persistent volumes, and
+// local ones. The path is resolved in a directory for the node, because the real machine is not the node and its files
+// belong to the user. The sandbox's own volumes have a directory of their own.
 type hostVolumes struct {
 	volume.VolumePlugin // upstream's for hostPath
 	host                string
@@ -68,7 +68,7 @@ func (h hostVolumes) NewMounter(spec *volume.Spec, pod *corev1.Pod) (volume.Moun
 	return h.VolumePlugin.NewMounter(here, pod)
 }
 
-// here is where on this machine a volume is.
+// here returns the path of a volume on this machine.
 func (h hostVolumes) here(spec *volume.Spec) (*corev1.HostPathVolumeSource, error) {
 	if pv := spec.PersistentVolume; pv != nil {
 		if dir, is := h.volumes.Of(pv); is {
@@ -99,7 +99,7 @@ func (h hostVolumes) onNode(source corev1.HostPathVolumeSource) (*corev1.HostPat
 	}
 	_, err = root.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // whoever mounts it says so
+		err = nil // mounting reports the error
 		if source.Type == nil || *source.Type == corev1.HostPathUnset || *source.Type == corev1.HostPathDirectoryOrCreate {
 			err = root.MkdirAll(name, 0o700)
 		}

@@ -17,12 +17,12 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
-// binderResync is how often all claims and volumes are looked at again: a claim that was there before its volume waits so
-// long for it. Upstream takes 15 s.
+// binderResync is the interval at which all claims and volumes are checked again: a claim that is older than its volume
+// waits up to this long. Upstream takes 15 s.
 const binderResync = 2 * time.Second
 
-// startVolumeBinder starts upstream's controller that binds claims to volumes, with our volumes instead of upstream's: of
-// those the one for hostPath would remove files of this machine that a volume names.
+// startVolumeBinder starts upstream's controller that binds claims to volumes, with our volume plugins instead of
+// upstream's: upstream's plugin for hostPath would remove files of this machine that a volume names.
 func startVolumeBinder(ctx context.Context, config *rest.Config, volumes storage.Volumes) error {
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "persistent-volume-binder"))
 	if err != nil {
@@ -40,7 +40,7 @@ func startVolumeBinder(ctx context.Context, config *rest.Config, volumes storage
 		return err
 	}
 	factory.StartWithContext(ctx)
-	go binder.Run(ctx) // which waits until it has seen what there is
+	go binder.Run(ctx) // it first waits for its caches
 	return nil
 }
 

@@ -103,10 +103,10 @@ func (w *world) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.cluster.Namespace, Name: w.cluster.Name}
 }
 
-// pssLine is how much memory a process has, what it shares counted in part, in kB.
+// pssLine matches the proportional set size of a process in kB.
 var pssLine = regexp.MustCompile(`(?m)^Pss:\s+(\d+) kB`)
 
-// memberMemory is what a member takes on average, in MiB; 0 where /proc does not tell.
+// memberMemory returns the average memory of a member, in MiB; 0 where /proc does not tell.
 func (w *world) memberMemory() float64 {
 	var total float64
 	count := 0
@@ -188,7 +188,7 @@ func startPlain(b *testing.B) {
 	}
 }
 
-// freeAddress is one that nobody listens on, in all likelihood.
+// freeAddress returns an address on which probably nothing listens.
 func freeAddress(b *testing.B) string {
 	b.Helper()
 	var listen net.ListenConfig

@@ -21,26 +21,27 @@ type Clients struct {
 	URL string
 	// Dial connects to it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Count is how many there are. Default: 4.
+	// Count is the number of clients. Default: 4.
 	Count int
 	// Seed of what they do.
 	Seed uint64
-	// History gets what they ask and are told.
+	// History records their requests and answers.
 	History *History
 }
 
 const (
-	// patience is how long an application waits for an answer before it takes the outcome for unknown.
+	// patience is the time limit for an answer, after which the outcome is unknown.
 	patience = time.Second
-	// pause is between two operations of one client: who waits for nothing would only measure how fast this machine is.
+	// pause is the time between two operations of one client. Without one, the test would only measure the speed of the
+	// machine.
 	pause = 5 * time.Millisecond
-	// epoch is how long a key is used. A new one from time to time keeps the history of each short, and so the judge quick.
+	// epoch is the time for which a key is used. Changing the key keeps each history short, and so the check quick.
 	epoch = time.Second
 	// keysAtOnce is for how few keys clients meet.
 	keysAtOnce = 2
 )
 
-// Run has them work until ctx is done.
+// Run runs the clients until ctx is done.
 func (c Clients) Run(ctx context.Context) {
 	count := c.Count
 	if count == 0 {
@@ -53,7 +54,7 @@ func (c Clients) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// work is one client's.
+// work runs one client.
 func (c Clients) work(ctx context.Context, id int) {
 	//nolint:gosec // it is to be repeatable, not secret
 	chance := rand.New(rand.NewPCG(c.Seed, uint64(id)))
@@ -72,7 +73,7 @@ func (c Clients) work(ctx context.Context, id int) {
 	}
 }
 
-// operate does one operation.
+// operate carries out one operation.
 func (c Clients) operate(ctx context.Context, store *clientv3.Client, chance *rand.Rand, id, n int) error {
 	key := fmt.Sprintf("durability/%d/%d", int(c.History.now()/epoch), chance.IntN(keysAtOnce))
 	began := c.History.now()
@@ -110,7 +111,7 @@ func (c Clients) ReadAll(ctx context.Context) error {
 	return nil
 }
 
-// get is a linearizable read, which etcd's are unless told otherwise.
+// get reads a key, linearizably as etcd does by default.
 func get(ctx context.Context, store *clientv3.Client, key string) (string, error) {
 	got, err := store.Get(ctx, key)
 	if err != nil || len(got.Kvs) == 0 {

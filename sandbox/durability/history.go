@@ -10,7 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// History is what clients asked and were told. Its methods may be called from any goroutine.
+// History records the requests of clients and their answers. Its methods may be called from any goroutine.
 type History struct {
 	began time.Time
 	mu    sync.Mutex
@@ -20,10 +20,10 @@ type History struct {
 
 // Summary counts a history.
 type Summary struct {
-	// Acknowledged are writes that were said to have been done, Reads are reads with an answer, and Unknown are writes of
-	// which nobody said whether they were done.
+	// Acknowledged counts acknowledged writes, Reads counts reads with an answer, and Unknown counts writes with an
+	// unknown outcome.
 	Acknowledged, Reads, Unknown int
-	// LongestGap is the longest time without an acknowledged write between two of them.
+	// LongestGap is the longest time between two acknowledged writes.
 	LongestGap time.Duration
 
 	lastWrite time.Duration
@@ -38,16 +38,16 @@ type request struct {
 	key, value string
 }
 
-// answer is what a read returned; nothing is the empty value.
+// answer is the result of a read; empty if the key does not exist.
 type answer struct{ value string }
 
-// never is after everything: when an operation returns that may happen at any time, or not at all.
+// never is the end of an operation that may happen at any later time, or not at all.
 const never = int64(math.MaxInt64)
 
-// now is the time since the history began. It only grows, also when somebody sets the clock.
+// now returns the time since the history began. It is not affected when the clock is set.
 func (h *History) now() time.Duration { return time.Since(h.began) }
 
-// wrote notes a write. If it was not acknowledged it may have happened, may yet happen, or not.
+// wrote records a write. One that was not acknowledged may happen at any later time, or never.
 func (h *History) wrote(client int, key, value string, began time.Duration, acknowledged bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +68,7 @@ func (h *History) wrote(client int, key, value string, began time.Duration, ackn
 	})
 }
 
-// read notes a read with an answer. One without says nothing.
+// read records a read with an answer. A read without one is not recorded.
 func (h *History) read(client int, key, value string, began time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ var register = porcupine.Model{
 	},
 }
 
-// partition is the history of each key for itself: keys do not know of each other.
+// partition splits the history by key: keys are independent of each other.
 func partition(all []porcupine.Operation) [][]porcupine.Operation {
 	byKey := map[string][]porcupine.Operation{}
 	var keys []string
@@ -149,7 +149,7 @@ func partition(all []porcupine.Operation) [][]porcupine.Operation {
 	return parts
 }
 
-// tell is the history of one key, for people.
+// tell formats the history of one key.
 func tell(part []porcupine.Operation) string {
 	var text []byte
 	for _, o := range part {

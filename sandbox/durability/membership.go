@@ -11,27 +11,28 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Membership watches the members of a cluster of etcd, and complains when more than one is changed at a time.
+// Membership watches the members of an etcd cluster, and reports an error if more than one changes at a time.
 type Membership struct {
 	// URL of the Service.
 	URL string
 	// Dial connects to it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Changes is how often the members were others than before, and Looks how often they were looked at.
+	// Changes is the number of times that the members had changed, Looks the number of times that they were listed.
 	Changes, Looks int
-	// problems are what it complains of.
+	// problems are the errors found.
 	problems []error
 }
 
 const (
-	// look is how often the members are asked for, far more often than a member can come and be caught up with.
+	// look is the interval between two lists, much shorter than the time in which a new member can join and catch up.
 	look = 25 * time.Millisecond
-	// blind is the time without an answer after which two views are not compared: more than one change fits in.
+	// blind is the time without an answer after which two views are not compared: more than one change is possible in
+	// it.
 	blind = time.Second
 )
 
-// view is the members at a moment: by ID, whether each is a learner.
+// view holds the members at one moment: by ID, whether each is a learner.
 type view struct {
 	at      time.Time
 	members map[uint64]bool
@@ -59,7 +60,7 @@ func (m *Membership) Run(ctx context.Context) error {
 	return nil
 }
 
-// list asks for the members, linearizably: a stale list would be compared with a newer one.
+// list lists the members, linearizably: a stale list must not be compared with a newer one.
 func list(ctx context.Context, store *clientv3.Client) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -74,7 +75,7 @@ func list(ctx context.Context, store *clientv3.Client) (view, error) {
 	return v, nil
 }
 
-// compare complains of two learners at once, and of two changes between one look and the next.
+// compare reports two learners at once, and two changes between one list and the next.
 func (m *Membership) compare(before, now view) {
 	m.Looks++
 	if learners := count(maps.Values(now.members)); learners > 1 {
@@ -91,7 +92,8 @@ func (m *Membership) compare(before, now view) {
 	}
 }
 
-// changes counts them. One that leaves and one that comes may be seen at once: that is how a dead member is replaced.
+// changes counts the changes. A member that leaves and one that joins may appear together, as when a dead member is
+// replaced.
 func changes(before, now view) (came, left, promoted int) {
 	for id, learner := range now.members {
 		switch was, known := before.members[id]; {
@@ -109,7 +111,7 @@ func changes(before, now view) (came, left, promoted int) {
 	return came, left, promoted
 }
 
-// Voters are the names of the members that vote, as etcd knows them.
+// Voters returns the names of the voting members, as etcd knows them.
 func Voters(ctx context.Context, url string, dial func(ctx context.Context, network, address string) (net.Conn, error)) ([]string, error) {
 	store, err := Clients{URL: url, Dial: dial}.open()
 	if err != nil {
@@ -124,7 +126,7 @@ func Voters(ctx context.Context, url string, dial func(ctx context.Context, netw
 	}
 	var names []string
 	for _, member := range got.Members {
-		if !member.IsLearner && member.Name != "" { // one without a name has never started
+		if !member.IsLearner && member.Name != "" { // a member without a name has never started
 			names = append(names, member.Name)
 		}
 	}
@@ -140,5 +142,5 @@ func count(all func(func(bool) bool)) (n int) {
 	return n
 }
 
-// Err is what it complains of, once it has ended.
+// Err returns the errors found. Call it after the end.
 func (m *Membership) Err() error { return errors.Join(m.problems...) }

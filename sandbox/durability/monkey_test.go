@@ -21,11 +21,11 @@ type monkey struct {
 	chance *rand.Rand
 	// gentle deletes a member, with its data, only while all are well: what is lost of two of three members is lost.
 	gentle bool
-	// done counts what it did, by name.
+	// done counts the actions, by name.
 	done map[string]int
 }
 
-// mischief is one thing to break. It says what it did; nothing if it could not.
+// mischief is one way to break the cluster. do returns a description of what it did; empty if it could not.
 type mischief struct {
 	name string
 	do   func(context.Context) (string, error)

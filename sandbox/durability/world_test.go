@@ -31,9 +31,9 @@ import (
 )
 
 const (
-	// patience is how long the cluster may take to be well again. It only matters in a test that fails.
+	// patience is the time limit for the cluster to recover. It only matters in a test that fails.
 	patience = 3 * time.Minute
-	// operator is the one whose work is tried.
+	// operator is the name of the operator under test.
 	operator = "etcd"
 	// size of the cluster, and how many nodes there are.
 	size = 3

@@ -1,11 +1,11 @@
-// Package guard starts programs that end with this process, however it ends: SIGKILL and a second Ctrl-C included.
+// Package guard starts programs that end with this process, however it ends, even by SIGKILL or a second Ctrl-C.
 //
-// A small process of its own, a shell, reads from a pipe which process groups there are. Only this process holds the
-// other end, so the kernel tells the shell when it is gone. A program that was started only just before, and that the
-// shell does not know of yet, is killed by the kernel where it does that (Linux).
+// A small separate process, a shell, reads the list of process groups from a pipe. Only this process holds the other
+// end, so the shell notices when this process is gone. On Linux the kernel also kills a program that was started too
+// recently for the shell to know it.
 //
-// A process that makes a session of its own leaves its group, and is meant to stay. A guard with a mark finds it
-// nevertheless, on Linux, by an environment variable that it inherits.
+// A process that creates its own session leaves its group and normally survives. With a mark, a guard finds it all the
+// same, on Linux, by an environment variable that it inherits.
 package guard
 
 import (
@@ -22,9 +22,9 @@ import (
 	"time"
 )
 
-// watchman is what the shell runs. It keeps a list of process groups, and kills them when nobody is left who could change
-// it; then whatever has the mark in its environment, again until nothing new has come; then it removes the directory
-// that it is given. Signals that a terminal sends to everybody do not end it.
+// watchman is the shell's script. It keeps a list of process groups, and kills them when the pipe ends; then it kills
+// every process that has the mark in its environment, until no new one appears; then it removes the directory that it
+// was given. Signals that a terminal sends to all processes do not end it.
 const watchman = `trap '' HUP INT TERM QUIT
 all=' '
 while read -r change group; do
@@ -51,37 +51,38 @@ if [ -n "$2" ]; then
 fi
 [ -z "$1" ] || rm -rf -- "$1"`
 
-// Options set up a guard.
+// Options are the options of [New].
 type Options struct {
-	// Temp makes a directory that goes with this process too. It is asked once, before the first program; nil: there is
-	// none.
+	// Temp creates a directory that is removed with this process. It is called once, before the first program. Default:
+	// no directory.
 	Temp func() (string, error)
-	// Mark is the name of an environment variable by which programs and all that they start are found when they have
-	// left their process group. The default is none: what leaves its group stays.
+	// Mark is the name of an environment variable by which programs and their descendants are found after they left
+	// their process group. Default: none; what leaves its group survives.
 	Mark string
 }
 
-// Guard starts programs. It costs nothing until there is one. Its methods may be called from any goroutine.
+// Guard starts programs. Until the first one it starts neither a thread nor the shell. Its methods may be called from
+// any goroutine.
 type Guard struct {
 	options Options
 	begin   func()
 
 	starts chan func()
 	closed chan struct{} // no more starts
-	done   chan struct{} // the thread that starts programs has ended
+	done   chan struct{} // closed when the thread that starts programs has ended
 
 	mu sync.Mutex
-	// pipe to the shell; nil before the first program, and where there is no shell.
+	// pipe leads to the shell; nil before the first program, and if there is no shell.
 	pipe   io.WriteCloser
 	shell  *exec.Cmd
 	begun  bool
 	shut   bool
-	mark   string // NAME=value, which is the beginning of that of every group
+	mark   string // NAME=value, the prefix of every group's mark
 	count  int
 	groups map[int]*Group
 }
 
-// ErrClosed is the error of a guard that is closed.
+// ErrClosed is returned by Start after Close.
 var ErrClosed = errors.New("nothing is started any more")
 
 // New returns a guard.
@@ -98,7 +99,7 @@ func New(o Options) *Guard {
 	return g
 }
 
-// Start starts a program as the leader of a process group of its own. Its environment gets the mark.
+// Start starts a program as the leader of its own process group, with the mark in its environment.
 func (g *Guard) Start(cmd *exec.Cmd) (*Group, error) {
 	if err := g.prepare(); err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func (g *Guard) Start(cmd *exec.Cmd) (*Group, error) {
 	return p, nil
 }
 
-// prepare sees to it that there is somebody to start programs.
+// prepare makes sure that the thread which starts programs exists.
 func (g *Guard) prepare() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -140,7 +141,7 @@ func (g *Guard) prepare() error {
 	return nil
 }
 
-// markOf is the mark of a new group.
+// markOf returns the mark of a new group.
 func (g *Guard) markOf() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,11 +149,11 @@ func (g *Guard) markOf() string {
 		return ""
 	}
 	g.count++
-	return fmt.Sprintf("%s.%d.", g.mark, g.count) // the dot: no mark is the beginning of another
+	return fmt.Sprintf("%s.%d.", g.mark, g.count) // the dot: no mark is a prefix of another
 }
 
-// start makes the thread that starts programs: on Linux they die with the thread that started them, so it must be one
-// that stays. It also starts the shell.
+// start starts the thread that starts programs, and the shell. On Linux programs die with the thread that started them,
+// so it must be a thread that stays.
 func (g *Guard) start() {
 	g.begun = true
 	go func() {
@@ -169,10 +170,10 @@ func (g *Guard) start() {
 	}()
 	temp := ""
 	if g.options.Temp != nil {
-		temp, _ = g.options.Temp() // who needs it is told that there is none
+		temp, _ = g.options.Temp() // programs that need it are told that there is none
 	}
 	g.shell = exec.Command("sh", "-c", watchman, "guard", temp, g.mark)
-	g.shell.Env = []string{"PATH=" + os.Getenv("PATH")} // nothing by which somebody could take it for one of the programs
+	g.shell.Env = []string{"PATH=" + os.Getenv("PATH")} // without a mark: the shell is not one of the programs
 	g.shell.Dir = "/"
 	g.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := g.shell.StdinPipe()
@@ -181,7 +182,7 @@ func (g *Guard) start() {
 	}
 }
 
-// add tells the shell of a new group.
+// add adds a group to the shell's list.
 func (g *Guard) add(p *Group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -189,7 +190,8 @@ func (g *Guard) add(p *Group) {
 	g.tell('+', p.id)
 }
 
-// forget tells the shell that a group is gone, so that it kills nothing that has got the same number.
+// forget removes a group from the shell's list, so that the shell does not kill another group that gets the same
+// number.
 func (g *Guard) forget(p *Group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -202,18 +204,18 @@ func (g *Guard) forget(p *Group) {
 
 func (g *Guard) tell(change rune, group int) {
 	if g.pipe != nil {
-		_, _ = fmt.Fprintf(g.pipe, "%c %d\n", change, group) // a shell that was killed can do nothing for us
+		_, _ = fmt.Fprintf(g.pipe, "%c %d\n", change, group) // if the shell was killed, nothing can be done
 	}
 }
 
-// known reports whether a group is not forgotten.
+// known reports whether a group is still on the list.
 func (g *Guard) known(p *Group) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.groups[p.id] == p
 }
 
-// Close kills what is left and ends the shell. After it nothing can be started.
+// Close kills the remaining groups and ends the shell. After it nothing can be started.
 func (g *Guard) Close() {
 	g.mu.Lock()
 	begun, shut := g.begun, g.shut
@@ -223,7 +225,7 @@ func (g *Guard) Close() {
 		return
 	}
 	close(g.closed)
-	<-g.done // whatever is being started is among the groups now
+	<-g.done // a program that is being started has joined the groups then
 	g.mu.Lock()
 	left := make([]*Group, 0, len(g.groups))
 	for _, p := range g.groups {
@@ -242,24 +244,24 @@ func (g *Guard) Close() {
 	}
 }
 
-// Group is a program and all that it has started.
+// Group is a program with all processes of its process group.
 type Group struct {
 	guard *Guard
 	id    int
 	mark  string
 }
 
-// ID of the process group, which is that of the program.
+// ID returns the number of the process group, which is the program's pid.
 func (p *Group) ID() int { return p.id }
 
-// Signal sends a signal to all of the process group. To one that is gone it does nothing.
+// Signal sends a signal to all of the process group. If that is gone, it does nothing.
 func (p *Group) Signal(s syscall.Signal) {
 	if p.guard.known(p) {
 		_ = syscall.Kill(-p.id, s)
 	}
 }
 
-// Alive reports whether something of the process group is alive; if not, it is forgotten.
+// Alive reports whether a process of the group is alive; if not, the group is forgotten.
 func (p *Group) Alive() bool {
 	if !p.guard.known(p) {
 		return false
@@ -271,7 +273,7 @@ func (p *Group) Alive() bool {
 	return false
 }
 
-// Kill kills the process group, and what has left it but has its mark.
+// Kill kills the process group, and processes that left it but have its mark.
 func (p *Group) Kill() {
 	p.kill()
 	p.guard.forget(p)
@@ -282,8 +284,8 @@ func (p *Group) kill() (found bool) {
 	return p.mark != "" && killMarked(p.mark)
 }
 
-// End kills as Kill does, and returns when nothing of it is alive any more. What the kernel does not let go, such as a
-// process that waits for a file server, it waits for that long at most.
+// End kills as Kill does, and returns when no process of the group is alive any more. It waits at most for patience for
+// a process that the kernel does not end, such as one that waits for a file server.
 func (p *Group) End(patience time.Duration) {
 	defer p.guard.forget(p)
 	over := time.After(patience)
@@ -296,12 +298,12 @@ func (p *Group) End(patience time.Duration) {
 	}
 }
 
-// alive reports whether something of a process group is alive. One that is dead and that nobody has asked for yet is not.
+// alive reports whether a process of a group is alive. Zombies do not count.
 func alive(group int) bool {
 	return syscall.Kill(-group, 0) == nil && !buried(group)
 }
 
-// bears reports whether an environment, as the kernel shows it, has a mark.
+// bears reports whether an environment in the form of /proc contains a mark.
 func bears(environment []byte, mark string) bool {
 	return strings.Contains("\x00"+string(environment), "\x00"+mark)
 }

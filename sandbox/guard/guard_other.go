@@ -4,11 +4,11 @@ package guard
 
 import "syscall"
 
-// dieWithThread would have the kernel kill a program when the thread ends that started it: not every kernel does.
+// dieWithThread does nothing: this kernel cannot kill a program when the thread that started it ends.
 func dieWithThread(*syscall.SysProcAttr) {}
 
-// killMarked would kill all processes with a mark: not every kernel shows the environment of a process in a file.
+// killMarked does nothing: this kernel does not show environments as files.
 func killMarked(string) bool { return false }
 
-// buried would report whether all processes of a group are dead, and only nobody has asked for their exit codes.
+// buried reports false: this kernel does not show the states of processes as files.
 func buried(int) bool { return false }

@@ -19,11 +19,11 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
-// childVariable makes this program a guard of something that does not want to end, and names its folder.
+// childVariable makes this program a guard of a program that ignores signals, and names its folder.
 const childVariable = "OPERATOR_LAB_GUARD_TEST_CHILD"
 
-// stubborn writes the ids of processes that ignore what can be ignored: itself, a child, one with a session of its own,
-// and a child of that.
+// stubborn writes the pids of processes that ignore signals: itself, a child, one with its own session, and a child of
+// that.
 const stubborn = `trap '' HUP INT TERM QUIT
 forever='trap "" HUP INT TERM QUIT; while :; do sleep 1; done'
 sh -c "$forever" & echo $! >child
@@ -54,7 +54,7 @@ func child(dir string) error {
 	if _, err := g.Start(script(dir)); err != nil {
 		return err
 	}
-	_, err := io.Copy(io.Discard, os.Stdin) // for ever
+	_, err := io.Copy(io.Discard, os.Stdin) // forever
 	return err
 }
 
@@ -64,7 +64,7 @@ func script(dir string) *exec.Cmd {
 	return cmd
 }
 
-// pids waits until the program is there, and returns its processes.
+// pids waits until the program is running, and returns its processes.
 func pids(t *testing.T, dir string) (out []int) {
 	t.Helper()
 	eventually(t, "the program", func() bool {
@@ -75,7 +75,7 @@ func pids(t *testing.T, dir string) (out []int) {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if runtime.GOOS != "linux" && (name == "session" || name == "grandchild") {
 			if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-				t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // nobody finds it there
+				t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // the guard does not find it there
 			}
 			continue
 		}
@@ -88,13 +88,13 @@ func pids(t *testing.T, dir string) (out []int) {
 	return out
 }
 
-// alive reports whether a process does anything yet.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || !strings.Contains(string(stat), ") Z ") // nobody has asked for its exit code
+	return err != nil || !strings.Contains(string(stat), ") Z ") // a zombie
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
@@ -223,7 +223,7 @@ func TestWithoutAMarkASessionStays(t *testing.T) {
 	}
 }
 
-// getsid is the session of a process, which is also its process group when it has made it.
+// getsid returns the session of a process, which is also its process group if it created the session.
 func getsid(pid int) (int, error) { return syscall.Getpgid(pid) }
 
 func TestManyStartAtOnce(t *testing.T) {
@@ -242,7 +242,7 @@ func TestManyStartAtOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				all.Go(func() { _ = cmd.Wait() }) // which the end of the guard ends
+				all.Go(func() { _ = cmd.Wait() }) // it ends with the guard
 				_ = group.Alive()
 				group.Signal(syscall.SIGCONT)
 			}
@@ -259,7 +259,7 @@ func TestManyStartAtOnce(t *testing.T) {
 func TestAProgramThatIsNone(t *testing.T) {
 	t.Parallel()
 	g := guard.New(guard.Options{})
-	g.Close() // before anything
+	g.Close() // before any start
 	g = guard.New(guard.Options{})
 	defer g.Close()
 	if _, err := g.Start(exec.Command("/no/such/program")); !errors.Is(err, os.ErrNotExist) {

@@ -1,15 +1,15 @@
-// Package lifeline is the contract between a sandbox and the programs it starts, kept on both sides.
+// Package lifeline ends the programs of a sandbox when their parent ends. It has both the parent's and the child's
+// side.
 //
 // The parent opens one pipe and keeps its write end; every child inherits the read end. However the parent ends,
-// SIGKILL included, the kernel closes the write end, each child reads end-of-file and exits at once. There is no pid
-// to compare, so nothing can be missed while the parent dies between fork and exec, and it works wherever there are
-// pipes.
+// SIGKILL included, the kernel closes the write end; each child then reads end-of-file and exits at once. No pids are
+// compared, so nothing is missed if the parent dies between fork and exec, and it works wherever there are pipes.
 //
-// The child tells its pid and, once it does its work, that it is ready, as lines on its standard error, which the
-// parent reads anyway for the log. It also holds a shared lock on the file named [AliveFile] beside the link it was
-// started by, so that a later start can wait until nothing of an earlier one is left, see [AwaitGone].
+// The child prints its pid and, once it is ready, a line that says so on its standard error, which the parent reads
+// anyway for the log. It also holds a shared lock on the file named [AliveFile] beside the link it was started by, so
+// that a later start can wait until all earlier programs have ended; see [AwaitGone].
 //
-// [Open] and [AwaitGone] are the parent's, [Watch] and [Ready] the child's.
+// [Open] and [AwaitGone] are for the parent, [Watch] and [Ready] for the child.
 package lifeline
 
 import (
@@ -24,32 +24,33 @@ import (
 	"time"
 )
 
-// EnvVar names the environment variable that tells a child the file descriptor to watch.
+// EnvVar is the environment variable with the file descriptor that a child watches.
 const EnvVar = "OPERATOR_LAB_LIFELINE"
 
-// ExitCode is what a child exits with when its parent is gone.
+// ExitCode is the exit code of a child whose parent is gone.
 const ExitCode = 82
 
-// PreparedFile is the name of a file beside the links that tells kube-apiserver that its etcd already holds what its bootstrap hooks write.
+// PreparedFile is the name of a file beside the links. It tells kube-apiserver that its etcd already holds what its
+// bootstrap hooks write.
 const PreparedFile = "prepared"
 
-// AliveFile is the name of the lock file beside the links a sandbox's programs are started by.
+// AliveFile is the name of the lock file beside the links by which a sandbox's programs are started.
 const AliveFile = "alive"
 
-// The lines a child prints, each alone on a line.
+// What a child prints, each alone on a line.
 const (
 	PIDPrefix = "operator-lab: pid "
 	ReadyLine = "operator-lab: ready"
 )
 
-// Open makes the pipe and puts [EnvVar] into this process's environment, so that children started by any library,
-// envtest included, inherit it. The pipe lives as long as the process: further calls do nothing.
+// Open opens the pipe and sets [EnvVar] in this process's environment, so that children started by any library, envtest
+// included, inherit it. The pipe lives as long as the process: further calls do nothing.
 func Open() error { return open() }
 
 var open = sync.OnceValue(func() error {
 	var fds [2]int
-	// The read end is inheritable on purpose. No fork may happen before the write end is marked, or a child would
-	// hold its own lifeline open.
+	// The read end is inheritable on purpose. No fork may happen before the write end is close-on-exec, or a child
+	// would hold its own lifeline open.
 	syscall.ForkLock.Lock()
 	err := syscall.Pipe(fds[:])
 	if err == nil {
@@ -101,14 +102,14 @@ func tryGone(dir string) (bool, error) {
 	}
 }
 
-// Watch makes this process exit with [ExitCode] when its parent is gone, and tells the parent its pid. Without
-// [EnvVar] it does nothing and returns false: nobody's sandbox started this process.
+// Watch makes this process exit with [ExitCode] when its parent is gone, and prints its pid for the parent. Without
+// [EnvVar] it does nothing and returns false: no sandbox started this process.
 func Watch() bool {
 	fd, err := strconv.Atoi(os.Getenv(EnvVar))
 	if err != nil || fd < 3 {
 		return false
 	}
-	// Children of this process must not inherit it: they would have a parent of their own to watch.
+	// Children of this process must not inherit it: this process is their parent.
 	_ = os.Unsetenv(EnvVar)
 	syscall.CloseOnExec(fd)
 	go exitAtEOF(fd)
@@ -117,7 +118,7 @@ func Watch() bool {
 	return true
 }
 
-// Ready tells the parent that this process does its work.
+// Ready tells the parent that this process is ready.
 func Ready() { fmt.Fprintln(os.Stderr, ReadyLine) }
 
 func exitAtEOF(fd int) {
@@ -130,8 +131,8 @@ func exitAtEOF(fd int) {
 	}
 }
 
-// holdAlive takes the shared lock for the life of the process. When somebody waits for it exclusively, a parent
-// has died and a new one is about to start: this process came too late.
+// holdAlive takes the shared lock for the life of the process. If somebody waits for the exclusive lock, the parent has
+// died and a new one is about to start: this process came too late.
 func holdAlive(file string) {
 	fd, err := syscall.Open(file, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	if err != nil {

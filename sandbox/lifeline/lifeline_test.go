@@ -16,7 +16,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/lifeline"
 )
 
-// This test binary plays three parts, told apart by this variable: the test, a parent, and a child of that parent.
+// This variable selects what the test binary does: run the tests, or be a parent, or a child of that parent.
 const role = "LIFELINE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func parent() {
 	forever()
 }
 
-// forever waits to be killed. A bare select would be a deadlock to the runtime.
+// forever waits to be killed. The runtime would report a bare select as a deadlock.
 func forever() { <-signalled() }
 
 func signalled() <-chan os.Signal {
@@ -103,7 +103,7 @@ func TestChildEndsWithKilledParent(t *testing.T) {
 	if !lifeline.Gone(dir) {
 		t.Error("nobody was started yet")
 	}
-	if err := lifeline.AwaitGone(t.Context(), dir); err != nil { // makes the file children lock
+	if err := lifeline.AwaitGone(t.Context(), dir); err != nil { // creates the file that children lock
 		t.Fatal(err)
 	}
 	parent := family(t, dir)

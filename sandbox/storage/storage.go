@@ -1,5 +1,5 @@
-// Package storage is what a sandbox keeps for claims: each volume is a directory of this machine that every node can
-// mount, like a directory of a network file system. What a volume's size is asked to be is not enforced.
+// Package storage provides the volumes for a sandbox's claims: each volume is a directory of this machine that every
+// node can mount, like a directory of a network file system. The requested size is not enforced.
 package storage
 
 import (
@@ -18,9 +18,9 @@ import (
 const (
 	// ClassName is the storage class of claims that name none.
 	ClassName = "standard"
-	// Provisioner makes the volumes of that class.
+	// Provisioner is the provisioner of that class.
 	Provisioner = "operator-lab.dev/directory"
-	// MountPoint is where the nodes see the volumes. It is a name: no node has such a directory.
+	// MountPoint is the path of the volumes as seen by nodes. It is only a name: no node has such a directory.
 	MountPoint = "/var/lib/operator-lab/volumes"
 )
 
@@ -36,11 +36,11 @@ func Class() *storagev1.StorageClass {
 	}
 }
 
-// Volumes is the directory that a sandbox's volumes are in.
+// Volumes is the directory that contains a sandbox's volumes.
 type Volumes string
 
-// Of is the directory of a volume; false: the volume is none of these. What an object says of its path decides only that:
-// the directory goes by the object's name, which cannot lead elsewhere.
+// Of returns the directory of a volume; false if the volume is not one of these. The path in the object only decides
+// that: the directory is derived from the object's name, which cannot lead elsewhere.
 func (v Volumes) Of(pv *corev1.PersistentVolume) (dir string, is bool) {
 	if v == "" || pv.Spec.HostPath == nil || !isName(pv.Name) || pv.Spec.HostPath.Path != path.Join(MountPoint, pv.Name) {
 		return "", false
@@ -48,17 +48,17 @@ func (v Volumes) Of(pv *corev1.PersistentVolume) (dir string, is bool) {
 	return filepath.Join(string(v), pv.Name), true
 }
 
-// isName reports whether a name is that of a file, and of no other directory's.
+// isName reports whether a name is a single file name without a directory.
 func isName(name string) bool {
 	return fs.ValidPath(name) && name != "." && path.Base(name) == name
 }
 
-// Make makes a volume for a claim, or finds it made, and returns its object.
+// Make creates a volume for a claim, unless it exists, and returns its object.
 func (v Volumes) Make(name string, claim *corev1.PersistentVolumeClaim, reclaim corev1.PersistentVolumeReclaimPolicy) (*corev1.PersistentVolume, error) {
 	if err := makeable(claim); err != nil {
 		return nil, err
 	}
-	kind := corev1.HostPathDirectory // that it is lost is to be said, not mended
+	kind := corev1.HostPathDirectory // a lost directory should be reported, not recreated
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{
@@ -78,7 +78,7 @@ func (v Volumes) Make(name string, claim *corev1.PersistentVolumeClaim, reclaim 
 	return pv, os.MkdirAll(dir, 0o700)
 }
 
-// makeable says why no volume can be made for a claim.
+// makeable returns why no volume can be made for a claim.
 func makeable(claim *corev1.PersistentVolumeClaim) error {
 	switch {
 	case claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock:
@@ -89,7 +89,7 @@ func makeable(claim *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// Remove removes a volume with all that is in it. One that is gone has been removed.
+// Remove removes a volume with its content. It returns nil if the volume is gone already.
 func (v Volumes) Remove(pv *corev1.PersistentVolume) error {
 	dir, is := v.Of(pv)
 	if !is {
@@ -98,14 +98,14 @@ func (v Volumes) Remove(pv *corev1.PersistentVolume) error {
 	return RemoveAll(dir)
 }
 
-// RemoveAll removes a directory with all that is in it, as [os.RemoveAll] does, also where a program has taken the right to
-// do so from its own directories.
+// RemoveAll removes a directory with its content like [os.RemoveAll], even if a program has made its own directories
+// read-only.
 func RemoveAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	// What cannot be opened cannot be removed, and that is said below.
+	// Errors are reported below: what cannot be opened cannot be removed either.
 	_ = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
 			_ = os.Chmod(name, 0o700)

@@ -35,7 +35,7 @@ func TestVolumeComesAndGoes(t *testing.T) {
 	if !is || err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
 		t.Fatalf("its directory is %s: %v (%v)", dir, info, err)
 	}
-	// What a program keeps from itself is removed all the same.
+	// Directories that a program made inaccessible to itself are removed too.
 	locked := filepath.Join(dir, "a", "b")
 	if err := os.MkdirAll(locked, 0o700); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestNotMade(t *testing.T) {
 	}
 }
 
-// TestRemovesNothingElse is given volumes that somebody wrote who wants other directories to be removed.
+// TestRemovesNothingElse uses volumes of somebody who wants other directories to be removed.
 func TestRemovesNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "mine")
@@ -99,7 +99,7 @@ func TestRemovesNothingElse(t *testing.T) {
 	}
 }
 
-// FuzzOf has no name and path of a volume lead out of the directory of volumes.
+// FuzzOf checks that no name or path of a volume leads out of the directory of volumes.
 func FuzzOf(f *testing.F) {
 	for _, name := range []string{"pvc-1", "..", "../..", "a/../..", "", ".", "/", "a\x00b", `..\..`} {
 		f.Add(name, path.Join(storage.MountPoint, name))
