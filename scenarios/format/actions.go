@@ -4,28 +4,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ActionBindings are bindings for one action.
+// ActionBindings holds the bindings of one action.
 type ActionBindings struct {
+	// Bindings are visible in this action only.
 	Bindings []Binding `json:"bindings,omitempty"`
 }
 
-// ActionCheck judges what came of an action.
+// ActionCheck judges the outcome of an action.
 type ActionCheck struct {
 	// Check is an assertion tree.
 	Check any `json:"check,omitempty" check:"tree"`
 }
 
-// ActionCheckRef says what is asserted: File or Check, not both.
+// ActionCheckRef is the expected state of objects: File or Check, not both.
 type ActionCheckRef struct {
 	FileRef `json:",inline"`
 
 	// Check is an assertion tree for resources.
 	Check any `json:"resource,omitempty" check:"tree,object"`
-	// Template says whether it is a template.
+	// Template reports whether the check is a template.
 	Template *bool `json:"template,omitempty"`
 }
 
-// ActionClusters says on which cluster an action works.
+// ActionClusters selects the cluster that an action works on.
 type ActionClusters struct {
 	// Cluster is its name; nil: the step's.
 	Cluster *string `json:"cluster,omitempty"`
@@ -35,12 +36,13 @@ type ActionClusters struct {
 
 // ActionDryRun lets the API server do everything but store it.
 type ActionDryRun struct {
+	// DryRun sends the request as a dry run.
 	DryRun *bool `json:"dryRun,omitempty"`
 }
 
 // ActionEnv is for actions that run a program.
 type ActionEnv struct {
-	// Env are more variables of its environment.
+	// Env holds additional environment variables.
 	Env []Binding `json:"env,omitempty"`
 	// SkipLogOutput keeps its output from the log.
 	SkipLogOutput bool `json:"skipLogOutput,omitempty"`
@@ -48,17 +50,19 @@ type ActionEnv struct {
 	SkipCommandOutput bool `json:"skipCommandOutput,omitempty"`
 }
 
-// ActionExpectations judge the answers of the API server. Without one an error fails the action.
+// ActionExpectations judge the answers of the API server. Without one, an error fails the action.
 type ActionExpectations struct {
+	// Expect lists the expected answers.
 	Expect []Expectation `json:"expect,omitempty"`
 }
 
-// ActionFormat is how objects are printed: json, yaml, or an expression for one of them.
+// ActionFormat is the format of printed objects: json, yaml, or an expression for one of them.
 type ActionFormat struct {
+	// Format is json, yaml or an expression for one of them.
 	Format Expression `json:"format,omitempty" check:"format"`
 }
 
-// ActionObjectSelector names one object or selects some by their labels, not both.
+// ActionObjectSelector names one object, or selects objects by their labels, not both.
 type ActionObjectSelector struct {
 	ObjectName `json:",inline"`
 
@@ -74,25 +78,27 @@ type ActionObject struct {
 
 // ActionOutputs are bindings that later operations of the step see.
 type ActionOutputs struct {
+	// Outputs are the bindings, each with its value.
 	Outputs []Output `json:"outputs,omitempty"`
 }
 
 // FileRef names files: a path relative to the folder of the test, a pattern, or a URL.
 type FileRef struct {
+	// File is the path, pattern or URL.
 	File Expression `json:"file,omitempty"`
 }
 
-// ActionResourceRef says what is written: File or Resource, not both.
+// ActionResourceRef names the objects to write: File or Resource, not both.
 type ActionResourceRef struct {
 	FileRef `json:",inline"`
 
 	// Resource is the object.
 	Resource map[string]any `json:"resource,omitempty"`
-	// Template says whether it is a template.
+	// Template reports whether the resource is a template.
 	Template *bool `json:"template,omitempty"`
 }
 
-// ActionTimeout ends one action.
+// ActionTimeout limits the time of one action.
 type ActionTimeout struct {
 	// Timeout of it; nil: the step's for this kind of action.
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
@@ -109,7 +115,7 @@ type Apply struct {
 	ActionTimeout      `json:",inline"`
 }
 
-// Assert waits until objects are as they should be.
+// Assert waits until objects match.
 type Assert struct {
 	ActionBindings `json:",inline"`
 	ActionCheckRef `json:",inline"`
@@ -152,7 +158,7 @@ type Delete struct {
 	ActionExpectations `json:",inline"`
 	ActionTimeout      `json:",inline"`
 
-	// Template says whether it is a template.
+	// Template reports whether the resource is a template.
 	Template *bool `json:"template,omitempty"`
 	// File of the objects.
 	File Expression `json:"file,omitempty"`
@@ -172,7 +178,7 @@ type Describe struct {
 	ShowEvents *bool `json:"showEvents,omitempty"`
 }
 
-// Error waits until no object is as it should not be.
+// Error waits until no object matches.
 type Error struct {
 	ActionBindings `json:",inline"`
 	ActionCheckRef `json:",inline"`
@@ -218,7 +224,7 @@ type PodLogs struct {
 
 	// Container to print; empty: all.
 	Container Expression `json:"container,omitempty"`
-	// Tail is the number of lines to print; nil: as kubectl does.
+	// Tail is the number of lines to print; nil: the default of kubectl.
 	Tail *int `json:"tail,omitempty"`
 }
 
@@ -245,7 +251,7 @@ type Script struct {
 	ActionOutputs  `json:",inline"`
 	ActionTimeout  `json:",inline"`
 
-	// Content is the lines.
+	// Content is the text of the script.
 	Content string `json:"content,omitempty"`
 	// Shell that runs them; nil: sh.
 	Shell *string `json:"shell,omitempty"`
@@ -255,8 +261,9 @@ type Script struct {
 	WorkDir *string `json:"workDir,omitempty"`
 }
 
-// Sleep waits.
+// Sleep waits for a fixed time.
 type Sleep struct {
+	// Duration is the time to wait.
 	Duration metav1.Duration `json:"duration" check:"required"`
 }
 
@@ -271,23 +278,27 @@ type Update struct {
 	ActionTimeout      `json:",inline"`
 }
 
-// Wait waits for something that kubectl wait knows.
+// Wait waits as kubectl wait does.
 type Wait struct {
 	ActionTimeout  `json:",inline"`
 	ActionFormat   `json:",inline"`
 	ActionClusters `json:",inline"`
 	ActionObject   `json:",inline"`
 
-	// WaitFor is what it waits for.
+	// WaitFor is the state to wait for.
 	WaitFor WaitFor `json:"for" check:"required"`
 }
 
-// WaitFor is what a wait waits for: one of them.
+// WaitFor is the state that a Wait waits for: exactly one field is set.
 type WaitFor struct {
-	Creation  *WaitForCreation  `json:"creation,omitempty" check:"action"`
-	Deletion  *WaitForDeletion  `json:"deletion,omitempty" check:"action"`
+	// Creation waits until the objects exist.
+	Creation *WaitForCreation `json:"creation,omitempty" check:"action"`
+	// Deletion waits until the objects are gone.
+	Deletion *WaitForDeletion `json:"deletion,omitempty" check:"action"`
+	// Condition waits for a condition of the status.
 	Condition *WaitForCondition `json:"condition,omitempty" check:"action"`
-	JsonPath  *WaitForJsonPath  `json:"jsonPath,omitempty" check:"action"`
+	// JsonPath waits for a value at a JSON path.
+	JsonPath *WaitForJsonPath `json:"jsonPath,omitempty" check:"action"`
 }
 
 // WaitForCondition waits for a condition of the status.
@@ -298,34 +309,34 @@ type WaitForCondition struct {
 	Value *Expression `json:"value,omitempty"`
 }
 
-// WaitForCreation waits until the object is there.
+// WaitForCreation waits until the objects exist.
 type WaitForCreation struct{}
 
 // WaitForDeletion waits until the object is gone.
 type WaitForDeletion struct{}
 
-// WaitForJsonPath waits until something in the object has a value.
+// WaitForJsonPath waits until a field of the object has a value.
 type WaitForJsonPath struct {
 	// Path such as {.status.phase}.
 	Path Expression `json:"path" check:"required"`
-	// Value it has; nil: any.
+	// Value to wait for; nil: any.
 	Value *Expression `json:"value,omitempty"`
 }
 
 // Binding gives a name to a value.
 type Binding struct {
-	// Name of it: a word, or an expression in parentheses for one.
+	// Name of the binding: a word, or an expression in parentheses for one.
 	Name Expression `json:"name" check:"required,name"`
 	// Compiler of the expressions in the value.
 	Compiler *Compiler `json:"compiler,omitempty"`
-	// Value may have expressions in it.
+	// Value may contain expressions.
 	Value any `json:"value" check:"required"`
 
-	// Position is where the binding begins.
+	// Position is the place at which the binding begins.
 	Position Position `json:"-"`
 }
 
-// Output gives a name to a part of what came of an action, if that is as Match says.
+// Output binds a name to a part of the outcome of an action, if the outcome matches Match.
 type Output struct {
 	Binding `json:",inline"`
 
@@ -333,7 +344,7 @@ type Output struct {
 	Match any `json:"match,omitempty" check:"tree"`
 }
 
-// Expectation judges an answer of the API server, if the object is as Match says.
+// Expectation judges an answer of the API server, if the object matches Match.
 type Expectation struct {
 	// Match is an assertion tree; nil matches everything.
 	Match any `json:"match,omitempty" check:"tree"`
@@ -343,9 +354,9 @@ type Expectation struct {
 
 // Cluster is another cluster that tests can work on.
 type Cluster struct {
-	// Kubeconfig is the path of its kubeconfig.
+	// Kubeconfig is the path of the cluster's kubeconfig.
 	Kubeconfig string `json:"kubeconfig" check:"required"`
-	// Context in that; empty: the current one.
+	// Context is a context of the kubeconfig; empty: the current one.
 	Context string `json:"context,omitempty"`
 }
 
@@ -361,7 +372,7 @@ const (
 	CompilerCEL Compiler = "cel"
 )
 
-// Expression is a text, or in parentheses an expression that gives one.
+// Expression is a string, or an expression in parentheses whose result is a string.
 type Expression string
 
 // ObjectName is a name in a namespace.
@@ -372,7 +383,7 @@ type ObjectName struct {
 	Name Expression `json:"name,omitempty"`
 }
 
-// ObjectReference means one object by its name, or several by their labels.
+// ObjectReference names one object, or selects several by their labels.
 type ObjectReference struct {
 	ObjectType `json:",inline"`
 	ObjectName `json:",inline"`
@@ -383,16 +394,24 @@ type ObjectReference struct {
 
 // ObjectType is an API version and a kind.
 type ObjectType struct {
+	// APIVersion is a group and a version, such as apps/v1.
 	APIVersion Expression `json:"apiVersion" check:"required"`
-	Kind       Expression `json:"kind" check:"required"`
+	// Kind is a kind, such as Deployment.
+	Kind Expression `json:"kind" check:"required"`
 }
 
-// Timeouts by kind of operation.
+// Timeouts by kind of operation; nil ones are inherited.
 type Timeouts struct {
-	Apply   *metav1.Duration `json:"apply,omitempty"`
-	Assert  *metav1.Duration `json:"assert,omitempty"`
+	// Apply is for apply, create, update and patch.
+	Apply *metav1.Duration `json:"apply,omitempty"`
+	// Assert is for assert.
+	Assert *metav1.Duration `json:"assert,omitempty"`
+	// Cleanup is for the clean-up.
 	Cleanup *metav1.Duration `json:"cleanup,omitempty"`
-	Delete  *metav1.Duration `json:"delete,omitempty"`
-	Error   *metav1.Duration `json:"error,omitempty"`
-	Exec    *metav1.Duration `json:"exec,omitempty"`
+	// Delete is for delete.
+	Delete *metav1.Duration `json:"delete,omitempty"`
+	// Error is for error.
+	Error *metav1.Duration `json:"error,omitempty"`
+	// Exec is for commands, scripts and collectors.
+	Exec *metav1.Duration `json:"exec,omitempty"`
 }

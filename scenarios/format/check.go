@@ -36,7 +36,7 @@ func (d *decoder) checkText(n *yaml.Node, s string, t reflect.Type, f *member, p
 	}
 }
 
-// enum checks that a text is one of some.
+// enum checks that a string is one of the known ones.
 func (d *decoder) enum(n *yaml.Node, s string, known []string, path *at) {
 	if !slices.Contains(known, s) {
 		d.problem(n, suggest(s, known), "%s cannot be %q", path, shorten(s))
@@ -64,8 +64,8 @@ func (d *decoder) checkObject(v reflect.Value, s *structure, o *object) {
 	}
 }
 
-// checkAction checks that there is exactly one action. A wait that waits for several things is left to lint: it is
-// accepted, and waits for one of them.
+// checkAction checks that exactly one action is set. It accepts a wait for several things, which waits for one of them
+// only; [Lint] reports it.
 func (d *decoder) checkAction(to any, s *structure, o *object) {
 	var all, found []string
 	for _, name := range s.names {
@@ -86,7 +86,7 @@ func (d *decoder) checkAction(to any, s *structure, o *object) {
 	}
 }
 
-// checkStep checks that a step that uses a template has nothing to do of its own.
+// checkStep checks that a step that uses a template has no operations of its own.
 func (d *decoder) checkStep(o *object) {
 	if o.has["use"] == nil {
 		return
@@ -98,7 +98,7 @@ func (d *decoder) checkStep(o *object) {
 	}
 }
 
-// oneOf checks that one of two is there.
+// oneOf checks that exactly one of two fields is set.
 func (d *decoder) oneOf(o *object, a, b string) {
 	switch {
 	case o.has[a] != nil && o.has[b] != nil:

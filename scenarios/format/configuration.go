@@ -4,79 +4,90 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Configuration is a chainsaw.kyverno.io/v1alpha2 Configuration: how tests are run unless they say otherwise.
+// Configuration is a chainsaw.kyverno.io/v1alpha2 Configuration: the defaults of tests and the options of a run.
 type Configuration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
+	// Spec is the content of the configuration.
 	Spec ConfigurationSpec `json:"spec" check:"required"`
 }
 
-// ConfigurationSpec is how tests are run.
+// ConfigurationSpec is the content of a configuration.
 type ConfigurationSpec struct {
-	Cleanup    CleanupOptions    `json:"cleanup,omitzero"`
-	Clusters   Clusters          `json:"clusters,omitempty"`
-	Deletion   DeletionOptions   `json:"deletion,omitzero"`
-	Discovery  DiscoveryOptions  `json:"discovery,omitzero"`
-	Error      ErrorOptions      `json:"error,omitzero"`
-	Execution  ExecutionOptions  `json:"execution,omitzero"`
-	Namespace  NamespaceOptions  `json:"namespace,omitzero"`
-	Report     *ReportOptions    `json:"report,omitempty"`
+	// Cleanup configures the clean-up after a test.
+	Cleanup CleanupOptions `json:"cleanup,omitzero"`
+	// Clusters are the clusters that can be named.
+	Clusters Clusters `json:"clusters,omitempty"`
+	// Deletion configures deletions.
+	Deletion DeletionOptions `json:"deletion,omitzero"`
+	// Discovery configures the search for tests.
+	Discovery DiscoveryOptions `json:"discovery,omitzero"`
+	// Error configures the handling of failures.
+	Error ErrorOptions `json:"error,omitzero"`
+	// Execution configures the order and number of tests that run.
+	Execution ExecutionOptions `json:"execution,omitzero"`
+	// Namespace configures the namespace of tests.
+	Namespace NamespaceOptions `json:"namespace,omitzero"`
+	// Report configures the report of the run.
+	Report *ReportOptions `json:"report,omitempty"`
+	// Templating configures the evaluation of expressions.
 	Templating TemplatingOptions `json:"templating,omitzero"`
-	Timeouts   DefaultTimeouts   `json:"timeouts,omitzero"`
+	// Timeouts are the default time limits.
+	Timeouts DefaultTimeouts `json:"timeouts,omitzero"`
 }
 
-// CleanupOptions is how what tests made is removed.
+// CleanupOptions configures the clean-up after a test.
 type CleanupOptions struct {
-	// SkipDelete keeps it.
+	// SkipDelete keeps the objects that the test made.
 	SkipDelete bool `json:"skipDelete,omitempty"`
-	// DelayBeforeCleanup is waited between the last step and the clean-up.
+	// DelayBeforeCleanup is the pause between the last step and the clean-up.
 	DelayBeforeCleanup *metav1.Duration `json:"delayBeforeCleanup,omitempty"`
 }
 
-// DeletionOptions is how objects are deleted.
+// DeletionOptions configures deletions.
 type DeletionOptions struct {
-	// Propagation of deletes; default Background.
+	// Propagation is the propagation policy; default Background.
 	Propagation metav1.DeletionPropagation `json:"propagation,omitempty" check:"enum=Orphan|Background|Foreground"`
 }
 
-// DiscoveryOptions is how tests are found.
+// DiscoveryOptions configures the search for tests.
 type DiscoveryOptions struct {
-	// ExcludeTestRegex leaves tests out by their names.
+	// ExcludeTestRegex excludes tests by name.
 	ExcludeTestRegex string `json:"excludeTestRegex,omitempty"`
-	// IncludeTestRegex leaves all others out.
+	// IncludeTestRegex selects tests by name.
 	IncludeTestRegex string `json:"includeTestRegex,omitempty"`
-	// TestFile is the name of files of tests; default chainsaw-test. Without an extension it is .yaml or .yml.
+	// TestFile is the name of test files; default chainsaw-test. Without an extension, .yaml and .yml are tried.
 	TestFile string `json:"testFile,omitempty"`
-	// FullName names tests by their folder too.
+	// FullName adds the folder to the names of tests.
 	FullName bool `json:"fullName,omitempty"`
 }
 
-// ErrorOptions is what is done about errors.
+// ErrorOptions configures the handling of failures.
 type ErrorOptions struct {
-	// Catch runs when a step fails, with the catch of the test and the step.
+	// Catch runs when a step fails, in addition to the catch of the test and the step.
 	Catch []CatchFinally `json:"catch,omitempty"`
 }
 
-// ExecutionOptions is how tests are run.
+// ExecutionOptions configures the execution of tests.
 type ExecutionOptions struct {
 	// FailFast stops at the first failure.
 	FailFast bool `json:"failFast,omitempty"`
-	// Parallel is how many tests run at once; nil: as many as there are processors.
+	// Parallel is the number of tests that run at once; nil: the number of processors.
 	Parallel *int `json:"parallel,omitempty" check:"least=1"`
-	// RepeatCount is how often each test runs; nil: once.
+	// RepeatCount is the number of times that each test runs; nil: once.
 	RepeatCount *int `json:"repeatCount,omitempty" check:"least=1"`
-	// ForceTerminationGracePeriod is set in everything that has pods.
+	// ForceTerminationGracePeriod is set in everything that has a pod template, and in pods.
 	ForceTerminationGracePeriod *metav1.Duration `json:"forceTerminationGracePeriod,omitempty"`
 }
 
-// NamespaceOptions is what namespace tests run in.
+// NamespaceOptions configures the namespace of tests.
 type NamespaceOptions struct {
-	// Name of it; empty: each test has one of its own.
+	// Name of the namespace; empty: each test has its own.
 	Name string `json:"name,omitempty"`
-	// Compiler of the expressions in the template.
+	// Compiler is the language of the expressions in the template.
 	Compiler *Compiler `json:"compiler,omitempty"`
-	// Template is what the namespace has beyond its name.
+	// Template is merged into the namespace that is created.
 	Template any `json:"template,omitempty"`
 	// FastDelete does not wait until the namespace is gone.
 	FastDelete bool `json:"fastDelete,omitempty"`
@@ -94,35 +105,35 @@ const (
 	ReportJUnitOperation ReportFormat = "JUNIT-OPERATION"
 )
 
-// ReportOptions is how the run is reported.
+// ReportOptions configures the report of the run.
 type ReportOptions struct {
-	// Format of it; default JSON. Empty in a configuration of v1alpha1, where it means that there is no report.
+	// Format of the report; default JSON. It is empty in a v1alpha1 configuration without a report.
 	Format ReportFormat `json:"format,omitempty" check:"enum=JSON|XML|JUNIT-TEST|JUNIT-STEP|JUNIT-OPERATION"`
-	// Path is the folder of it; empty: the working directory.
+	// Path is the folder of the report; empty: the working directory.
 	Path string `json:"path,omitempty"`
 	// Name of the file without its extension; default chainsaw-report.
 	Name string `json:"name,omitempty"`
 }
 
-// TemplatingOptions is how expressions are evaluated.
+// TemplatingOptions configures the evaluation of expressions.
 type TemplatingOptions struct {
-	// Enabled says whether resources are templates; default true.
+	// Enabled reports whether resources are templates; default true.
 	Enabled bool `json:"enabled"`
-	// Compiler of expressions that name none; nil: jp.
+	// Compiler is the default language of expressions; nil: jp.
 	Compiler *Compiler `json:"compiler,omitempty"`
 }
 
-// DefaultTimeouts by kind of operation.
+// DefaultTimeouts are the default time limits by kind of operation.
 type DefaultTimeouts struct {
-	// Apply, also create, update and patch; default 5s.
+	// Apply is for apply, create, update and patch; default 5s.
 	Apply metav1.Duration `json:"apply"`
-	// Assert; default 30s.
+	// Assert is for assert; default 30s.
 	Assert metav1.Duration `json:"assert"`
-	// Cleanup; default 30s.
+	// Cleanup is for the clean-up; default 30s.
 	Cleanup metav1.Duration `json:"cleanup"`
-	// Delete; default 15s.
+	// Delete is for delete; default 15s.
 	Delete metav1.Duration `json:"delete"`
-	// Error; default 30s.
+	// Error is for error; default 30s.
 	Error metav1.Duration `json:"error"`
 	// Exec is for commands, scripts and collectors; default 5s.
 	Exec metav1.Duration `json:"exec"`

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConfigurationFile is the configuration that is read where none is named.
+// ConfigurationFile is the default configuration file.
 const ConfigurationFile = ".chainsaw.yaml"
 
-// DefaultConfiguration is what holds without a configuration.
+// DefaultConfiguration returns the configuration that is used if there is no file.
 func DefaultConfiguration() *Configuration {
 	c := &Configuration{}
 	c.APIVersion, c.Kind, c.Name = V1alpha2, "Configuration", "default"
@@ -22,8 +22,9 @@ func DefaultConfiguration() *Configuration {
 	return c
 }
 
-// LoadConfiguration loads a configuration, of either version, with its defaults. An empty file means
-// [ConfigurationFile] if there is one in the working directory, and else [DefaultConfiguration]. The error is Problems.
+// LoadConfiguration loads a configuration of either version and sets its defaults. If file is empty, it reads
+// [ConfigurationFile] in the working directory if that exists, and otherwise returns [DefaultConfiguration]. The error
+// is [Problems].
 func LoadConfiguration(file string) (*Configuration, error) {
 	if file == "" {
 		if _, err := (source{}).stat(ConfigurationFile); errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +71,7 @@ func readConfiguration(file string, data []byte) (*Configuration, Problems) {
 	return out, d.problems
 }
 
-// reportName is the name of a report that has no other.
+// reportName is the default name of a report.
 const reportName = "chainsaw-report"
 
 // setDefaults sets what is not given.
@@ -86,7 +87,8 @@ func (r *ReportOptions) setDefaults() {
 	}
 }
 
-// setDefaults sets what is not given. A timeout of nothing cannot be told from one that is not given; nobody wants it.
+// setDefaults sets the fields that are not given. A timeout of zero cannot be told from a missing one, and is useless
+// anyway.
 func (s *ConfigurationSpec) setDefaults() {
 	if s.Deletion.Propagation == "" {
 		s.Deletion.Propagation = metav1.DeletePropagationBackground

@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// decoder fills Go values from nodes and checks them strictly: unknown fields, wrong types, what is missing, and what
-// the check tags of the types say. Where something is wrong it goes on, to find everything at once.
+// decoder fills Go values from nodes and checks them strictly: unknown fields, wrong types, missing fields, and the
+// rules in the check tags of the types. It continues after a problem, so that all are found at once.
 //
-// The tags are: required; action (one of the fields with it is wanted); enum=a|b; min=n (length of a list); least=n
-// (of a number); name (of a binding); format (of output); tree (an assertion tree), object (which is an object).
+// The tags are: required; action (exactly one of the fields with this tag must be set); enum=a|b; min=n (length of a
+// list); least=n (of a number); name (of a binding); format (of output); tree (an assertion tree), object (which is an
+// object).
 type decoder struct {
 	*reader
 	structs map[reflect.Type]*structure
@@ -162,15 +163,15 @@ type object struct {
 	node    *yaml.Node
 	entries []entry
 	path    *at
-	// has the values of the keys that are known and not null.
+	// has holds the values of the known keys that are not null.
 	has map[string]*yaml.Node
-	// unknown: there are keys that are not known, so what seems to be missing may just be misspelt.
+	// unknown is set if there are unknown keys: a field that seems to be missing may just be misspelt.
 	unknown bool
-	// meant are the names that are near to those keys.
+	// meant are the known names that are close to the unknown keys.
 	meant []string
 }
 
-// inner is the scope inside of an object, which may name a compiler, and say whether resources are templates.
+// inner returns the scope inside an object, which may set a compiler and turn templates on or off.
 func inner(entries []entry, in scope) scope {
 	for _, e := range entries {
 		n := target(e.value)
@@ -189,8 +190,8 @@ func inner(entries []entry, in scope) scope {
 	return in
 }
 
-// chosen says whether an operation of a step names a compiler. In Chainsaw that is then also the compiler of the
-// operations after it, so it is not known here which those mean.
+// chosen reports whether an operation of a step names a compiler. In Chainsaw that compiler also applies to the
+// operations after it, so the compiler of those is not known here.
 func chosen(e entry) bool {
 	n := target(e.value)
 	if !slices.Contains([]string{"try", "catch", "finally", "cleanup"}, e.name) || n.Kind != yaml.SequenceNode {
@@ -199,8 +200,8 @@ func chosen(e entry) bool {
 	return slices.ContainsFunc(n.Content, func(o *yaml.Node) bool { return lookup(o, "compiler") != nil })
 }
 
-// scopeOf is the scope of a field. The compiler of a binding is only for its value, and a test names that of its
-// namespace's template in a field of its own.
+// scopeOf returns the scope of a field. The compiler of a binding applies only to its value, and a test sets the
+// compiler of its namespace's template in a separate field.
 func scopeOf(t reflect.Type, e entry, o *object, in, around scope) scope {
 	switch t {
 	case reflect.TypeFor[Binding](), reflect.TypeFor[Output]():
@@ -237,7 +238,8 @@ func (d *decoder) unknown(e entry, s *structure, o *object) {
 	d.problem(e.key, hint, "unknown field %q%s", e.name, o.path.in())
 }
 
-// actionWith is the action of an operation that has a field which is written beside it; empty if there is none.
+// actionWith returns the operation's action that has the given field, which is written beside the action; empty if
+// there is none.
 func (d *decoder) actionWith(name string, s *structure, o *object) string {
 	for _, e := range o.entries {
 		if f := s.fields[e.name]; f.has("action") && d.structure(f.of).fields[name] != nil {
@@ -284,7 +286,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, in scope, path *at) {
 	}
 }
 
-// text is the text that a node must be.
+// text returns the string value of a node, and reports a problem if it is not a string.
 func (d *decoder) text(n *yaml.Node, path *at) (string, bool) {
 	if n.Kind == yaml.ScalarNode {
 		if s, ok := d.scalar(n).(string); ok {
@@ -320,7 +322,7 @@ func (d *decoder) int(n *yaml.Node, v reflect.Value, f *member, path *at) {
 	d.wrong(n, path, "a whole number")
 }
 
-// option is the value of a check; empty without one.
+// option returns the value of a check; empty if there is none.
 func (f *member) option(check string) string {
 	if f == nil {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// Decode reads the one object of a file into a struct, as strictly as tests are read: unknown keys, wrong types, and
-// what the check tags of the struct say, all at once. What could be read is there also where something is wrong.
+// Decode reads the only object of a file into a struct, as strictly as tests are read: it reports unknown keys, wrong
+// types and violated check tags, all at once. It fills in what it could read even if there are problems.
 func Decode(file string, data []byte, into any) Problems {
 	if len(data) > MaxFileSize {
 		return Problems{{File: file, Message: fmt.Sprintf("is larger than %d MiB", MaxFileSize>>20)}}
@@ -25,7 +25,7 @@ func Decode(file string, data []byte, into any) Problems {
 	return d.problems.sorted()
 }
 
-// Suggest is a hint for a name that is not known: the nearest known one, or all if they are few. It may be empty.
+// Suggest returns a hint for an unknown name: the nearest known one, or all if they are few. It may be empty.
 func Suggest(name string, known []string) string { return suggest(name, known) }
 
 // Sorted puts them in the order of the files, and each only once.

@@ -14,37 +14,38 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestFile is the name of files of tests, without .yaml or .yml, unless another is configured.
+// TestFile is the default name of test files, without .yaml or .yml.
 const TestFile = "chainsaw-test"
 
-// Discovery says where tests are, and which of them are meant.
+// Discovery selects tests.
 type Discovery struct {
-	// FS that the paths are in; nil: the operating system's.
+	// FS is the file system of the paths; nil: the operating system's.
 	FS fs.FS
-	// Paths are folders, which are searched with all below them, or files of tests; default: the working directory.
+	// Paths are test files, or folders that are searched recursively; default: the working directory.
 	Paths []string
-	// TestFile is the name of files of tests; default [TestFile]. Without an extension it is .yaml, or else .yml. If it is
-	// absolute, it is the one file for each of the paths.
+	// TestFile is the name of test files; default [TestFile]. Without an extension, .yaml is tried before .yml. An
+	// absolute path is used for each of the paths.
 	TestFile string
-	// FullName lets Include and Exclude see the folder too.
+	// FullName adds the folder to the names that Include and Exclude match.
 	FullName bool
-	// Include and Exclude are regular expressions for names of tests; empty: all and none. As in Chainsaw they are those
-	// of go test -run and -skip, and every name begins with "chainsaw/", which can be left out here.
+	// Include and Exclude are regular expressions for names of tests; empty: all and none. As in Chainsaw, they work
+	// like those of go test -run and -skip, and every name begins with "chainsaw/", which can be omitted here.
 	Include, Exclude string
-	// Selectors of labels, which all must match.
+	// Selectors are label selectors, all of which must match.
 	Selectors []string
-	// Remarshal lets anchors be merged and overruled, and reads the unquoted words yes, no, on and off as texts.
+	// Remarshal allows anchors to be merged and overridden, and reads the unquoted words yes, no, on and off as
+	// strings.
 	Remarshal bool
-	// ShardIndex, from 0, is the part of the tests that is meant, of ShardCount; if that is 0, all are.
+	// ShardIndex, from 0, selects one of ShardCount parts of the tests. A ShardCount of 0 selects all.
 	ShardIndex, ShardCount int
-	// Compiler of expressions that name none; default jp.
+	// Compiler is the default language of expressions; default jp.
 	Compiler Compiler
-	// NoTemplating: resources are no templates unless a test says so.
+	// NoTemplating turns off templates in resources unless a test turns them on.
 	NoTemplating bool
 }
 
-// Discover finds tests, in the order of their folders. A document that is wrong is among them with its Err; the error
-// is for what makes it impossible to find them, and is Problems.
+// Discover finds tests, in the order of their folders. A bad document is returned with its Err set. The error is
+// [Problems], and is returned if the tests cannot be found at all.
 func Discover(d Discovery) ([]*Loaded, error) {
 	f, err := newFilter(d)
 	if err != nil {
@@ -107,8 +108,8 @@ func (s source) clean(name string) string {
 	return filepath.Clean(name)
 }
 
-// walk adds a folder and all below it. Links to folders below are not followed, as in Chainsaw: they may lead round in
-// a circle.
+// walk adds a folder and all folders below it. As in Chainsaw, it does not follow links to folders, which may form a
+// cycle.
 func (s source) walk(out []string, folder string) ([]string, error) {
 	out = append(out, folder)
 	entries, err := s.readDir(folder)
@@ -151,11 +152,12 @@ func (l *loader) folder(folder, name string) ([]*Loaded, error) {
 	return []*Loaded{{Test: t, Folder: folder, FS: l.FS}}, nil
 }
 
-// numbered is the name of a manifest of a folder that is a test without a file of its own.
+// numbered matches the name of a manifest in a folder without a test file.
 var numbered = regexp.MustCompile(`^(\d+)-(.*)\.(?:yaml|yml)$`)
 
-// manifests makes a test of a folder of numbered manifests: those with the same number are a step, and are applied,
-// asserted if they are named assert, or asserted not to be if they are named errors. It is nil if there are none.
+// manifests makes a test of a folder of numbered manifests. Manifests with the same number form a step. They are
+// applied, or asserted if they are named assert, or asserted to be absent if they are named errors. It returns nil if
+// there are none.
 func (l *loader) manifests(folder string) (*Test, error) {
 	entries, err := l.readDir(folder)
 	if err != nil {
@@ -195,7 +197,7 @@ func (l *loader) manifests(folder string) (*Test, error) {
 	return out, nil
 }
 
-// base is the last part of a path.
+// base returns the last element of a path.
 func (s source) base(name string) string {
 	if s.FS != nil {
 		return path.Base(name)
@@ -203,7 +205,7 @@ func (s source) base(name string) string {
 	return filepath.Base(name)
 }
 
-// shard is one of some parts of about the same size.
+// shard returns one of count parts of about the same size.
 func shard(all []*Loaded, index, count int) []*Loaded {
 	if count < 1 {
 		return all
@@ -216,7 +218,8 @@ func shard(all []*Loaded, index, count int) []*Loaded {
 	return all[from:to]
 }
 
-// Name of the test as it is shown: with full, its folder relative to the working directory too.
+// Name returns the name of the test as it is shown. If full is set, it includes the folder relative to the working
+// directory.
 func (l *Loaded) Name(full bool) string {
 	if !full {
 		return l.Test.Name
@@ -224,7 +227,7 @@ func (l *Loaded) Name(full bool) string {
 	return fmt.Sprintf("%s[%s]", l.relative(), l.Test.Name)
 }
 
-// relative is the folder relative to the working directory, or as it was named where there is no way.
+// relative returns the folder relative to the working directory, or the folder as given if there is no such path.
 func (l *Loaded) relative() string {
 	if l.FS != nil {
 		return l.Folder

@@ -1,5 +1,5 @@
 // Package format reads the files of Chainsaw: tests, step templates, configurations, values, and the resources they
-// name. It knows where everything is written, finds what is wrong with it, and says so all at once.
+// name. It keeps the position of everything, and reports all problems at once.
 //
-// It knows no cluster: package runner runs what this one has read. One way in is Discover, another is Lint.
+// It needs no cluster: package runner runs the tests that it has read. The entry points are [Discover] and [Lint].
 package format

@@ -15,9 +15,8 @@ var (
 	parentheses = regexp.MustCompile(`^\((?:(\w+);)?(.+)\)$`)
 )
 
-// Parse splits a text into the compiler and the statement of the expression it is. It reports false if it is just a
-// text: then the statement is that, without the backslashes that keep it from being an expression. The compiler is
-// empty if the expression names none.
+// Parse splits an expression into its compiler and its statement. It reports false for a plain string: the statement is
+// then the string, without the backslashes that escape it. The compiler is empty if the expression names none.
 func (e Expression) Parse() (compiler Compiler, statement string, ok bool) {
 	s := string(e)
 	if m := escaped.FindStringSubmatch(s); m != nil {
@@ -37,16 +36,16 @@ func (e Expression) Parse() (compiler Compiler, statement string, ok bool) {
 	return "", m[2], false
 }
 
-// literal is the text if it is no expression.
+// literal returns the string if it is not an expression.
 func (e Expression) literal() (string, bool) {
 	_, statement, ok := e.Parse()
 	return statement, !ok
 }
 
-// howToEscape is the hint for what is in parentheses and does not parse.
+// howToEscape is the hint for text in parentheses that does not parse.
 const howToEscape = `what is in parentheses is an expression; if it is a text, write a backslash before and after it`
 
-// hintFor is the hint for a statement that does not parse.
+// hintFor returns the hint for a statement that does not parse.
 func hintFor(wrong string) string {
 	if strings.HasSuffix(wrong, "a number") {
 		return "in an expression a number is written in backticks: `3`"
@@ -54,10 +53,10 @@ func hintFor(wrong string) string {
 	return howToEscape
 }
 
-// maxExpression bounds what is parsed: the parser calls itself for each parenthesis.
+// maxExpression is the maximum length of an expression: the parser recurses for each parenthesis.
 const maxExpression = 64 << 10
 
-// compile says what is wrong with a statement; empty if nothing is.
+// compile returns the syntax error of a statement; empty if there is none.
 func compile(statement string) string {
 	if len(statement) > maxExpression {
 		return fmt.Sprintf("it is longer than %d KiB", maxExpression>>10)
@@ -70,28 +69,28 @@ func compile(statement string) string {
 	return ""
 }
 
-// tokens are the words of the parser for what it finds, in plain words.
+// tokens replaces the parser's names of tokens by plain words.
 var tokens = strings.NewReplacer(
 	"TOKRparen", ")", "TOKLparen", "(", "TOKRbracket", "]", "TOKLbracket", "[", "TOKRbrace", "}", "TOKLbrace", "{",
 	"TOKComma", ",", "TOKGT", ">", "TOKLT", "<", "TOKColon", ":", "TOKDot", ".", "TOKUnquotedIdentifier", "a name", "TOKQuotedIdentifier", "a name",
 	"TOKNumber", "a number", "TOKStringLiteral", "a text", "TOKJSONLiteral", "a literal", "TOKVarref", "a variable", "TOKEOF", "the end",
 )
 
-// scope is what is inherited from the object around.
+// scope is the state that is inherited from the surrounding object.
 type scope struct {
 	// compiler of expressions that name none; empty if it is not known.
 	compiler Compiler
-	// plain: resources are not templates.
+	// plain is set if resources are not templates.
 	plain bool
 }
 
-// jmespath says whether a compiler means JMESPath, if nothing is named by default.
+// jmespath reports whether a compiler is JMESPath; an empty one is the scope's default.
 func (s scope) jmespath(c Compiler) bool {
 	return c == CompilerJP || c == "" && s.compiler == CompilerJP
 }
 
-// expression checks a text that may be an expression. Chainsaw parses those of its own fields when it loads them, the
-// whole of it with its parentheses, and always as JMESPath.
+// expression checks a string that may be an expression. Chainsaw parses those in its own fields when it loads them: the
+// whole string with its parentheses, and always as JMESPath.
 func (r *reader) expression(n *yaml.Node, s string) {
 	m := parentheses.FindStringSubmatch(s)
 	if m == nil || escaped.MatchString(s) {
@@ -108,7 +107,7 @@ func (r *reader) expression(n *yaml.Node, s string) {
 	r.problem(n, hint, "%s is not an expression: %s", shorten(s), wrong)
 }
 
-// template is what sees the texts of something that is evaluated before it is used.
+// template returns a function that checks the strings of a template.
 func (r *reader) template(in scope) func(*yaml.Node, string, bool) {
 	return func(n *yaml.Node, s string, key bool) {
 		if key {
@@ -124,7 +123,7 @@ func (r *reader) template(in scope) func(*yaml.Node, string, bool) {
 	}
 }
 
-// tree is what sees the texts and keys of an assertion tree.
+// tree returns a function that checks the strings and keys of an assertion tree.
 func (r *reader) tree(in scope) func(*yaml.Node, string, bool) {
 	return func(n *yaml.Node, s string, key bool) {
 		e := expression.Parse(s)
@@ -153,7 +152,7 @@ func (r *reader) tree(in scope) func(*yaml.Node, string, bool) {
 	}
 }
 
-// shorten cuts what is too long to be shown in a line.
+// shorten cuts a string that is too long for a line.
 func shorten(s string) string {
 	const most = 60
 	if line, _, cut := strings.Cut(s, "\n"); cut {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// filter says which tests are meant.
+// filter selects tests.
 type filter struct {
 	selector         labels.Selector
 	include, exclude pattern
@@ -39,16 +39,16 @@ func newFilter(d Discovery) (*filter, error) {
 	return f, wrong.asError()
 }
 
-// named says whether a test is meant by its name.
+// named reports whether the name of a test is selected.
 func (f *filter) named(name string) bool {
 	return (f.include == nil || f.include.matches(name)) && (f.exclude == nil || !f.exclude.matches(name))
 }
 
-// pattern is one of the alternatives, each a list of expressions for the parts of a name between slashes. nil matches
-// nothing and everything: it was not given.
+// pattern is a list of alternatives, each a list of expressions for the parts of a name between slashes. nil means that
+// no pattern was given.
 type pattern [][]*regexp.Regexp
 
-// root is what the name of every test begins with in Chainsaw, which runs all of them as parts of one.
+// root is the first part of every test's name in Chainsaw, which runs all tests as subtests of one.
 const root = "chainsaw"
 
 // newPattern reads a pattern of go test: alternatives with | and parts with / outside of brackets.
@@ -98,7 +98,7 @@ func cut(s string, at byte) []string {
 	return append(out, s[start:])
 }
 
-// matches says whether the name is meant by one of the alternatives: with what every name begins with, or without.
+// matches reports whether one of the alternatives matches the name, with or without its first part.
 func (p pattern) matches(name string) bool {
 	parts := strings.Split(root+"/"+rewrite(name), "/")
 	for _, alternative := range p {
@@ -109,7 +109,7 @@ func (p pattern) matches(name string) bool {
 	return false
 }
 
-// matchParts says whether all expressions match, those of a name's first parts.
+// matchParts reports whether all expressions match the first parts of a name.
 func matchParts(expressions []*regexp.Regexp, parts []string) bool {
 	if len(expressions) > len(parts) {
 		return false
@@ -122,7 +122,7 @@ func matchParts(expressions []*regexp.Regexp, parts []string) bool {
 	return true
 }
 
-// rewrite is a name as go test has it: spaces are underscores.
+// rewrite returns a name in the form that go test uses, with underscores for spaces.
 func rewrite(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// seeds is what fuzzing begins with.
+// seeds are the first inputs of fuzzing.
 var seeds = []string{
 	"",
 	"---\n# a\n---\n",

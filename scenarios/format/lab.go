@@ -10,37 +10,38 @@ import (
 	"time"
 )
 
-// labPrefix is what the lab's annotations begin with. Chainsaw ignores them.
+// labPrefix is the prefix of the lab's annotations. Chainsaw ignores them.
 const labPrefix = "operator-lab.dev/"
 
-// Oracles are the names by which a test can switch off what is checked at its end without asking.
+// Oracles are the names of the checks that run at the end of every test; a test can switch each off by name.
 var Oracles = []string{"idempotent", "hot-loop", "panic", "leak", "live-delete", "observed-generation", "counts"}
 
-// Lab is what the annotations of a test say to the lab.
+// Lab holds the settings in the lab's annotations of a test.
 type Lab struct {
-	// Operators that run during the test, by their names.
+	// Operators are the names of the operators that run during the test.
 	Operators []string
-	// Variant of them, unless the command line names one; empty: each one's default.
+	// Variant of the operators, unless the command line names one; empty: each operator's default.
 	Variant string
-	// Parameters of them, in order: names are those of their flags without dashes.
+	// Parameters of the operators, in order. Their names are those of the operators' flags, without dashes.
 	Parameters []Parameter
-	// Off are oracles that are switched off, and why.
+	// Off maps each oracle that is switched off to the reason.
 	Off map[string]string
-	// Stays is how long what a step asserts must stay true, by the names of the steps.
+	// Stays maps the name of a step to the time for which its assertions must stay true.
 	Stays map[string]time.Duration
-	// Counts is how much the operators create and delete in all, such as "create Zundoko=5, create Kiyoshi=1".
+	// Counts is the total number of objects that the operators create and delete, such as "create Zundoko=5, create
+	// Kiyoshi=1".
 	Counts string
-	// Japanese is what the steps show, in Japanese, by the names of the steps.
+	// Japanese maps the name of a step to its description in Japanese.
 	Japanese map[string]string
-	// Habits of successful operators, 1 to 7, that the test is evidence of.
+	// Habits are the habits of successful operators, 1 to 7, that the test demonstrates.
 	Habits []int
-	// Phases of the capability model, 1 to 5, that the test is evidence of.
+	// Phases are the phases of the capability model, 1 to 5, that the test demonstrates.
 	Phases []int
 	// Audience, Title and Finding are free text.
 	Audience, Title, Finding string
 }
 
-// There are so many habits, and so many phases.
+// Numbers of habits and phases.
 const (
 	Habits = 7
 	Phases = 5
@@ -54,10 +55,10 @@ func ReadLab(t *Test) (Lab, error) {
 	return readLab(&Loaded{Test: t})
 }
 
-// Lab reads the annotations of a test, and knows where they are. The error is Problems.
+// Lab reads the annotations of a test. The error is [Problems], with positions.
 func (l *Loaded) Lab() (Lab, error) { return readLab(l) }
 
-// readLab reads the annotations of a test, and knows where they are.
+// readLab reads the annotations of a test.
 func readLab(l *Loaded) (Lab, error) {
 	r := &labReader{Loaded: l, lab: Lab{Off: map[string]string{}, Stays: map[string]time.Duration{}, Japanese: map[string]string{}}}
 	for _, key := range slices.Sorted(maps.Keys(l.Test.Annotations)) {
@@ -112,7 +113,7 @@ func (r *labReader) read(key, name, value string) {
 	}
 }
 
-// counts reads how much operators create and delete.
+// counts checks and keeps the expected number of writes.
 func (r *labReader) counts(key, value string) {
 	if _, err := ParseCounts(value); err != nil {
 		r.problem(key, `write verbs, kinds and numbers: "create Zundoko=5, create Kiyoshi=1"`, "%v", err)
@@ -121,18 +122,18 @@ func (r *labReader) counts(key, value string) {
 	r.lab.Counts = value
 }
 
-// Count is how often operators do something.
+// Count is the expected number of writes of one sort.
 type Count struct {
 	// What is a verb and a kind, such as "create Zundoko".
 	What string
-	// N is how often.
+	// N is the number of writes.
 	N int
 }
 
-// countedVerbs are those that can be counted.
+// countedVerbs are the verbs that can be counted.
 var countedVerbs = []string{"create", "update", "patch", "apply", "delete", "deletecollection"}
 
-// ParseCounts reads verbs, kinds and numbers with commas between them, such as "create Zundoko=5, create Kiyoshi=1".
+// ParseCounts parses a comma-separated list of verbs, kinds and numbers, such as "create Zundoko=5, create Kiyoshi=1".
 func ParseCounts(text string) ([]Count, error) {
 	var counts []Count
 	for part := range strings.SplitSeq(text, ",") {
@@ -150,7 +151,7 @@ func ParseCounts(text string) ([]Count, error) {
 	return counts, nil
 }
 
-// numbers reads numbers from 1 with commas between them.
+// numbers reads a comma-separated list of numbers from 1 to most.
 func (r *labReader) numbers(key, value, what string, most int) []int {
 	var numbers []int
 	for part := range strings.SplitSeq(value, ",") {
@@ -244,14 +245,14 @@ func (r *labReader) stays(key, name, value string) {
 	}
 }
 
-// japanese reads what a step shows.
+// japanese reads the Japanese description of a step.
 func (r *labReader) japanese(key, name, value string) {
 	if s := r.step(key, name); s != nil {
 		r.lab.Japanese[s.Name] = value
 	}
 }
 
-// step is the step that the key of an annotation names; nil, and a problem, if there is none.
+// step returns the step that the key of an annotation names; nil, and a problem, if there is none.
 func (r *labReader) step(key, name string) *TestStep {
 	var names []string
 	for i := range r.Test.Spec.Steps {
@@ -270,7 +271,7 @@ func (r *labReader) step(key, name string) *TestStep {
 
 var notInKey = regexp.MustCompile(`[^a-z0-9]+`)
 
-// StepKey is the name of a step as it is in the key of an annotation: "Sings to the end" is sings-to-the-end.
+// StepKey returns the form of a step's name in an annotation's key: "Sings to the end" is sings-to-the-end.
 func StepKey(name string) string {
 	return strings.Trim(notInKey.ReplaceAllString(strings.ToLower(name), "-"), "-")
 }

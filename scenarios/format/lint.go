@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Lint finds everything that is wrong with tests, in the order of the files: what keeps them from being loaded, and
-// what is certain to fail when they run. A path of a file may also be a step template or a configuration. All tests are
-// looked at, whatever Include, Exclude, Selectors and the shard say. Nothing is downloaded.
+// Lint finds all problems of tests, in the order of the files: those that keep them from being loaded, and those that
+// are certain to fail at run time. A path of a file may also be a step template or a configuration. Include, Exclude,
+// Selectors and the shard are ignored. Nothing is downloaded.
 func Lint(d Discovery) []Problem {
 	var (
 		out   Problems
@@ -40,7 +40,8 @@ func Lint(d Discovery) []Problem {
 	return append(out, sameNames(tests)...).sorted()
 }
 
-// lintOther checks a file that is named and is not one of tests. It reports false if it is one, or a folder.
+// lintOther checks a file that is named explicitly and is not a file of tests. It reports false for a file of tests or
+// a folder.
 func (l *loader) lintOther(file string) (Problems, bool) {
 	data, kind := l.kindOf(file)
 	switch kind {
@@ -54,7 +55,7 @@ func (l *loader) lintOther(file string) (Problems, bool) {
 	return nil, false
 }
 
-// kindOf is the kind of the first document of a file; empty for a folder, and for what cannot be read.
+// kindOf returns the kind of the first document of a file; empty for a folder and for a file that cannot be read.
 func (l *loader) kindOf(file string) ([]byte, string) {
 	info, err := l.stat(file)
 	if err != nil || info.IsDir() {
@@ -129,7 +130,7 @@ func sameSteps(t *Loaded) Problems {
 	return out
 }
 
-// problem is one at a position.
+// problem returns a problem at the position.
 func (p Position) problem(message, hint string) Problem {
 	return Problem{File: p.File, Line: p.Line, Column: p.Column, Message: message, Hint: hint}
 }
@@ -145,7 +146,7 @@ type testLint struct {
 	*loader
 	*Loaded
 	names *names
-	// scripts are what was run so far: a file that they mention may be made by them.
+	// scripts are the scripts and commands so far: they may create the files that they mention.
 	scripts []string
 	wrong   Problems
 }
@@ -165,7 +166,7 @@ func (c *testLint) step(s *TestStep) {
 	}
 }
 
-// operation checks one operation. The step is nil for those of the test's own catch.
+// operation checks one operation. The step is nil for operations of the test's own catch.
 func (c *testLint) operation(o *Operation, s *TestStep) {
 	file, template, kind := reference(o)
 	literal := kind == toWrite && c.within(o, s, template).plain
@@ -187,7 +188,7 @@ func (c *testLint) operation(o *Operation, s *TestStep) {
 	}
 }
 
-// script checks what can be told of a script.
+// script checks a script.
 func (c *testLint) script(o *Operation) {
 	c.scripts = append(c.scripts, o.Script.Content)
 	if shell := o.Script.Shell; shell != nil && strings.Contains(strings.TrimSpace(*shell), " ") && !strings.Contains(*shell, "/") {
@@ -195,7 +196,7 @@ func (c *testLint) script(o *Operation) {
 	}
 }
 
-// command checks what can be told of a command.
+// command checks a command.
 func (c *testLint) command(o *Operation) {
 	entry := o.Command.Entrypoint
 	c.scripts = append(c.scripts, entry+" "+strings.Join(o.Command.Args, " "))
@@ -229,7 +230,7 @@ const (
 	toAssert
 )
 
-// reference is the file that an operation reads; empty without one.
+// reference returns the file that an operation reads; empty if there is none.
 func reference(o *Operation) (file Expression, template *bool, kind int) {
 	switch {
 	case o.Apply != nil:
@@ -278,8 +279,8 @@ func (c *testLint) reference(o *Operation, s *TestStep, ref Expression, template
 	}
 }
 
-// addReference adds what is wrong with a file. One that is not there is a problem of the operation that names it, and a
-// key that is written twice is none for Chainsaw.
+// addReference adds the problems of a file. A missing file is a problem of the operation that names it. A key that is
+// written twice is only a warning, because Chainsaw accepts it.
 func (c *testLint) addReference(o *Operation, file string, wrong Problems) {
 	for _, p := range wrong {
 		if p.Line == 0 {
@@ -290,13 +291,13 @@ func (c *testLint) addReference(o *Operation, file string, wrong Problems) {
 	}
 }
 
-// made says whether a script before may make the file.
+// made reports whether an earlier script mentions the file, and so may create it.
 func (c *testLint) made(file string) bool {
 	name := c.base(file)
 	return slices.ContainsFunc(c.scripts, func(s string) bool { return strings.Contains(s, name) })
 }
 
-// within is the scope of the files of an operation.
+// within returns the scope of the files of an operation.
 func (c *testLint) within(o *Operation, s *TestStep, template *bool) scope {
 	in := c.loader.scope
 	compilers, templates := []*Compiler{c.Test.Spec.Compiler}, []*bool{c.Test.Spec.Template}

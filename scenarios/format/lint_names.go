@@ -11,16 +11,16 @@ import (
 	"github.com/kyverno/kyverno-json/pkg/core/expression"
 )
 
-// names knows which bindings there are at a place of a test. Where one has a name that is only known when the test
-// runs, nothing is said any more.
+// names holds the bindings that are visible at a place of a test. Where a binding's name is only known at run time,
+// unknown variables are no longer reported.
 type names struct {
-	// test has those of the test and its scenarios; known those of the step too, and the outputs so far.
+	// test holds the bindings of the test and its scenarios; known also holds those of the step and the outputs so far.
 	test, known map[string]bool
-	// testOpen and open: there are bindings with names that are not known.
+	// testOpen and open are set if there are bindings with names that are not known.
 	testOpen, open bool
 }
 
-// given are the bindings that are there without a test's doing. Some are only there in some places.
+// given are the built-in bindings. Some exist only in some places.
 var given = []string{
 	"namespace", "client", "config", "values", "test", "step", "operation", "stdout", "stderr", "error", "timeouts",
 }
@@ -115,7 +115,7 @@ func (n *names) undefined(at Position, c *Compiler, uses []use) Problems {
 	return out
 }
 
-// hint is the nearest name.
+// hint suggests the nearest name.
 func (n *names) hint(name string) string {
 	if near := nearest(name, slices.Sorted(maps.Keys(n.known))); near != "" {
 		return fmt.Sprintf("did you mean $%s?", near)
@@ -126,8 +126,8 @@ func (n *names) hint(name string) string {
 // use is a variable that an expression uses, or defines for itself.
 type use struct{ variable, defines string }
 
-// used collects the variables in all expressions of a value: of texts of type Expression, and of those in values of
-// any type, which are assertion trees if the tag says so.
+// used collects the variables in all expressions of a value: in strings of type Expression, and in values of any type,
+// which are assertion trees if the tag says so.
 func used(v reflect.Value, tag string, out []use) []use {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -157,7 +157,7 @@ func used(v reflect.Value, tag string, out []use) []use {
 	return out
 }
 
-// usedStruct looks at the fields in which there can be expressions.
+// usedStruct collects the variables in the fields that may contain expressions.
 func usedStruct(v reflect.Value, out []use) []use {
 	if isPlain(v) {
 		return out
@@ -185,7 +185,7 @@ func usedStruct(v reflect.Value, out []use) []use {
 	return out
 }
 
-// isPlain says whether a struct has a compiler of its own, or an object that is no template.
+// isPlain reports whether a struct uses CEL, or holds an object that is not a template.
 func isPlain(v reflect.Value) bool {
 	if c := v.FieldByName("Compiler"); c.IsValid() && !c.IsNil() && c.Elem().String() == string(CompilerCEL) {
 		return true
@@ -239,7 +239,7 @@ func usedNode(node parsing.ASTNode, out []use) []use {
 	return out
 }
 
-// defined is what "let $name = …" defines. The name is the first child, a variable.
+// defined returns the variable that "let $name = …" defines: the name is the first child.
 func defined(node parsing.ASTNode) []use {
 	if len(node.Children) == 0 {
 		return nil

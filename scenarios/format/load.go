@@ -22,7 +22,7 @@ const (
 
 // Loaded is one document of a file of tests, or a folder of numbered manifests, which is a test too.
 type Loaded struct {
-	// Test is never nil. If there is an Err it is what could be read of it: often its name.
+	// Test is never nil. If Err is set, Test holds the part that could be read, often its name.
 	Test *Test
 	// File it is in; empty for a folder of numbered manifests.
 	File string
@@ -35,7 +35,7 @@ type Loaded struct {
 	// Err is why it cannot be run: Problems. The other documents are loaded all the same.
 	Err error
 
-	// annotations are where the keys of the annotations are.
+	// annotations holds the positions of the annotations' keys.
 	annotations map[string]Position
 }
 
@@ -58,7 +58,7 @@ type loadedTemplate struct {
 	err      Problems
 }
 
-// newLoader returns a loader. What it has to know of the configuration is there in the Discovery.
+// newLoader returns a loader. The Discovery holds the settings that it takes from the configuration.
 func newLoader(d Discovery) *loader {
 	compiler := d.Compiler
 	if compiler == "" {
@@ -125,7 +125,8 @@ func (l *loader) test(file, folder string, doc document) *Loaded {
 	return out
 }
 
-// kind checks that a document is of a kind, before the rest of it is looked at: that of another would be unknown fields.
+// kind checks the kind of a document before its other fields, which would be reported as unknown if it had another
+// kind.
 func (d *decoder) kind(root *yaml.Node, kind string, versions ...string) bool {
 	if root.Kind != yaml.MappingNode {
 		d.wrong(root, nil, "an object")
@@ -150,7 +151,7 @@ func (d *decoder) kind(root *yaml.Node, kind string, versions ...string) bool {
 	return true
 }
 
-// lookup is the value of a key as it is written, without regard to what is merged in.
+// lookup returns the value of a key as it is written, without merged keys.
 func lookup(n *yaml.Node, path ...string) *yaml.Node {
 	for _, name := range path {
 		if n == nil || target(n).Kind != yaml.MappingNode {
@@ -207,14 +208,15 @@ func (d *decoder) meta(root *yaml.Node, meta *metav1.ObjectMeta) map[string]Posi
 	return out
 }
 
-// list1 notes the first of the errors about one key.
+// list1 records the first of the errors about one key.
 func (d *decoder) list1(n *yaml.Node, errs field.ErrorList) {
 	if len(errs) > 0 {
 		d.problem(n, lowerCase(errs[0].Detail), "%s: %v is not possible", errs[0].Field, errs[0].BadValue)
 	}
 }
 
-// lowerCase is what the API's validation says, which begins with a name or an article, as the rest of a hint.
+// lowerCase lowers the first letter of a message of the API's validation that begins with an article, for use in a
+// hint.
 func lowerCase(s string) string {
 	short, _, _ := strings.Cut(s, " (e.g.")
 	if strings.HasPrefix(short, "a ") || strings.HasPrefix(short, "A ") {
@@ -270,7 +272,7 @@ func (l *loader) template(file string, in scope) *loadedTemplate {
 	return t
 }
 
-// loadTemplate loads a file with one step template. What could be read of it is returned beside what is wrong.
+// loadTemplate loads a file with one step template. It returns the part that could be read together with the problems.
 func (l *loader) loadTemplate(file string, in scope) (*StepTemplate, Problems) {
 	data, err := l.read(file)
 	if err != nil {
@@ -293,7 +295,7 @@ func (l *loader) loadTemplate(file string, in scope) (*StepTemplate, Problems) {
 	return out, d.problems
 }
 
-// LoadStepTemplate loads a file with one step template. The error is Problems.
+// LoadStepTemplate loads a file with one step template. The error is [Problems].
 func LoadStepTemplate(file string) (*StepTemplate, error) {
 	l := newLoader(Discovery{})
 	t, wrong := l.loadTemplate(file, scope{})

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// fewNames is how many known names are listed where none is near.
+// fewNames is the largest number of known names that are listed if none is near.
 const fewNames = 8
 
-// suggest is a hint for a name that is not known: the nearest known one, or all if they are few.
+// suggest returns a hint for an unknown name: the nearest known one, or all if they are few.
 func suggest(name string, known []string) string {
 	if n := nearest(name, known); n != "" {
 		return fmt.Sprintf("did you mean %q?", n)
@@ -21,7 +21,7 @@ func suggest(name string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
-// nearest is the known name that the other is likely a misspelling of; empty if none is.
+// nearest returns the known name of which name is probably a misspelling; empty if there is none.
 func nearest(name string, known []string) string {
 	best, least := "", 0
 	for _, k := range known {
@@ -29,7 +29,7 @@ func nearest(name string, known []string) string {
 			return k
 		}
 		d := distance(strings.ToLower(name), strings.ToLower(k))
-		// A third of the letters may be wrong: more, and short names are near to everything.
+		// A third of the letters may be wrong. With more, short names would be close to everything.
 		if d > 1+min(len(k), len(name))/3 || d >= len(k) {
 			continue
 		}
@@ -40,7 +40,7 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// longName bounds what is compared: the time grows with its square.
+// longName is the maximum length of a name to compare: the time grows with its square.
 const longName = 64
 
 // distance counts the letters to insert, remove, replace or swap with the next to make b of a.

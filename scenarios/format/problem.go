@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong in a file.
+// Problem is one error or warning about a file.
 type Problem struct {
-	// File it is in, as it was named to the loader.
+	// File is the path as it was given to the loader.
 	File string
-	// Line and Column, from 1; 0 where it is the file as a whole.
+	// Line and Column count from 1; 0 if the problem concerns the whole file.
 	Line, Column int
-	// Message says what is wrong, in one line.
+	// Message describes the problem in one line.
 	Message string
-	// Hint says what can be done about it; may be empty.
+	// Hint suggests a remedy; may be empty.
 	Hint string
-	// Warning: it is likely not meant, but the test runs, and Chainsaw says nothing. Only Lint has warnings.
+	// Warning marks a likely mistake that does not keep the test from running and that Chainsaw does not report. Only
+	// [Lint] reports warnings.
 	Warning bool
 }
 
-// Error is "file:line:column: message", without what is not known.
+// Error returns "file:line:column: message", without the parts that are not known.
 func (p Problem) Error() string {
 	if where := p.Position().String(); where != "" {
 		return where + ": " + p.Message
@@ -29,12 +30,12 @@ func (p Problem) Error() string {
 	return p.Message
 }
 
-// Position is where it is.
+// Position returns the place of the problem.
 func (p Problem) Position() Position {
 	return Position{File: p.File, Line: p.Line, Column: p.Column}
 }
 
-// String is "file:line:column", without what is not known.
+// String returns "file:line:column", without the parts that are not known.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -45,11 +46,11 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Problems are all that is wrong, as one error. It is what every function of this package returns for a bad file; each
-// of them is found with errors.As too.
+// Problems is a list of problems as one error. Every function of this package returns it for a bad file; errors.As also
+// finds each problem in it.
 type Problems []Problem
 
-// Error is one line for each.
+// Error returns one line for each problem.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i := range p {

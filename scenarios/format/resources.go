@@ -15,28 +15,28 @@ import (
 
 // ResourceFiles names files of resources.
 type ResourceFiles struct {
-	// FS they are in; nil: the operating system's.
+	// FS is the file system of the files; nil: the operating system's.
 	FS fs.FS
-	// Folder that File is relative to.
+	// Folder is the directory that File is relative to.
 	Folder string
 	// File is a path, a pattern such as manifests/*.yaml, or a URL of http or https.
 	File string
-	// Manifest: they are objects to write, so each needs a kind. Otherwise they are to be asserted.
+	// Manifest is true for objects to write, each of which needs a kind, and false for objects to assert.
 	Manifest bool
-	// Client to download with; default one that is given a minute.
+	// Client downloads files; default: a client with a time limit of one minute.
 	Client *http.Client
 }
 
 // Resource is one object of a file.
 type Resource struct {
-	// Object as it is written: numbers are int64 or float64.
+	// Object is the decoded object, with numbers as int64 or float64.
 	Object map[string]any
-	// Position where it begins.
+	// Position is the place at which the object begins.
 	Position Position
 }
 
-// LoadResources reads files of resources: YAML or JSON, several documents in each. A list is its items. The error is
-// Problems, or that of ctx.
+// LoadResources reads resource files: YAML or JSON, with several documents in each. A list is replaced by its items.
+// The error is [Problems], or the error of ctx.
 func LoadResources(ctx context.Context, f ResourceFiles) ([]Resource, error) {
 	r := &resourceReader{ResourceFiles: f, source: source{f.FS}}
 	if u := remote(f.File); u != nil {
@@ -50,13 +50,13 @@ type resourceReader struct {
 	ResourceFiles
 	source
 
-	// strict: a key that is written twice is a problem. Chainsaw lets it pass.
+	// strict rejects keys that are written twice, which Chainsaw accepts.
 	strict bool
 	// check makes what sees the texts, to check the expressions; nil: they are not checked.
 	check func(r *reader) func(*yaml.Node, string, bool)
 }
 
-// load reads files that are here.
+// load reads local files.
 func (r *resourceReader) load() ([]Resource, Problems) {
 	pattern := r.join(r.ResourceFiles.Folder, r.File)
 	files, err := r.glob(pattern)
@@ -88,7 +88,7 @@ func (r *resourceReader) load() ([]Resource, Problems) {
 	return out, nil
 }
 
-// remote is the URL that a file is; nil if it is a path. A scheme of one letter is a drive of Windows.
+// remote parses the URL of a file; nil if it is a path. A scheme of one letter is a Windows drive.
 func remote(file string) *url.URL {
 	u, err := url.ParseRequestURI(file)
 	if err != nil || len(u.Scheme) < 2 {
@@ -97,7 +97,7 @@ func remote(file string) *url.URL {
 	return u
 }
 
-// near is a hint for a file that is not there.
+// near returns a hint for a missing file.
 func (r *resourceReader) near(file string) string {
 	if strings.ContainsAny(file, "*?[") {
 		return ""
@@ -132,7 +132,7 @@ func (r *resourceReader) parse(file string, data []byte) ([]Resource, Problems) 
 	return out, wrong
 }
 
-// objects is the object of one document, or the items of the list it is.
+// objects returns the object of one document, or the items if it is a list.
 func (r *resourceReader) objects(d *decoder, root *yaml.Node) []Resource {
 	if root.Kind != yaml.MappingNode {
 		d.wrong(root, nil, "an object")
@@ -176,14 +176,14 @@ func (r *resourceReader) kind(d *decoder, n *yaml.Node, name string, object map[
 	}
 }
 
-// What a download may take.
+// Limits of a download.
 const (
 	downloadTimeout  = time.Minute
 	downloadAttempts = 3
 	downloadPause    = time.Second
 )
 
-// download reads a resource from the network, and tries again what may pass.
+// download reads a resource from the network, and retries after errors that may pass.
 func (r *resourceReader) download(ctx context.Context, u *url.URL) ([]Resource, error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, Problems{{File: r.File, Message: fmt.Sprintf("files cannot be had by %s", u.Scheme), Hint: "by http and https they can"}}
@@ -225,7 +225,7 @@ func (r *resourceReader) downloaded(data []byte) ([]Resource, error) {
 	return out, nil
 }
 
-// get asks once, and says whether asking again may help.
+// get makes one request, and reports whether a retry may help.
 func (r *resourceReader) get(ctx context.Context, u *url.URL) (data []byte, again bool, err error) {
 	client := r.Client
 	if client == nil {
@@ -248,7 +248,7 @@ func (r *resourceReader) get(ctx context.Context, u *url.URL) (data []byte, agai
 	return data, false, err
 }
 
-// unwrapURL is an error of a request without the URL, which the reader is told anyway.
+// unwrapURL returns the text of a request's error without the URL, which the message names anyway.
 func unwrapURL(err error) string {
 	if u, ok := err.(*url.Error); ok { //nolint:errorlint // it is what Do returns
 		return u.Err.Error()

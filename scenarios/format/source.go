@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// MaxFileSize is how many bytes a file may have. The largest manifests that people apply, all definitions of a big
-// operator in one file, have some 5 MiB.
+// MaxFileSize is the largest size of a file in bytes. The largest common manifests, all definitions of a big operator
+// in one file, have about 5 MiB.
 const MaxFileSize = 8 << 20
 
-// source is where files are: a file system, or the operating system if it is nil.
+// source is the file system to read from; the operating system's if it is nil.
 type source struct{ fs.FS }
 
-// join puts a path in a folder. A path that is absolute stays what it is.
+// join puts a path in a folder. An absolute path stays unchanged.
 func (s source) join(folder, name string) string {
 	if s.FS != nil {
 		if path.IsAbs(name) {
@@ -31,7 +31,7 @@ func (s source) join(folder, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// dir is the folder of a file.
+// dir returns the folder of a file.
 func (s source) dir(name string) string {
 	if s.FS != nil {
 		return path.Dir(name)
@@ -80,7 +80,7 @@ func (s source) read(name string) ([]byte, error) {
 	return readAll(f, name)
 }
 
-// readAll reads what is not too much.
+// readAll reads a file of limited size.
 func readAll(r io.Reader, name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxFileSize+1))
 	if err != nil {
@@ -96,7 +96,7 @@ func readAll(r io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// plain is an error of the operating system without the path, which the reader is told anyway.
+// plain returns the text of an error of the operating system without the path, which the message names anyway.
 func plain(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()

@@ -8,9 +8,9 @@ import (
 	"text/template"
 )
 
-// StarterOptions is what a new scenario begins with.
+// StarterOptions configures a new scenario.
 type StarterOptions struct {
-	// Name of the scenario; what names cannot have becomes a dash. Default my-first-scenario.
+	// Name of the scenario. Characters that are not allowed in names become dashes. Default: my-first-scenario.
 	Name string
 	// Operator that runs during it; empty: none.
 	Operator string

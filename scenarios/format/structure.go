@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// at is the path of a value, as a list that grows towards the value.
+// at is the path of a value, as a linked list from the value to the root.
 type at struct {
 	up    *at
 	name  string
@@ -42,19 +42,19 @@ func (p *at) in() string {
 	return " in " + p.String()
 }
 
-// structure is what is known of a type of struct.
+// structure describes a struct type.
 type structure struct {
 	fields map[string]*member
 	// names of the fields in order.
 	names []string
-	// position is the index of the field that takes the position; nil without one.
+	// position is the index of the field that holds the position; nil if there is none.
 	position []int
 }
 
 // member is one field of a struct.
 type member struct {
 	name string
-	// of is its type, without a pointer.
+	// of is the field's type, without a pointer.
 	of    reflect.Type
 	index []int
 	check map[string]string
@@ -68,7 +68,7 @@ func (f *member) has(check string) bool {
 	return ok
 }
 
-// structure returns what is known of a type.
+// structure returns the description of a type.
 func (d *decoder) structure(t reflect.Type) *structure {
 	if s, ok := d.structs[t]; ok {
 		return s
@@ -101,7 +101,7 @@ func (s *structure) add(t reflect.Type, index []int) {
 	}
 }
 
-// deref is the type that a pointer points to.
+// deref returns the type that a pointer points to.
 func deref(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()

@@ -4,11 +4,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Position is where something is written.
+// Position is a place in a file.
 type Position struct {
-	// File as it was named to the loader.
+	// File is the path as it was given to the loader.
 	File string
-	// Line and Column, from 1; 0 where they are not known, as for a test that is made of numbered manifests.
+	// Line and Column count from 1. They are 0 where they are not known, as for a test made of numbered manifests.
 	Line, Column int
 }
 
@@ -17,20 +17,21 @@ type Test struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
+	// Spec is the content of the test.
 	Spec TestSpec `json:"spec" check:"required"`
 }
 
-// TestSpec says what a test does. What is nil is inherited from the configuration.
+// TestSpec is the content of a test. Nil fields are inherited from the configuration.
 type TestSpec struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
 	// FailFast stops the run at the first failure.
 	FailFast *bool `json:"failFast,omitempty"`
-	// Timeouts by kind of operation; nil ones are the configuration's.
+	// Timeouts by kind of operation; nil ones are inherited from the configuration.
 	Timeouts *Timeouts `json:"timeouts,omitempty"`
 	// Cluster is the name of the cluster to work on; nil: the default one.
 	Cluster *string `json:"cluster,omitempty"`
-	// Clusters that can be named.
+	// Clusters are the clusters that can be named.
 	Clusters Clusters `json:"clusters,omitempty"`
 	// Skip leaves the test out.
 	Skip *bool `json:"skip,omitempty"`
@@ -38,101 +39,101 @@ type TestSpec struct {
 	Concurrent *bool `json:"concurrent,omitempty"`
 	// SkipDelete keeps what the test has made.
 	SkipDelete *bool `json:"skipDelete,omitempty"`
-	// Template says whether resources are templates.
+	// Template reports whether resources are templates.
 	Template *bool `json:"template,omitempty"`
-	// Compiler of expressions that name none.
+	// Compiler is the default language of expressions.
 	Compiler *Compiler `json:"compiler,omitempty"`
-	// Namespace to run in; empty: one of its own, that is removed at the end.
+	// Namespace is the namespace to run in. Empty: a new one for this test, which is deleted at the end.
 	Namespace string `json:"namespace,omitempty"`
-	// NamespaceTemplate is what the namespace has beyond its name.
+	// NamespaceTemplate is merged into the namespace that is created.
 	NamespaceTemplate any `json:"namespaceTemplate,omitempty"`
-	// NamespaceTemplateCompiler is the compiler of the expressions in it.
+	// NamespaceTemplateCompiler is the language of the expressions in NamespaceTemplate.
 	NamespaceTemplateCompiler *Compiler `json:"namespaceTemplateCompiler,omitempty"`
 	// FastNamespaceDeletion does not wait until the namespace is gone.
 	FastNamespaceDeletion *bool `json:"fastNamespaceDeletion,omitempty"`
-	// Scenarios are the matrix: the test runs once for each.
+	// Scenarios are the rows of a matrix: the test runs once for each.
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 	// Bindings are visible in every step.
 	Bindings []Binding `json:"bindings,omitempty"`
-	// Steps in order.
+	// Steps are run in order.
 	Steps []TestStep `json:"steps" check:"required"`
-	// Catch runs when a step fails, with the step's own catch.
+	// Catch runs when a step fails, in addition to the step's own Catch.
 	Catch []CatchFinally `json:"catch,omitempty"`
-	// ForceTerminationGracePeriod is set in everything that has pods.
+	// ForceTerminationGracePeriod is set in everything that has a pod template, and in pods.
 	ForceTerminationGracePeriod *metav1.Duration `json:"forceTerminationGracePeriod,omitempty"`
-	// DelayBeforeCleanup is waited between the last step and the clean-up.
+	// DelayBeforeCleanup is the pause between the last step and the clean-up.
 	DelayBeforeCleanup *metav1.Duration `json:"delayBeforeCleanup,omitempty"`
-	// DeletionPropagationPolicy of deletes.
+	// DeletionPropagationPolicy is the propagation policy of deletions.
 	DeletionPropagationPolicy *metav1.DeletionPropagation `json:"deletionPropagationPolicy,omitempty" check:"enum=Orphan|Background|Foreground"`
 }
 
 // Scenario is one row of a matrix.
 type Scenario struct {
-	// Name of it; may be empty.
+	// Name of the row; may be empty.
 	Name string `json:"name,omitempty"`
-	// Bindings that differ from row to row.
+	// Bindings are the variables of this row.
 	Bindings []Binding `json:"bindings,omitempty"`
 }
 
-// TestStep is one step of a test. Discover has already put the template it uses in its place: Use is then nil.
+// TestStep is one step of a test. [Discover] has already replaced a step that uses a template, so Use is then nil.
 type TestStep struct {
-	// Name of it; may be empty.
+	// Name of the step; may be empty.
 	Name string `json:"name,omitempty"`
-	// Use names a step template; then the step has no operations of its own.
+	// Use names a step template. Such a step has no operations of its own.
 	Use *Use `json:"use,omitempty"`
 
 	TestStepSpec `json:",inline"`
 
-	// Position is where the step begins.
+	// Position is the place at which the step begins.
 	Position Position `json:"-"`
-	// TemplateFile is the step template that was put in its place; empty without one.
+	// TemplateFile is the step template that replaced the step; empty if there is none.
 	TemplateFile string `json:"-"`
 }
 
-// TestStepSpec says what a step does. What is nil is inherited from the test.
+// TestStepSpec is the content of a step. Nil fields are inherited from the test.
 type TestStepSpec struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
-	// Timeouts by kind of operation; nil ones are the test's.
+	// Timeouts by kind of operation; nil ones are inherited from the test.
 	Timeouts *Timeouts `json:"timeouts,omitempty"`
-	// DeletionPropagationPolicy of deletes.
+	// DeletionPropagationPolicy is the propagation policy of deletions.
 	DeletionPropagationPolicy *metav1.DeletionPropagation `json:"deletionPropagationPolicy,omitempty" check:"enum=Orphan|Background|Foreground"`
 	// Cluster is the name of the cluster to work on.
 	Cluster *string `json:"cluster,omitempty"`
-	// Clusters that can be named.
+	// Clusters are the clusters that can be named.
 	Clusters Clusters `json:"clusters,omitempty"`
 	// SkipDelete keeps what the step has made.
 	SkipDelete *bool `json:"skipDelete,omitempty"`
-	// Template says whether resources are templates.
+	// Template reports whether resources are templates.
 	Template *bool `json:"template,omitempty"`
-	// Compiler of expressions that name none.
+	// Compiler is the default language of expressions.
 	Compiler *Compiler `json:"compiler,omitempty"`
 	// Bindings are visible in every operation of the step.
 	Bindings []Binding `json:"bindings,omitempty"`
-	// Try is done in order until something fails.
+	// Try is run in order until an operation fails.
 	Try []Operation `json:"try,omitempty" check:"min=1"`
-	// Catch is done when something failed.
+	// Catch is run when an operation failed.
 	Catch []CatchFinally `json:"catch,omitempty"`
-	// Finally is done at the end of the step.
+	// Finally is run at the end of the step.
 	Finally []CatchFinally `json:"finally,omitempty"`
-	// Cleanup is done at the end of the test.
+	// Cleanup is run at the end of the test.
 	Cleanup []CatchFinally `json:"cleanup,omitempty"`
 }
 
-// Use puts a step template in the place of a step.
+// Use replaces a step by a step template.
 type Use struct {
-	// Template is its file, relative to the folder of the test.
+	// Template is the template's file, relative to the folder of the test.
 	Template string `json:"template" check:"required"`
-	// With is what the template is given.
+	// With holds the values for the template.
 	With With `json:"with,omitzero"`
 
-	// Position is where it is used.
+	// Position is the place at which the template is used.
 	Position Position `json:"-"`
 }
 
-// With is what a step template is given.
+// With holds the values for a step template.
 type With struct {
-	// Bindings overrule those of the template.
+	// Bindings override those of the template.
 	Bindings []Binding `json:"bindings,omitempty"`
 }
 
@@ -141,80 +142,106 @@ type StepTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
+	// Spec is the content of the template.
 	Spec StepTemplateSpec `json:"spec" check:"required"`
 }
 
-// StepTemplateSpec says what a step does that uses the template.
+// StepTemplateSpec is the content of a step template.
 type StepTemplateSpec struct {
-	// Bindings are the defaults of what the template can be given.
+	// Bindings are the template's parameters with their default values.
 	Bindings []Binding `json:"bindings,omitempty"`
-	// Try is done in order until something fails.
+	// Try is run in order until an operation fails.
 	Try []Operation `json:"try" check:"required,min=1"`
-	// Catch is done when something failed.
+	// Catch is run when an operation failed.
 	Catch []CatchFinally `json:"catch,omitempty"`
-	// Finally is done at the end of the step.
+	// Finally is run at the end of the step.
 	Finally []CatchFinally `json:"finally,omitempty"`
-	// Cleanup is done at the end of the test.
+	// Cleanup is run at the end of the test.
 	Cleanup []CatchFinally `json:"cleanup,omitempty"`
 }
 
-// OperationBase is what every operation may have beside its action.
+// OperationBase holds the fields that every operation has besides its action.
 type OperationBase struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
-	// ContinueOnError goes on after a failure; the test has still failed.
+	// ContinueOnError runs the next operations even if this one fails; the test still fails.
 	ContinueOnError *bool `json:"continueOnError,omitempty"`
-	// Compiler of expressions that name none.
+	// Compiler is the default language of expressions.
 	Compiler *Compiler `json:"compiler,omitempty"`
 }
 
-// Operation is one thing to do in try: exactly one of its actions is set.
+// Operation is one operation of try. Exactly one of its actions is set.
 type Operation struct {
 	OperationBase `json:",inline"`
 
-	Apply    *Apply    `json:"apply,omitempty" check:"action"`
-	Assert   *Assert   `json:"assert,omitempty" check:"action"`
-	Command  *Command  `json:"command,omitempty" check:"action"`
-	Create   *Create   `json:"create,omitempty" check:"action"`
-	Delete   *Delete   `json:"delete,omitempty" check:"action"`
+	// Apply creates objects or patches them to match.
+	Apply *Apply `json:"apply,omitempty" check:"action"`
+	// Assert waits until objects match.
+	Assert *Assert `json:"assert,omitempty" check:"action"`
+	// Command runs a program.
+	Command *Command `json:"command,omitempty" check:"action"`
+	// Create creates objects.
+	Create *Create `json:"create,omitempty" check:"action"`
+	// Delete deletes objects.
+	Delete *Delete `json:"delete,omitempty" check:"action"`
+	// Describe prints objects as kubectl describe does.
 	Describe *Describe `json:"describe,omitempty" check:"action"`
-	Error    *Error    `json:"error,omitempty" check:"action"`
-	Events   *Events   `json:"events,omitempty" check:"action"`
-	Get      *Get      `json:"get,omitempty" check:"action"`
-	Patch    *Patch    `json:"patch,omitempty" check:"action"`
-	PodLogs  *PodLogs  `json:"podLogs,omitempty" check:"action"`
-	Proxy    *Proxy    `json:"proxy,omitempty" check:"action"`
-	Script   *Script   `json:"script,omitempty" check:"action"`
-	Sleep    *Sleep    `json:"sleep,omitempty" check:"action"`
-	Update   *Update   `json:"update,omitempty" check:"action"`
-	Wait     *Wait     `json:"wait,omitempty" check:"action"`
+	// Error waits until no object matches.
+	Error *Error `json:"error,omitempty" check:"action"`
+	// Events prints events.
+	Events *Events `json:"events,omitempty" check:"action"`
+	// Get prints objects.
+	Get *Get `json:"get,omitempty" check:"action"`
+	// Patch patches existing objects.
+	Patch *Patch `json:"patch,omitempty" check:"action"`
+	// PodLogs prints the logs of pods.
+	PodLogs *PodLogs `json:"podLogs,omitempty" check:"action"`
+	// Proxy sends a request to a pod or Service through the API server.
+	Proxy *Proxy `json:"proxy,omitempty" check:"action"`
+	// Script runs a shell script.
+	Script *Script `json:"script,omitempty" check:"action"`
+	// Sleep waits for a fixed time.
+	Sleep *Sleep `json:"sleep,omitempty" check:"action"`
+	// Update replaces existing objects.
+	Update *Update `json:"update,omitempty" check:"action"`
+	// Wait waits as kubectl wait does.
+	Wait *Wait `json:"wait,omitempty" check:"action"`
 
-	// Position is where the operation begins.
+	// Position is the place at which the operation begins.
 	Position Position `json:"-"`
 }
 
-// CatchFinally is one thing to do in catch, finally or cleanup: exactly one of its actions is set.
+// CatchFinally is one operation of catch, finally or cleanup. Exactly one of its actions is set.
 type CatchFinally struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
-	// Compiler of expressions that name none.
+	// Compiler is the default language of expressions.
 	Compiler *Compiler `json:"compiler,omitempty"`
 
-	PodLogs  *PodLogs  `json:"podLogs,omitempty" check:"action"`
-	Events   *Events   `json:"events,omitempty" check:"action"`
+	// PodLogs prints the logs of pods.
+	PodLogs *PodLogs `json:"podLogs,omitempty" check:"action"`
+	// Events prints events.
+	Events *Events `json:"events,omitempty" check:"action"`
+	// Describe prints objects as kubectl describe does.
 	Describe *Describe `json:"describe,omitempty" check:"action"`
-	Wait     *Wait     `json:"wait,omitempty" check:"action"`
-	Get      *Get      `json:"get,omitempty" check:"action"`
-	Delete   *Delete   `json:"delete,omitempty" check:"action"`
-	Command  *Command  `json:"command,omitempty" check:"action"`
-	Script   *Script   `json:"script,omitempty" check:"action"`
-	Sleep    *Sleep    `json:"sleep,omitempty" check:"action"`
+	// Wait waits as kubectl wait does.
+	Wait *Wait `json:"wait,omitempty" check:"action"`
+	// Get prints objects.
+	Get *Get `json:"get,omitempty" check:"action"`
+	// Delete deletes objects.
+	Delete *Delete `json:"delete,omitempty" check:"action"`
+	// Command runs a program.
+	Command *Command `json:"command,omitempty" check:"action"`
+	// Script runs a shell script.
+	Script *Script `json:"script,omitempty" check:"action"`
+	// Sleep waits for a fixed time.
+	Sleep *Sleep `json:"sleep,omitempty" check:"action"`
 
-	// Position is where the operation begins.
+	// Position is the place at which the operation begins.
 	Position Position `json:"-"`
 }
 
-// Operation is the same as an operation of try, of which these are some.
+// Operation returns the same operation as an operation of try.
 func (c *CatchFinally) Operation() *Operation {
 	return &Operation{
 		OperationBase: OperationBase{Description: c.Description, Compiler: c.Compiler},
@@ -231,7 +258,7 @@ func (c *CatchFinally) Operation() *Operation {
 	}
 }
 
-// Type names the action by its key in the file, such as podLogs; it is empty if there is none.
+// Type returns the action's key in the file, such as podLogs; empty if no action is set.
 func (o *Operation) Type() string {
 	switch {
 	case o.Apply != nil:
@@ -270,7 +297,7 @@ func (o *Operation) Type() string {
 	return ""
 }
 
-// Bindings of the action; nil for one that has none.
+// Bindings returns the bindings of the action; nil if it has none.
 func (o *Operation) Bindings() []Binding {
 	switch {
 	case o.Apply != nil:
@@ -295,7 +322,7 @@ func (o *Operation) Bindings() []Binding {
 	return nil
 }
 
-// Outputs of the action; nil for one that has none.
+// Outputs returns the outputs of the action; nil if it has none.
 func (o *Operation) Outputs() []Output {
 	switch {
 	case o.Apply != nil:

@@ -10,21 +10,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of what a file may make of few bytes.
+// Limits that keep a small file from expanding without end.
 const (
-	// maxDepth is how deep objects and lists may be nested. The deepest schemas of real definitions have some 60 levels.
+	// maxDepth is the maximum nesting of objects and lists. The deepest schemas of real definitions have about 60
+	// levels.
 	maxDepth = 250
-	// maxAliased is how many values may come of anchors that are used again and again.
+	// maxAliased is the maximum number of values that come from anchors used again and again.
 	maxAliased = 100_000
-	// maxProblems is how many problems of one document are told.
+	// maxProblems is the maximum number of problems reported for one document.
 	maxProblems = 1000
 )
 
-// reader walks over the nodes of one file, resolves aliases and merges, and collects what is wrong.
+// reader walks over the nodes of one file, resolves aliases and merges, and collects problems.
 type reader struct {
 	file   string
 	before int
-	// remarshal lets a key overrule one that is merged in, as Chainsaw does only when asked to.
+	// remarshal lets a key override a merged one, as Chainsaw does only if asked to.
 	remarshal bool
 	// lastWins lets a key that is written twice pass, as Chainsaw does in files of resources.
 	lastWins bool
@@ -60,7 +61,7 @@ func (r *reader) position(n *yaml.Node) Position {
 	return Position{File: r.file, Line: r.before + n.Line, Column: n.Column}
 }
 
-// problem notes what is wrong at a node.
+// problem records a problem at a node.
 func (r *reader) problem(n *yaml.Node, hint, message string, args ...any) {
 	at := r.position(n)
 	switch {
@@ -110,7 +111,7 @@ func (r *reader) leave(n *yaml.Node) {
 	}
 }
 
-// target is what an alias stands for.
+// target resolves an alias.
 func target(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -118,7 +119,7 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// isNull says whether a node is null: in a field of an object that is the same as nothing.
+// isNull reports whether a node is null. A null field is the same as a missing one.
 func isNull(n *yaml.Node) bool {
 	n = target(n)
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
@@ -131,7 +132,7 @@ type entry struct {
 	merged     bool
 }
 
-// entries are the keys of an object, in order, those that are merged in last.
+// entries returns the keys of an object in order, merged ones last.
 func (r *reader) entries(n *yaml.Node) []entry {
 	out := make([]entry, 0, len(n.Content)/2)
 	at := make(map[string]int, len(n.Content)/2)
@@ -197,7 +198,7 @@ func (r *reader) merge(out []entry, at map[string]int, from *yaml.Node) []entry 
 	return out
 }
 
-// key is the name of a key. Keys that are not texts become texts, as in JSON.
+// key returns the name of a key. Keys of other types become strings, as in JSON.
 func (r *reader) key(n *yaml.Node) (string, bool) {
 	k := target(n)
 	if k.Kind != yaml.ScalarNode {
@@ -219,10 +220,10 @@ func (r *reader) key(n *yaml.Node) (string, bool) {
 	return "", false
 }
 
-// scalar is the value of a scalar: nil, a string, a bool, an int64 or a float64.
+// scalar returns the value of a scalar: nil, a string, a bool, an int64 or a float64.
 //
-// Chainsaw reads files by the rules of YAML 1.1, in which an unquoted yes, no, on, off, y or n is a truth value. When it
-// remarshals them they are texts.
+// Chainsaw reads files by the rules of YAML 1.1, in which an unquoted yes, no, on, off, y or n is a boolean. When it
+// remarshals them they are strings.
 func (r *reader) scalar(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":
@@ -254,7 +255,7 @@ func (r *reader) scalar(n *yaml.Node) any {
 	return n.Value
 }
 
-// number is the value of a number.
+// number returns the value of a number.
 func (r *reader) number(n *yaml.Node) any {
 	var v any
 	if err := n.Decode(&v); err != nil {
@@ -278,7 +279,7 @@ func (r *reader) number(n *yaml.Node) any {
 	return n.Value
 }
 
-// oldBool is the truth value that an unquoted word has in YAML 1.1 and no longer in 1.2.
+// oldBool returns the boolean value of an unquoted word in YAML 1.1 that is a string in YAML 1.2.
 func oldBool(s string) (value, ok bool) {
 	switch s {
 	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
@@ -289,8 +290,8 @@ func oldBool(s string) (value, ok bool) {
 	return false, false
 }
 
-// any is the value of a node: what JSON has, numbers as int64 or float64. Every text and key is shown to see, which may
-// be nil.
+// any returns the value of a node as JSON types, with numbers as int64 or float64. It calls see, which may be nil, with
+// every string and key.
 func (r *reader) any(n *yaml.Node, see func(n *yaml.Node, text string, key bool)) any {
 	v, ok := r.enter(n)
 	if !ok {

@@ -9,8 +9,9 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 )
 
-// LoadValues reads what tests see as $values: files, each over those before, "-" being standard input; then what is set
-// as name.of.it=value, with numbers and truth values or as texts, in the way of Helm. The error is Problems.
+// LoadValues returns the values that tests see as $values. It reads the files, each of which overrides the earlier
+// ones; "-" is standard input. Then it applies set, with numbers and booleans, and setString, with strings, in the form
+// name.of.it=value as in Helm. The error is [Problems].
 func LoadValues(files []string, set, setString []string) (map[string]any, error) {
 	out := map[string]any{}
 	var wrong Problems

@@ -13,21 +13,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDocuments is how many documents a file may have.
+// maxDocuments is the maximum number of documents in a file.
 const maxDocuments = 10_000
 
 // document is one document of a YAML file.
 type document struct {
 	// root is its value; nil if it could not be read.
 	root *yaml.Node
-	// before is how many lines of the file come before those that its nodes count.
+	// before is the number of lines of the file before the first line of this document's nodes.
 	before int
 	// line of the file at which it begins.
 	line int
 }
 
-// parse reads the documents of a file. A document that cannot be read has a problem and the others are still there;
-// documents in which there are only comments are left out.
+// parse reads the documents of a file. A document that cannot be read has a problem and does not affect the others;
+// documents with nothing but comments are left out.
 func parse(file string, data []byte) ([]document, Problems) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if p := checkText(file, data); p != nil {
@@ -82,7 +82,7 @@ func checkText(file string, data []byte) *Problem {
 	return nil
 }
 
-// printable says whether YAML allows a character.
+// printable reports whether YAML allows a character.
 func printable(r rune) bool {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r' || r == 0x85:
@@ -133,7 +133,7 @@ func separates(line []byte) bool {
 	return len(trimmed) == 0 || trimmed[0] == '#'
 }
 
-// parseOne reads the text of one document; the node is nil if there is nothing in it.
+// parseOne reads the text of one document; the node is nil if it is empty.
 func parseOne(file string, p part) (*yaml.Node, *Problem) {
 	dec := yaml.NewDecoder(bytes.NewReader(p.text))
 	var n yaml.Node
@@ -194,8 +194,8 @@ func syntax(file string, p part, err error) *Problem {
 	return out
 }
 
-// tabbed is the line at or next to one that is indented with a tab; 0 if none is. The parser counts from 0 in some
-// places and from 1 in others.
+// tabbed returns the number of the line at or next to near that is indented with a tab; 0 if there is none. The parser
+// counts from 0 in some places and from 1 in others.
 func tabbed(text []byte, near int) int {
 	lines := bytes.SplitN(text, []byte("\n"), near+2)
 	for _, n := range []int{near, near + 1, near - 1} {
