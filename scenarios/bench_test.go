@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// series collects durations; what is reported is their median.
+// series collects durations; their median is reported.
 type series []time.Duration
 
 func (s series) median() time.Duration {
@@ -18,14 +18,14 @@ func (s series) median() time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// suite is what a benchmark notes of runs of the same tests.
+// suite collects the durations of several runs of the same tests.
 type suite struct {
 	wall, boot series
 	tests      map[string]series // by name
 	last       int
 }
 
-// run plays tests once. The boot is what passes until the first test begins.
+// run runs tests once. The boot is the time until the first test begins.
 func (s *suite) run(b *testing.B, args ...string) {
 	b.Helper()
 	began := time.Now()
@@ -42,7 +42,7 @@ func (s *suite) run(b *testing.B, args ...string) {
 		if s.tests == nil {
 			s.tests = map[string]series{}
 		}
-		name, _, _ := strings.Cut(test.Name, "/") // the scenarios of a matrix are one
+		name, _, _ := strings.Cut(test.Name, "/") // the scenarios of a matrix count as one
 		s.tests[name] = append(s.tests[name], test.EndTime.Sub(test.StartTime))
 	}
 	s.boot = append(s.boot, first.Sub(began))
@@ -51,7 +51,7 @@ func (s *suite) run(b *testing.B, args ...string) {
 
 func (s *suite) report(b *testing.B) {
 	b.Helper()
-	b.ReportMetric(0, "ns/op") // says nothing here
+	b.ReportMetric(0, "ns/op") // not meaningful here
 	b.ReportMetric(milliseconds(s.wall.median()), "wall-ms")
 	b.ReportMetric(milliseconds(s.boot.median()), "boot-ms")
 	b.ReportMetric(100*s.boot.median().Seconds()/s.wall.median().Seconds(), "boot-percent")
@@ -60,11 +60,11 @@ func (s *suite) report(b *testing.B) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// BenchmarkBundled is the wall time of all bundled scenarios in one sandbox, which have it one after the other, and of each.
+// BenchmarkBundled measures the wall time of all bundled scenarios, one after the other in one sandbox, and of each.
 func BenchmarkBundled(b *testing.B) {
 	needsBinary(b)
 	var s suite
-	play(b, "zundoko/sings") // prepares the data, which happens once for a build of the binary
+	play(b, "zundoko/sings") // prepares the data, once for each build of the binary
 	for range b.N {
 		s.run(b, "zundoko")
 	}
@@ -74,7 +74,7 @@ func BenchmarkBundled(b *testing.B) {
 	}
 }
 
-// oneStep is a scenario with no operator, which anybody's cluster could run.
+// oneStep is a scenario without operators, which can run in any cluster.
 const oneStep = `apiVersion: chainsaw.kyverno.io/v1alpha1
 kind: Test
 metadata:
@@ -88,7 +88,8 @@ spec:
             resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {number: "%[1]d"}}
 `
 
-// BenchmarkParallel is the wall time of fifty scenarios of one step, as many at once as is the default, and all at once.
+// BenchmarkParallel measures the wall time of fifty scenarios of one step, with the default parallelism and all at
+// once.
 func BenchmarkParallel(b *testing.B) {
 	needsBinary(b)
 	const tests = 50

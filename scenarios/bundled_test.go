@@ -24,7 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// findings are the findings of the classic operators, and the step of their scenario that they fail at.
+// findings maps a finding of the classic operators to the step of its scenario that must fail.
 var findings = map[string]string{
 	"b-01-newest-backup":        "kept",
 	"b-02-no-end":               "ended",
@@ -93,7 +93,7 @@ var findings = map[string]string{
 	"z-15-reads-the-namespace":   "reads",
 }
 
-// needsLab is the label of scenarios that plain Chainsaw cannot play.
+// needsLab is the label of scenarios that plain Chainsaw cannot run.
 const needsLab = "operator-lab.dev/needs"
 
 func bundled(t *testing.T) []*format.Loaded {
@@ -105,7 +105,7 @@ func bundled(t *testing.T) []*format.Loaded {
 	return all
 }
 
-// folders are those of the operators.
+// folders returns the folders of the operators.
 func folders(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -157,10 +157,10 @@ func TestBundledScenariosAreInOrder(t *testing.T) {
 	}
 }
 
-// template is where a scenario names a step that it shares with others.
+// template matches the reference of a step that is shared by scenarios.
 var template = regexp.MustCompile(`(?m)^ +template: (\S+)$`)
 
-// usesLab tells whether a scenario, or a step that it shares with others, uses objects of the lab.
+// usesLab reports whether a scenario, or a shared step of it, uses objects of the lab.
 func usesLab(t *testing.T, folder string, text []byte) bool {
 	t.Helper()
 	texts := [][]byte{text}
@@ -174,10 +174,10 @@ func usesLab(t *testing.T, folder string, text []byte) bool {
 	return slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(text, []byte("operator-lab.dev/v1alpha1")) })
 }
 
-// findingNumber begins the name of a scenario that is about a finding.
+// findingNumber matches the beginning of the name of a scenario for a finding.
 var findingNumber = regexp.MustCompile(`^[bemrz]-[0-9]{2}\b`)
 
-// findingOf is the finding that a scenario's name tells, such as Z-01; empty if none.
+// findingOf returns the finding in a scenario's name, such as Z-01; empty if none.
 func findingOf(name string) string {
 	return strings.ToUpper(findingNumber.FindString(name))
 }
@@ -191,20 +191,20 @@ func here(t *testing.T) string {
 	return dir
 }
 
-// played is how a test of a run ended.
+// played is the result of a test of a run.
 type played struct {
 	Name, Status string
-	// StartTime and EndTime are when.
+	// StartTime and EndTime are the times of its begin and end.
 	StartTime, EndTime time.Time
 	// Findings are the names of the oracles that found something.
 	Findings []struct{ Oracle, Message string }
-	// failed are the operations that failed: step, type and what is wrong.
+	// failed describes the failed operations: step, type and reason.
 	failed []string
-	// steps that failed, by name.
+	// steps are the names of the failed steps.
 	steps map[string]bool
 }
 
-// needsBinary is the binary that a test drives, or skips the test.
+// needsBinary returns the path of the binary that a test runs, or skips the test.
 func needsBinary(tb testing.TB) string {
 	tb.Helper()
 	binary := os.Getenv("OPERATOR_LAB_BINARY")
@@ -214,7 +214,7 @@ func needsBinary(tb testing.TB) string {
 	return binary
 }
 
-// play runs 'operator-lab test' here, and returns how each test ended, and the exit code.
+// play runs 'operator-lab test', and returns the result of each test, and the exit code.
 func play(tb testing.TB, args ...string) (tests []*played, code int) {
 	tb.Helper()
 	binary := needsBinary(tb)
@@ -238,7 +238,7 @@ func play(tb testing.TB, args ...string) (tests []*played, code int) {
 	return tests, code
 }
 
-// read reads the JSON lines of a run.
+// read parses the JSON lines of a run.
 func read(tb testing.TB, out []byte) (tests []*played) {
 	tb.Helper()
 	open := map[string]*played{} // by ID
@@ -272,14 +272,14 @@ func read(tb testing.TB, out []byte) (tests []*played) {
 	return tests
 }
 
-// Short runs play some scenarios only: the demos, and some of the findings of each operator, which the hardened operator
-// has to pass and the classic one to fail.
+// Short runs use some scenarios only: the demos, and some of the findings of each operator, which the hardened operator
+// must pass and the classic one must fail.
 const (
 	shortFindings = "^(z-0[26]|m-0[39]|e-0[48]|b-03)"
 	shortHardened = "^(demo|sings|drift)|" + shortFindings
 )
 
-// TestHardenedPasses: all scenarios, in a few sandboxes that share the work.
+// TestHardenedPasses runs all scenarios, in several sandboxes.
 func TestHardenedPasses(t *testing.T) {
 	t.Parallel()
 	needsBinary(t)
@@ -308,7 +308,7 @@ func TestHardenedPasses(t *testing.T) {
 	}
 }
 
-// allPass plays scenarios, and returns how many were played.
+// allPass runs scenarios, and returns how many were run.
 func allPass(t *testing.T, args []string) int64 {
 	t.Helper()
 	tests, code := play(t, args...)
@@ -323,8 +323,8 @@ func allPass(t *testing.T, args []string) int64 {
 	return int64(len(tests))
 }
 
-// TestClassicFails: each finding is shown by the step that is about it, and by nothing before it. That takes time, because
-// what fails is waited for; so a few sandboxes share the work.
+// TestClassicFails checks that each finding makes the expected step fail, and nothing before it. It uses several
+// sandboxes, because waiting for failures takes long.
 func TestClassicFails(t *testing.T) {
 	t.Parallel()
 	needsBinary(t)
@@ -383,10 +383,10 @@ func failsAtItsStep(t *testing.T, test *played) {
 	}
 }
 
-// repeatEnv is how often the scenarios with faults are repeated; they are not without it.
+// repeatEnv is how often to repeat the scenarios with faults; without it they are not repeated.
 const repeatEnv = "OPERATOR_LAB_REPEAT"
 
-// TestFaultsAreDeterministic: the same seed gives the same verdict, as often as is asked for.
+// TestFaultsAreDeterministic checks that the same seed gives the same verdict each time.
 func TestFaultsAreDeterministic(t *testing.T) {
 	times, _ := strconv.Atoi(os.Getenv(repeatEnv))
 	if times < 2 {

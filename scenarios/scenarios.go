@@ -1,5 +1,5 @@
-// Package scenarios holds the scenarios that come with the lab, and the stage they are played on: a lab that loads the
-// operators a scenario names, and judges them at its end.
+// Package scenarios holds the bundled scenarios, and the hooks with which the runner runs them in a lab: they load the
+// operators that a scenario names, and check the oracles at its end.
 package scenarios
 
 import (
@@ -10,5 +10,5 @@ import (
 //go:embed etcd maintpage zundoko
 var bundled embed.FS
 
-// Bundled are the scenarios that come with the lab, in folders by operator.
+// Bundled returns the bundled scenarios, in folders by operator.
 func Bundled() fs.FS { return bundled }

@@ -22,61 +22,62 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// Cast is which operators play in a scenario, and how.
+// Cast selects the operators of scenarios and how they run.
 type Cast struct {
-	// Operators by name. Default: those that the scenario names.
+	// Operators are the operators' names. Default: those that the scenario names.
 	Operators []string
-	// Variant of each. Default: the scenario's, else the operator's own default.
+	// Variant is the variant of each operator. Default: the scenario's, or else the operator's default.
 	Variant string
-	// Parameters that overrule those of the scenario.
+	// Parameters override those of the scenario.
 	Parameters map[string]string
 }
 
-// Stage is a lab as scenarios meet it. A scenario that has operators has the stage for itself: other scenarios with
-// operators wait for it to end.
+// Stage implements [runner.Hooks] with a lab. Only one scenario with operators runs at a time; others with operators
+// wait for it to end.
 type Stage struct {
-	// Lab that the operators run in.
+	// Lab runs the operators.
 	Lab *lab.Lab
-	// Reader reads the cluster past every cache.
+	// Reader reads the cluster without a cache.
 	Reader client.Reader
-	// Cast of every scenario.
+	// Cast applies to every scenario.
 	Cast Cast
-	// SaveJournal keeps the journal of a scenario that failed under a name and returns where. Default: none is kept.
+	// SaveJournal saves the journal of a failed scenario under a name and returns its path. Default: no journal is
+	// saved.
 	SaveJournal func(name string, journal *trace.Journal) (string, error)
-	// Patience is how long an operator may take to start. Default: 30 s.
+	// Patience is how long an operator may take to start. [NewStage] sets 30 s.
 	Patience time.Duration
 
-	turn chan struct{} // holds one token while a scenario has the stage
+	turn chan struct{} // holds one token while a scenario with operators runs
 	mu   sync.Mutex
 	act  *act
 }
 
-// act is a scenario on the stage.
+// act is the running scenario with operators.
 type act struct {
 	test    *format.Test
 	witness *oracle.Witness
 }
 
-// Role is what a scenario, and the cast of all, say of the operators in it.
+// Role is what a scenario and the cast determine about its operators.
 type Role struct {
-	// Operators by name.
+	// Operators are the operators' names.
 	Operators []string
-	// Spec of each.
+	// Spec is the spec of each operator.
 	Spec v1alpha1.OperatorSpec
-	// Off are the oracles that are switched off.
+	// Off are the names of the oracles that are switched off.
 	Off map[string]bool
-	// Counts is the reference; see [oracle.Witness].
+	// Counts is the reference for [oracle.Counts]; see [oracle.Witness].
 	Counts string
 }
 
-// NewStage returns a stage on which nothing is played.
+// NewStage returns a stage without a running scenario.
 func NewStage(l *lab.Lab, reader client.Reader, cast Cast) *Stage {
 	return &Stage{Lab: l, Reader: reader, Cast: cast, Patience: 30 * time.Second, turn: make(chan struct{}, 1)}
 }
 
 var _ runner.Hooks = (*Stage)(nil)
 
-// Begin loads the operators of a scenario, fresh, with a journal of its own.
+// Begin waits until no other scenario with operators runs, and loads the scenario's operators with a new journal.
 func (s *Stage) Begin(ctx context.Context, test *format.Test, r *report.Test) error {
 	role, err := s.Cast.Role(test)
 	if err != nil || len(role.Operators) == 0 {
@@ -87,11 +88,11 @@ func (s *Stage) Begin(ctx context.Context, test *format.Test, r *report.Test) er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if ctx.Err() != nil { // it has ended while both could be had
+	if ctx.Err() != nil { // it ended while the turn was free, too
 		s.leave()
 		return ctx.Err()
 	}
-	r.Started = time.Now() // the wait for the stage is not the scenario's
+	r.Started = time.Now() // without the wait for other scenarios
 	if err := s.load(ctx, test, role); err != nil {
 		s.saveJournal(r)
 		s.leave()
@@ -121,7 +122,7 @@ func (s *Stage) load(ctx context.Context, test *format.Test, r Role) error {
 	return nil
 }
 
-// Role is what operators a scenario has, and how they run.
+// Role returns which operators a scenario has, and how they run.
 func (c Cast) Role(test *format.Test) (Role, error) {
 	says, err := format.ReadLab(test)
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Stage) leave() {
 	<-s.turn
 }
 
-// playing returns the witness of a test that has the stage, else nil.
+// playing returns the witness of the test if it is the running one; else nil.
 func (s *Stage) playing(test *format.Test) *oracle.Witness {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,10 +169,10 @@ func (s *Stage) playing(test *format.Test) *oracle.Witness {
 	return s.act.witness
 }
 
-// Object accepts every object: here everything can be used.
+// Object accepts every object.
 func (s *Stage) Object(string, string) error { return nil }
 
-// Settled ends the faults of a scenario and asks the oracles.
+// Settled releases the faults of a scenario and checks the oracles.
 func (s *Stage) Settled(ctx context.Context, test *format.Test, _ *report.Test, ok bool) []report.Finding {
 	witness := s.playing(test)
 	if witness == nil {
@@ -182,7 +183,7 @@ func (s *Stage) Settled(ctx context.Context, test *format.Test, _ *report.Test, 
 	return append(found, s.failures(witness)...)
 }
 
-// failures are operators that ended by themselves.
+// failures reports operators that failed.
 func (s *Stage) failures(witness *oracle.Witness) []report.Finding {
 	var found []report.Finding
 	for name := range witness.Loops {
@@ -193,7 +194,7 @@ func (s *Stage) failures(witness *oracle.Witness) []report.Finding {
 	return found
 }
 
-// Cleaned asks the oracles for leaks, keeps the journal of a failed scenario, and lets the next one begin.
+// Cleaned checks for leaks, saves the journal of a failed scenario, and lets the next one begin.
 func (s *Stage) Cleaned(ctx context.Context, test *format.Test, r *report.Test, ok bool) []report.Finding {
 	witness := s.playing(test)
 	if witness == nil {
@@ -224,7 +225,7 @@ func (s *Stage) saveJournal(r *report.Test) {
 	r.Journal = path
 }
 
-// fileName makes a name that is safe for a file of a test's name.
+// fileName converts a test's name to a safe file name.
 func fileName(name string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r == filepath.Separator || r == '/' || r == ' ' || r == '#' || r == '[' || r == ']' {
@@ -235,22 +236,23 @@ func fileName(name string) string {
 	return strings.Trim(safe, "-")
 }
 
-// Explain says what is known of the loop that has to do with an object.
+// Explain describes the loop that concerns an object.
 func (s *Stage) Explain(_ context.Context, object *unstructured.Unstructured) []string {
 	return s.Lab.Explain(trace.Ref{
 		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 	})
 }
 
-// Foreign is a cluster that is not ours, or none: nothing of the lab can be used in it.
+// Foreign implements [runner.Hooks] for a cluster that is not a lab's, or for none: nothing of the lab can be used in
+// it.
 type Foreign struct {
-	// None says that there is no cluster at all.
+	// None reports that there is no cluster at all.
 	None bool
 }
 
 var _ runner.Hooks = Foreign{}
 
-// Begin says who has to run the operators.
+// Begin adds a note about the operators that the user must run.
 func (f Foreign) Begin(_ context.Context, test *format.Test, r *report.Test) error {
 	if f.None {
 		return nil
@@ -269,14 +271,15 @@ func (f Foreign) Begin(_ context.Context, test *format.Test, r *report.Test) err
 	return nil
 }
 
-// needsLab is the error of using an object of the lab, of this kind, in a cluster that is not one.
+// needsLab is the error of using an object of a kind that exists only in a lab.
 type needsLab string
 
+// Error returns the error's text.
 func (kind needsLab) Error() string {
 	return fmt.Sprintf("%s needs the lab: this cluster is not one", string(kind))
 }
 
-// Hint says what helps.
+// Hint says what the user can do.
 func (needsLab) Hint() string {
 	return "leave --kubeconfig out to run in a sandbox, or this test with --exclude-test-regex or --selector"
 }
@@ -290,15 +293,15 @@ func (Foreign) Object(apiVersion, kind string) error {
 	return needsLab(kind)
 }
 
-// Settled judges nothing.
+// Settled reports no findings.
 func (Foreign) Settled(context.Context, *format.Test, *report.Test, bool) []report.Finding {
 	return nil
 }
 
-// Cleaned judges nothing.
+// Cleaned reports no findings.
 func (Foreign) Cleaned(context.Context, *format.Test, *report.Test, bool) []report.Finding {
 	return nil
 }
 
-// Explain knows nothing.
+// Explain returns nothing.
 func (Foreign) Explain(context.Context, *unstructured.Unstructured) []string { return nil }

@@ -11,8 +11,8 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// Check holds a value against an assertion tree and returns what is different. An error says that this could not be
-// told; it is an [*Invalid] if the tree is wrong, whatever the value.
+// Check compares a value with an assertion tree and returns the differences. The error says that the comparison was not
+// possible; it is an [*Invalid] if the tree itself is wrong, whatever the value.
 func (s Scope) Check(ctx context.Context, tree, value any) (field.ErrorList, error) {
 	if tree == nil {
 		return nil, &Invalid{errors.New("check value is null")}
@@ -27,8 +27,8 @@ func (s Scope) Check(ctx context.Context, tree, value any) (field.ErrorList, err
 	})
 }
 
-// Expect holds an object against those expectations that are meant for it. It reports whether there was one; if so, the
-// error is what they say, and otherwise it is nil.
+// Expect checks an object against the expectations that match it. It reports whether there was one; if so, the error is
+// their result, else nil.
 func (s Scope) Expect(ctx context.Context, object any, expect []format.Expectation) (bool, error) {
 	matched := false
 	var all field.ErrorList
@@ -53,10 +53,10 @@ func (s Scope) Expect(ctx context.Context, object any, expect []format.Expectati
 	return matched, nil
 }
 
-// Unexpected is an error that says in which fields a value is not as it was checked for.
+// Unexpected is an error for a value that differs from the expectation. Fields are the differences.
 type Unexpected struct{ Fields field.ErrorList }
 
-// Error tells all fields in one line.
+// Error lists all fields in one line.
 func (e *Unexpected) Error() string { return e.Fields.ToAggregate().Error() }
 
 func (s Scope) matches(ctx context.Context, match, value any) (bool, error) {
@@ -70,13 +70,15 @@ func (s Scope) matches(ctx context.Context, match, value any) (bool, error) {
 	return len(different) == 0, nil
 }
 
-// Named is a name and its value.
+// Named is a value with a name.
 type Named struct {
-	Name  string
+	// Name is the name, without a dollar sign.
+	Name string
+	// Value is the value.
 	Value any
 }
 
-// Outputs evaluates those outputs whose match is met, in order: each sees those before it.
+// Outputs evaluates the outputs whose match succeeds, in order: each sees those before it.
 func (s Scope) Outputs(ctx context.Context, input any, outputs []format.Output) ([]Named, error) {
 	var all []Named
 	for _, o := range outputs {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Cluster is what the value of $client must be able to do. An error that is an [*Invalid] is one that stays.
+// Cluster is the type of the value of $client. An [*Invalid] error is permanent.
 type Cluster interface {
 	// GetObject returns an object. Its errors are the API server's.
 	GetObject(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error)

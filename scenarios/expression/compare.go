@@ -13,9 +13,9 @@ import (
 	"github.com/kyverno/kyverno-json/pkg/core/projection"
 )
 
-// Compare returns what an assertion tree wants, with its expressions evaluated, and what the value has in its place, so
-// that people can look at both side by side. What is as asserted is the same in both; what is not asserted is in
-// neither.
+// Compare returns the values that an assertion tree requires, with its expressions evaluated, and the corresponding
+// values that were found, so that people can compare them. Fields that satisfy the assertion are the same in both;
+// fields that are not asserted are in neither.
 func (s Scope) Compare(ctx context.Context, tree, value any) (asserted, found any, err error) {
 	type both struct{ asserted, found any }
 	out, err := evaluate(ctx, s, func(b bindings) (both, error) {
@@ -80,7 +80,7 @@ func (c comparer) object(tree map[string]any, value any, b binding.Bindings) (as
 	return wanted, got
 }
 
-// alone returns what is wanted where nothing was found.
+// alone returns the required value where nothing was found.
 func (c comparer) alone(tree any, b binding.Bindings) any {
 	switch t := tree.(type) {
 	case map[string]any:
@@ -100,7 +100,7 @@ func (c comparer) alone(tree any, b binding.Bindings) any {
 	return wanted
 }
 
-// each compares all elements with the same tree. Where all are as asserted, the tree stands for them.
+// each compares all elements with the same tree. If all satisfy it, the tree stands for them.
 func (c comparer) each(p *projection.Projection, tree, value any, b binding.Bindings) (asserted, found any) {
 	elements, ok := value.([]any)
 	if !ok {

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// cache keeps what was compiled, by its text: an assert evaluates the same expressions again and again.
+// cache keeps compiled expressions by their text, because an assert evaluates the same expressions again and again.
 type cache[T any] struct {
 	mu    sync.Mutex
 	items map[string]T
 }
 
-// cacheSize is more than the expressions of a large suite.
+// cacheSize is larger than the number of expressions in a large suite.
 const cacheSize = 4096
 
 func (c *cache[T]) get(text string, compile func() (T, error)) (T, error) {
@@ -49,10 +49,10 @@ var (
 	programs cache[cel.Program]
 )
 
-// jmespath compiles JMESPath.
+// jmespath is the compiler of JMESPath.
 type jmespath struct{}
 
-// Options are kyverno-json's; there are none.
+// Options returns no options; kyverno-json requires the method.
 func (jmespath) Options() []jp.Option { return nil }
 
 // Compile parses an expression.
@@ -74,10 +74,10 @@ func (jmespath) Compile(statement string) (compilers.Program, error) {
 	}, nil
 }
 
-// celCompiler compiles CEL.
+// celCompiler is the compiler of CEL.
 type celCompiler struct{}
 
-// celCost is a hundred times what the API server allows for one expression.
+// celCost is a hundred times the cost that the API server allows for one expression.
 const celCost = 1_000_000_000
 
 // Compile checks an expression.
@@ -117,7 +117,8 @@ func compileCEL(statement string) (cel.Program, error) {
 	return env.Program(ast, cel.CostLimit(celCost), cel.InterruptCheckFrequency(100))
 }
 
-// celEnvironment has kyverno-json's functions and those of the API server that Chainsaw has.
+// celEnvironment returns the environment with kyverno-json's functions and the API server's functions that Chainsaw
+// has.
 var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	env, err := kyvernocel.DefaultEnv()
 	if err != nil {
@@ -129,7 +130,7 @@ var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// native turns lists and maps that CEL made into those that JSON knows.
+// native converts CEL's lists and maps to those of JSON.
 func native(value any) any {
 	switch v := value.(type) {
 	case []ref.Val:

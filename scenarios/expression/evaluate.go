@@ -10,25 +10,25 @@ import (
 
 // The limits of expressions. They are far beyond what a test needs.
 const (
-	// longest is the length of an expression in bytes: the parser calls itself for each parenthesis.
+	// longest is the maximum length of an expression in bytes: the parser recurses for each parenthesis.
 	longest = 64 << 10
-	// largest is the number of values that a template or a binding may have: a few bindings that repeat each other
-	// would make any number.
+	// largest is the maximum number of values in a template or a binding: a few bindings that repeat each other could
+	// produce any number.
 	largest = 1 << 20
-	// longestText is the length in bytes of a text that a function may return.
+	// longestText is the maximum length in bytes of a text that a function returns.
 	longestText = 16 << 20
-	// deepest is how deep a template may be nested.
+	// deepest is the maximum nesting of a template.
 	deepest = 1000
 )
 
-// patience is how long an evaluation may take.
+// patience is the maximum duration of an evaluation.
 const patience = 10 * time.Second
 
-// ErrEndless says that an evaluation was given up.
+// ErrEndless is returned for an evaluation that took too long.
 var ErrEndless = fmt.Errorf("the expression has not come to an end within %s", patience)
 
-// Invalid is an error of an expression itself: it does not parse, or names what does not exist. Other errors may be
-// gone when the value is another.
+// Invalid is an error in an expression itself: it does not parse, or refers to something that does not exist. Other
+// errors may disappear when the value changes. Err is the underlying error.
 type Invalid struct{ Err error }
 
 // Error returns the error's text.
@@ -39,17 +39,20 @@ func (e *Invalid) Unwrap() error { return e.Err }
 
 // evaluation is one evaluation of a template or an assertion tree.
 type evaluation struct {
-	ctx     context.Context // of this call only: the interpreters know no contexts
+	ctx     context.Context // of this call only: the interpreters take no context
 	invalid atomic.Pointer[Invalid]
 }
 
-// located is an error with the interpreters' words for where it was, and with its cause, which they do not wrap.
+// located is an error with the interpreters' description of its position, and with its cause, which they do not wrap.
 type located struct{ where, cause error }
 
+// Error returns the interpreters' text.
 func (l located) Error() string { return l.where.Error() }
+
+// Unwrap returns the cause.
 func (l located) Unwrap() error { return l.cause }
 
-// tick is called wherever the interpreters call us, and ends an evaluation that is to end.
+// tick is called wherever the interpreters call this package, and returns an error when the evaluation must end.
 func (e *evaluation) tick() error { return context.Cause(e.ctx) }
 
 // wrong remembers an error of the expression itself, because the interpreters do not wrap errors.
@@ -58,8 +61,8 @@ func (e *evaluation) wrong(err error) error {
 	return err
 }
 
-// evaluate runs an evaluation on a goroutine of its own. One that calls nothing of ours cannot be ended: it is then
-// left alone.
+// evaluate runs an evaluation in its own goroutine. An evaluation that calls nothing of this package cannot be ended:
+// after the time limit the goroutine is abandoned.
 func evaluate[T any](ctx context.Context, s Scope, run func(bindings) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrEndless)
 	defer cancel()
@@ -93,7 +96,7 @@ func evaluate[T any](ctx context.Context, s Scope, run func(bindings) (T, error)
 
 var errTooLarge = fmt.Errorf("the value has more than %d parts", largest)
 
-// measure fails when a value has too many parts.
+// measure returns an error if a value has too many parts.
 func measure(value any) error {
 	if left := count(value, largest, 0); left < 0 {
 		return errTooLarge
@@ -101,7 +104,7 @@ func measure(value any) error {
 	return nil
 }
 
-// count takes the parts of a value off what is left, and stops below zero.
+// count subtracts the number of a value's parts from left, and stops below zero.
 func count(value any, left, depth int) int {
 	left--
 	if depth > deepest {
@@ -126,7 +129,7 @@ func count(value any, left, depth int) int {
 	return left
 }
 
-// checkLength refuses an expression that is too long to parse.
+// checkLength returns an error if an expression is too long to parse.
 func checkLength(statement string) error {
 	if len(statement) > longest {
 		return &Invalid{fmt.Errorf("the expression is %d bytes long; the limit is %d", len(statement), longest)}
@@ -134,5 +137,5 @@ func checkLength(statement string) error {
 	return nil
 }
 
-// errBindings is a mistake in this package.
+// errBindings indicates a bug in this package.
 var errBindings = errors.New("evaluated without a scope")

@@ -19,17 +19,17 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// late is what a function returns that needs the context of the evaluation: the rest of its work.
+// late is returned by a function that needs the context of the evaluation: it does the rest of the work.
 type late func(context.Context) (any, error)
 
-// table is all functions of JMESPath, by name.
+// table has all functions of JMESPath by name.
 type table struct {
 	interpreter.FunctionCaller
 	names map[string]bool
 }
 
 var allFunctions = sync.OnceValue(func() table {
-	all := append(jp.GetFunctions(context.Background()), chainsawFunctions()...) // none of its functions uses it
+	all := append(jp.GetFunctions(context.Background()), chainsawFunctions()...) // its functions do not use the context
 	names := make(map[string]bool, len(all))
 	for _, f := range all {
 		names[f.Name] = true
@@ -37,7 +37,7 @@ var allFunctions = sync.OnceValue(func() table {
 	return table{interpreter.NewFunctionCaller(all...), names}
 })
 
-// Functions names all functions of JMESPath, sorted.
+// Functions returns the sorted names of all functions of JMESPath.
 func Functions() []string {
 	return slices.Sorted(maps.Keys(allFunctions().names))
 }
@@ -77,7 +77,7 @@ func unknownFunction(name string, names map[string]bool) error {
 	return fmt.Errorf("unknown function: %s", name)
 }
 
-// checkPadding refuses to pad to any width: this is done before there is a text whose length could be looked at.
+// checkPadding limits the width of padding, because the result would be too long before its length could be checked.
 func checkPadding(name string, arguments []any) error {
 	if (name == "pad_left" || name == "pad_right") && len(arguments) > 1 {
 		if width, ok := arguments[1].(float64); ok && width > longestText {
@@ -100,7 +100,8 @@ const (
 	text     = functions.JpString
 )
 
-// chainsawFunctions are those that Chainsaw has beyond kyverno-json's. Its experimental ones begin with x_.
+// chainsawFunctions returns the functions that Chainsaw adds to kyverno-json's. The names of experimental ones begin
+// with x_.
 func chainsawFunctions() []functions.FunctionEntry {
 	listed := takes(anything, text, text, text)
 	listed[3].Optional = true
@@ -117,7 +118,7 @@ func chainsawFunctions() []functions.FunctionEntry {
 	}
 }
 
-// asString returns a text as it is, also one of a type of its own, and nil for anything else.
+// asString returns the text of a string type, and nil for anything else.
 func asString(arguments []any) (any, error) {
 	v := reflect.ValueOf(arguments[0])
 	if v.IsValid() && v.Kind() == reflect.String {
@@ -126,7 +127,7 @@ func asString(arguments []any) (any, error) {
 	return nil, nil
 }
 
-// decodeMetrics reads the text format of Prometheus, and returns the samples sorted by their labels.
+// decodeMetrics parses the text format of Prometheus, and returns the samples sorted by their labels.
 func decodeMetrics(arguments []any) (any, error) {
 	decoder := &expfmt.SampleDecoder{
 		Dec:  expfmt.NewDecoder(strings.NewReader(arguments[0].(string)), expfmt.NewFormat(expfmt.TypeTextPlain)),

@@ -22,7 +22,7 @@ func TestBindingsThatRepeatEachOtherAreRefused(t *testing.T) {
 			t.Fatal("a is not bound")
 		}
 	}
-	// The first $a is not defined: an expression cannot ask for that.
+	// The first $a is not defined, and an expression cannot test for that.
 	if err == nil || !strings.Contains(err.Error(), "variable not defined") {
 		t.Fatalf("the error is %v", err)
 	}
@@ -59,7 +59,8 @@ func TestTextsThatGrowAreRefused(t *testing.T) {
 	}
 }
 
-// An evaluation whose time is up ends, also where the interpreter calls nothing that could be told.
+// TestAnEvaluationEndsWithItsContext checks an evaluation in which the interpreter calls nothing that could be told to
+// end.
 func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	many := make([]any, 3000)
 	for i := range many {

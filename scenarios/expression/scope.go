@@ -12,14 +12,14 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// Scope is what expressions see: values by name, and the compiler of those that name none. It never changes: With
-// returns another one. The zero value has no names, and its compiler is JMESPath.
+// Scope holds what expressions see: values by name, and the default compiler. It is immutable: With returns a new one.
+// The zero value has no names, and its compiler is JMESPath.
 type Scope struct {
 	compiler format.Compiler
 	last     *bound
 }
 
-// bound is a name and its value, and what was bound before it.
+// bound is a bound name with its value, linked to the binding before it.
 type bound struct {
 	name   string
 	value  any
@@ -32,7 +32,7 @@ func (s Scope) With(name string, value any) Scope {
 	return s
 }
 
-// WithCompiler sets the compiler of expressions that name none; nil leaves it as it is.
+// WithCompiler sets the compiler of expressions that name none; nil keeps the current one.
 func (s Scope) WithCompiler(c *format.Compiler) Scope {
 	if c != nil {
 		s.compiler = *c
@@ -62,13 +62,13 @@ func (s Scope) compilers() compilers.Compilers {
 	return c.WithDefaultCompiler(compilers.CompilerJP)
 }
 
-// bindings are a scope as the interpreters want it, for the time of one evaluation.
+// bindings implements the interpreters' binding.Bindings on a scope, for one evaluation.
 type bindings struct {
 	last *bound
 	of   *evaluation
 }
 
-// Get returns the value of a name that is written with its dollar sign.
+// Get returns the value of a name, which includes its dollar sign.
 func (b bindings) Get(name string) (binding.Binding, error) {
 	if err := b.of.tick(); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (b bindings) Get(name string) (binding.Binding, error) {
 func (b bindings) Register(name string, v binding.Binding) binding.Bindings {
 	value, err := v.Value()
 	if err != nil {
-		return b // NewBinding's values, which these are, have no error
+		return b // values of NewBinding have no error
 	}
 	return bindings{&bound{strings.TrimPrefix(name, "$"), value, b.last}, b.of}
 }
@@ -107,7 +107,7 @@ func (s Scope) Bind(ctx context.Context, b format.Binding, input any) (string, a
 	return name, value, nil
 }
 
-// floats returns a value with every whole number as the kind of number that JMESPath's functions take.
+// floats converts every whole number in a value to the number type that JMESPath's functions take.
 func floats(value any) any {
 	switch v := value.(type) {
 	case int:
@@ -130,7 +130,7 @@ func floats(value any) any {
 	return value
 }
 
-// BindAll evaluates bindings one after the other: each sees those before it.
+// BindAll evaluates bindings one after the other; each sees those before it.
 func (s Scope) BindAll(ctx context.Context, all []format.Binding) (Scope, error) {
 	for _, b := range all {
 		name, value, err := s.Bind(ctx, b, nil)

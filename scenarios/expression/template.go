@@ -16,14 +16,14 @@ var (
 	parentheses = regexp.MustCompile(`^\((?:(\w+);)?(.+)\)$`)
 )
 
-// written is a text of a file, taken apart.
+// written is a parsed text of a file.
 type written struct {
 	statement string
-	compiler  string // empty if it is no expression
+	compiler  string // empty if it is not an expression
 }
 
-// take takes a text apart: an expression stands in parentheses, after the name of its compiler and a semicolon if it
-// has another than the others. Between backslashes nothing is an expression.
+// take parses a text. An expression is enclosed in parentheses, with the name of its compiler and a semicolon in front
+// if that is not the default one. A text between backslashes is never an expression.
 func take(in string) written {
 	if m := escaped.FindStringSubmatch(in); m != nil {
 		return written{statement: m[1]}
@@ -41,7 +41,7 @@ func take(in string) written {
 // IsExpression reports whether a text is an expression.
 func IsExpression(in string) bool { return take(in).compiler != "" }
 
-// String evaluates a text that may be an expression for a text.
+// String evaluates a text that may be an expression; the result must be a string.
 func (s Scope) String(ctx context.Context, in string) (string, error) {
 	w := take(in)
 	compiler := s.compilers().Compiler(w.compiler)
@@ -61,8 +61,8 @@ func (s Scope) String(ctx context.Context, in string) (string, error) {
 	return text, nil
 }
 
-// Template returns a copy of a template in which expressions are replaced by their values. An expression sees as @ what
-// value has in its place. A template is what JSON decodes to.
+// Template returns a copy of a template in which expressions are replaced by their values. An expression sees as @ the
+// part of value at its position. A template consists of the types that JSON decodes to.
 func (s Scope) Template(ctx context.Context, template, value any) (any, error) {
 	if err := measure(template); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s Scope) Template(ctx context.Context, template, value any) (any, error) {
 	return out, measure(out)
 }
 
-// filler fills in a template.
+// filler evaluates a template.
 type filler struct {
 	compilers compilers.Compilers
 	bindings  bindings
@@ -116,7 +116,7 @@ func (f filler) fill(path *field.Path, template, value any) (any, error) {
 	return template, nil
 }
 
-// text evaluates a text. One that is no expression stays as it is, with the backslashes that keep it from being one.
+// text evaluates a text. One that is not an expression is returned unchanged, including backslashes that escape it.
 func (f filler) text(path *field.Path, in string, value any) (any, error) {
 	w := take(in)
 	compiler := f.compilers.Compiler(w.compiler)
@@ -137,7 +137,7 @@ func at(path *field.Path, in string, err error) error {
 	return fmt.Errorf("%s: %s: %w", path, short(in), err)
 }
 
-// short is an expression as it is shown in an error.
+// short shortens an expression for an error.
 func short(in string) string {
 	const longest = 300
 	if len(in) > longest {
@@ -151,8 +151,7 @@ func (s Scope) Object(ctx context.Context, object map[string]any) (map[string]an
 	return s.Merge(ctx, object, object)
 }
 
-// Merge returns an object with a template laid over it. Expressions in the template see what the object has in their
-// place.
+// Merge returns an object merged with a template. Expressions in the template see the object's part at their position.
 func (s Scope) Merge(ctx context.Context, object map[string]any, template any) (map[string]any, error) {
 	filled, err := s.Template(ctx, template, object)
 	if err != nil {
@@ -165,7 +164,7 @@ func (s Scope) Merge(ctx context.Context, object map[string]any, template any) (
 	return merge(object, over), nil
 }
 
-// merge returns a with b laid over it; neither is changed.
+// merge returns a merged with b, which takes precedence; neither is changed.
 func merge(a, b map[string]any) map[string]any {
 	out := make(map[string]any, len(a))
 	maps.Copy(out, a)
@@ -181,8 +180,8 @@ func merge(a, b map[string]any) map[string]any {
 	return out
 }
 
-// Reference returns an asserted object with the expressions evaluated that say which object is meant: in its API
-// version, kind, name, namespace and labels. All others are for the assertion.
+// Reference returns an asserted object with only the expressions evaluated that identify the object: in its API
+// version, kind, name, namespace and labels. All others belong to the assertion.
 func (s Scope) Reference(ctx context.Context, object map[string]any) (map[string]any, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)

@@ -1,5 +1,5 @@
-// Package oracle judges operators at the end of a scenario by rules that hold for every operator, without being asked:
-// a converged object is left alone, no loop is hot, nobody panics, nothing leaks.
+// Package oracle checks operators at the end of every scenario against rules that hold for all operators: a converged
+// object is left alone, no loop is hot, nothing panics, nothing leaks.
 package oracle
 
 import (
@@ -17,53 +17,53 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// The names of the oracles, by which they are switched off.
+// The names of the oracles, by which they can be switched off.
 const (
-	// Idempotent: one more reconcile of an object that needs none changes nothing.
+	// Idempotent: one more reconcile of a converged object changes nothing.
 	Idempotent = "idempotent"
 	// HotLoop: no loop wakes itself without end.
 	HotLoop = "hot-loop"
 	// Panic: no reconcile panics.
 	Panic = "panic"
-	// Leak: when what the scenario made is deleted, what the operator made for it is gone too.
+	// Leak: when the objects of the scenario are deleted, the objects that the operator created for them are gone too.
 	Leak = "leak"
-	// LiveDelete: nothing is deleted that is still wanted.
+	// LiveDelete: the operator deletes nothing that is still wanted.
 	LiveDelete = "live-delete"
-	// ObservedGeneration: a status does not speak of an older spec when the loop has come to rest.
+	// ObservedGeneration: when the loop is idle, no status observed an older generation than its object has.
 	ObservedGeneration = "observed-generation"
 	// Counts: the operator created and deleted as many objects as the reference says.
 	Counts = "counts"
 )
 
-// Names are all oracles.
+// Names returns the names of all oracles.
 func Names() []string {
 	return []string{Idempotent, HotLoop, Panic, Leak, LiveDelete, ObservedGeneration, Counts}
 }
 
-// Witness is what the oracles know of one scenario.
+// Witness gives the oracles access to one scenario.
 type Witness struct {
-	// Journal of the scenario, from before its first step.
+	// Journal is the journal of the scenario, from before its first step.
 	Journal *trace.Journal
-	// Reader reads the cluster, past every cache.
+	// Reader reads the cluster without a cache.
 	Reader client.Reader
-	// Loops are the operators at work, by name.
+	// Loops are the taps of the running operators, by operator.
 	Loops map[string]*taps.Taps
-	// Off are the oracles that are switched off.
+	// Off are the names of the oracles that are switched off.
 	Off map[string]bool
-	// Reference is how much the operator creates and deletes, such as "create Zundoko=5, create Kiyoshi=1". Default: nobody
-	// knows.
+	// Reference is how much the operator creates and deletes, such as "create Zundoko=5, create Kiyoshi=1". Default:
+	// Counts is not checked.
 	Reference string
 }
 
-// The time a loop gets to come to rest, and the garbage collector to do its work. Programs in pods may take theirs to end: a
-// leader of etcd looks for a successor for six seconds, when all others are ending too.
+// How long to wait for a loop to become idle, and for the garbage collector. Programs in pods may take a while to end:
+// a leader of etcd looks for a successor for six seconds when all other members are ending too.
 const (
 	restPatience = 3 * time.Second
 	goneAfter    = 15 * time.Second
 )
 
-// Settled judges when the steps are over and everything is still there. passed says whether the steps went well: after a
-// failure only what is wrong in itself is told.
+// Settled checks the oracles after the steps, while all objects still exist. passed reports whether the steps passed;
+// after a failure only problems that are independent of the steps are reported.
 func (w *Witness) Settled(ctx context.Context, passed bool) []report.Finding {
 	resting := w.rest(ctx)
 	timeline := trace.NewTimeline(w.Journal)
@@ -85,7 +85,7 @@ func (w *Witness) Settled(ctx context.Context, passed bool) []report.Finding {
 	return found
 }
 
-// Cleaned judges when what the scenario made is deleted again.
+// Cleaned checks for leaks after the scenario's objects are deleted.
 func (w *Witness) Cleaned(ctx context.Context) []report.Finding {
 	return w.ask(nil, Leak, func() []report.Finding { return w.leaks(ctx) })
 }
@@ -101,7 +101,7 @@ func (w *Witness) ask(found []report.Finding, name string, judge func() []report
 	return found
 }
 
-// rest waits until the loops have nothing to do now, and reports whether that came about.
+// rest waits until the loops are idle, and reports whether they became so.
 func (w *Witness) rest(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, restPatience)
 	defer cancel()
@@ -160,7 +160,7 @@ func sortedKeys(s *trace.State) []trace.QueueKey {
 	return keys
 }
 
-// lagging are the reconciled objects whose status, or a condition of it, observed an older generation.
+// lagging finds reconciled objects whose status, or a condition of it, observed an older generation.
 func lagging(s *trace.State) []report.Finding {
 	reconciled := map[trace.Key]bool{}
 	for key := range s.Keys() {
@@ -186,12 +186,12 @@ func lagging(s *trace.State) []report.Finding {
 	return found
 }
 
-// liveDeletes are deletes by an operator of what is still wanted: an object that somebody else made and nobody is
-// deleting, or one that the operator makes again although nobody changed anything in between.
+// liveDeletes finds deletions by an operator of objects that are still wanted: an object that somebody else created and
+// nobody is deleting, or one that the operator creates again although nobody changed anything in between.
 func liveDeletes(events []*trace.Event) []report.Finding {
 	type maker struct{ operator string }
 	made := map[string]maker{}           // by UID
-	deleted := map[string]*trace.Event{} // by kind and name: the operator's own delete
+	deleted := map[string]*trace.Event{} // by kind and name: the operator's own deletion
 	var found []report.Finding
 	for _, e := range events {
 		if e.Kind != trace.KindCall || !e.IsWrite() || e.Error != "" || e.Via == trace.ViaRecorder {
@@ -199,7 +199,7 @@ func liveDeletes(events []*trace.Event) []report.Finding {
 		}
 		name := e.Object.Kind + " " + e.Object.Key().String()
 		switch {
-		case e.Operator == "" || e.Actor != e.Operator: // somebody else: whatever follows has another reason
+		case e.Operator == "" || e.Actor != e.Operator: // somebody else's write: it may be the reason for what follows
 			clear(deleted)
 		case e.Verb == trace.VerbCreate:
 			made[e.Object.UID] = maker{e.Operator}
@@ -219,7 +219,7 @@ func liveDeletes(events []*trace.Event) []report.Finding {
 	return found
 }
 
-// isOthers reports whether a deleted object was alive and had no controller.
+// isOthers reports whether a deleted object was not being deleted before and had no controller.
 func isOthers(e *trace.Event) bool {
 	o := trace.ReadMeta(e.Before)
 	if o.Deleting || e.Before == nil {

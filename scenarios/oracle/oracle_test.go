@@ -53,7 +53,7 @@ func withSandbox(m *testing.M) int {
 	return m.Run()
 }
 
-// worker is an operator for Hikawas that does one thing right, or one thing wrong: it keeps a ConfigMap for each.
+// worker is an operator for Hikawas that keeps a ConfigMap for each, either correctly or with one bug.
 type worker struct {
 	client.Client
 	bug    string
@@ -85,12 +85,12 @@ func (w *worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	case oracle.HotLoop:
 		hikawa.Labels = map[string]string{"passes": fmt.Sprint(w.passes)}
 		return ctrl.Result{}, w.Update(ctx, hikawa)
-	case oracle.Idempotent: // a write that nobody watches, so that it does not wake the loop
+	case oracle.Idempotent: // nothing watches the written object, so that the loop is not woken
 		child.Data = map[string]string{"passes": fmt.Sprint(w.passes)}
 		child.ResourceVersion = ""
 		return ctrl.Result{}, w.Update(ctx, child)
 	case clock:
-		if w.passes > 1 { // or the first one to ask might come in the same second
+		if w.passes > 1 { // else the first probe might come in the same second
 			child.Data = map[string]string{"reconciled": time.Now().UTC().Format(time.RFC3339)}
 			return ctrl.Result{}, w.Update(ctx, child)
 		}
@@ -112,11 +112,11 @@ func (w *worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 }
 
 const (
-	// leakByApply is a leak of what was not created, but applied.
+	// leakByApply is a leak of an applied object.
 	leakByApply = oracle.Leak + " by apply"
-	// clock notes the time of each reconcile, in whole seconds.
+	// clock writes the time of each reconcile, in whole seconds.
 	clock = oracle.Idempotent + " by the clock"
-	// lateNews writes once more, for a reason, and then no more.
+	// lateNews writes once more for a good reason, and then no more.
 	lateNews = "late news"
 )
 
@@ -127,7 +127,7 @@ func (w *worker) provide(ctx context.Context, child *corev1.ConfigMap) error {
 	return w.Apply(ctx, corev1ac.ConfigMap(child.Name, child.Namespace), client.FieldOwner("worker"))
 }
 
-// scene is a worker at work on one Hikawa, in a namespace of its own.
+// scene is a worker with one Hikawa in its own namespace.
 type scene struct {
 	*oracle.Witness
 	client client.Client
@@ -172,13 +172,13 @@ func newScene(t *testing.T, bug string) *scene {
 	return s
 }
 
-// awaitPasses waits until so many reconciles have ended.
+// awaitPasses waits until n reconciles have ended.
 func (s *scene) awaitPasses(t *testing.T, n int) {
 	t.Helper()
 	s.await(t, func(state *trace.State) bool { return state.Total().Reconciles >= n })
 }
 
-// await waits until the journal shows something.
+// await waits until the journal satisfies a condition.
 func (s *scene) await(t *testing.T, shows func(*trace.State) bool) {
 	t.Helper()
 	changed, cancel := s.Journal.Subscribe()
@@ -212,7 +212,7 @@ func names(found []report.Finding) string {
 	return strings.Join(names, " ")
 }
 
-// TestOracles shows each oracle content with an operator that does well, and not with one that does just this wrong.
+// TestOracles checks that each oracle accepts a correct operator, and finds the bug that it is for.
 func TestOracles(t *testing.T) {
 	for _, test := range []struct{ bug, says string }{
 		{oracle.Panic, "panicked: a bug that panics"},
@@ -252,7 +252,8 @@ func TestWellDone(t *testing.T) {
 	}
 }
 
-// TestWritesEachTime: what an operator writes once more is not its fault, unless it goes on so, be it once in a second.
+// TestWritesEachTime checks that a single further write is accepted, and that repeated writes are not, even if only one
+// a second.
 func TestWritesEachTime(t *testing.T) {
 	for bug, want := range map[string]string{lateNews: "", clock: oracle.Idempotent} {
 		t.Run(bug, func(t *testing.T) {

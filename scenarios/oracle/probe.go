@@ -18,12 +18,12 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// apart is more than a second, the smallest time between two times of Kubernetes: who notes one of its own at each reconcile
-// is seen to write.
+// apart is longer than one second, the resolution of Kubernetes' timestamps, so that an operator that stores the time
+// at each reconcile is seen to write.
 const apart = 1100 * time.Millisecond
 
-// onceMore has every key that rests reconciled once more, and tells what that changed. What it changed is asked for a second
-// time: the first one may have read what had just happened elsewhere, before the event of it was delivered.
+// onceMore reconciles every idle key once more, and reports what that changed. If something changed, it probes a second
+// time: the first reconcile may have read a change elsewhere before its event was delivered.
 func (w *Witness) onceMore(ctx context.Context) []report.Finding {
 	found, _ := w.probe(ctx)
 	if len(found) == 0 {
@@ -40,7 +40,7 @@ func (w *Witness) onceMore(ctx context.Context) []report.Finding {
 	return found
 }
 
-// probe has every key that rests reconciled once more, and tells what that changed, and whether anything was asked.
+// probe reconciles every idle key once more. It reports what that changed, and whether any key was probed.
 func (w *Witness) probe(ctx context.Context) (found []report.Finding, asked bool) {
 	timeline := trace.NewTimeline(w.Journal)
 	timeline.Update()
@@ -63,7 +63,7 @@ func (w *Witness) probe(ctx context.Context) (found []report.Finding, asked bool
 	return found, true
 }
 
-// failing reports whether the newest reconcile of a key ended with an error: it has not converged.
+// failing reports whether the newest reconcile of a key ended with an error, so that the key has not converged.
 func failing(s *trace.State, key trace.QueueKey) bool {
 	failed := false
 	for _, span := range s.Spans() {
@@ -82,7 +82,7 @@ func lines(object json.RawMessage) []string {
 	return trace.YAMLLines(object, trace.YAMLStyle{Omit: []string{"resourceVersion", "generation", "uid", "creationTimestamp"}})
 }
 
-// diffBound keeps the diff of two objects quick; see [trace.Diff].
+// diffBound bounds the time for the diff of two objects; see [trace.Diff].
 const diffBound = 1 << 20
 
 func changes(span *trace.Span) []report.Finding {
@@ -116,7 +116,7 @@ func (w *Witness) counts() []report.Finding {
 	return found
 }
 
-// done counts what the operators did, by verb and kind.
+// done counts the operators' creations and deletions by verb and kind.
 func (w *Witness) done() map[string]int {
 	got := map[string]int{}
 	created := map[string]bool{} // by UID
@@ -134,8 +134,8 @@ func (w *Witness) done() map[string]int {
 	return got
 }
 
-// writes are those of the operators that were carried out, in order. What an operator never learned of, because a fault
-// ended it or lost the reply, is among them.
+// writes returns the operators' successful writes in order, including those whose result an operator never learned
+// because a fault ended it or dropped the reply.
 func (w *Witness) writes() []*trace.Event {
 	var writes []*trace.Event
 	for _, e := range w.Journal.Since(0) {
@@ -147,16 +147,16 @@ func (w *Witness) writes() []*trace.Event {
 	return writes
 }
 
-// creates reports whether a write made an object. An apply does when there is none, and the API server says so.
+// creates reports whether a write created an object. An apply may do so; the API server's status says so.
 func creates(e *trace.Event) bool {
 	return e.Verb == trace.VerbCreate || e.Verb == trace.VerbApply && e.Status == http.StatusCreated
 }
 
-// leaks are the objects that operators made and that are still there. The garbage collector gets its time.
+// leaks finds objects that operators created and that still exist after the garbage collector had its time.
 func (w *Witness) leaks(ctx context.Context) []report.Finding {
 	ctx, cancel := context.WithTimeout(ctx, goneAfter)
 	defer cancel()
-	var left []report.Finding // as last seen: the last look may be cut short
+	var left []report.Finding // from the last complete look; the next may be interrupted
 	for {
 		now, err := w.left(ctx)
 		if err == nil {
@@ -176,7 +176,7 @@ func (w *Witness) leaks(ctx context.Context) []report.Finding {
 	}
 }
 
-// left are the objects made by operators that are there now.
+// left finds the objects created by operators that exist now.
 func (w *Witness) left(ctx context.Context) ([]report.Finding, error) {
 	var found []report.Finding
 	looked := map[string]bool{} // by UID
@@ -204,7 +204,7 @@ func orNone(namespace string) string {
 	return namespace
 }
 
-// exists reports whether the very object is there.
+// exists reports whether the object with this UID exists.
 func (w *Witness) exists(ctx context.Context, ref trace.Ref) (bool, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))

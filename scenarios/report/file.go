@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Format of a report in a file, by Chainsaw's names.
+// Format is a file format of reports, by Chainsaw's names.
 type Format string
 
-// The formats.
+// The file formats.
 const (
 	// JSON has everything that is known of a run.
 	JSON Format = "JSON"
-	// XML is JUnitTest by another name.
+	// XML is the same as JUnitTest.
 	XML Format = "XML"
 	// JUnitTest is a JUnit file with a case for each test.
 	JUnitTest Format = "JUNIT-TEST"
-	// JUnitStep is one with a case for each step.
+	// JUnitStep is a JUnit file with a case for each step.
 	JUnitStep Format = "JUNIT-STEP"
-	// JUnitOperation is one with a case for each operation.
+	// JUnitOperation is a JUnit file with a case for each operation.
 	JUnitOperation Format = "JUNIT-OPERATION"
 )
 
-// Formats are all there are.
+// Formats returns all formats.
 func Formats() []Format { return []Format{JSON, XML, JUnitTest, JUnitStep, JUnitOperation} }
 
-// ParseFormat finds a format by its name; the case does not matter.
+// ParseFormat returns the format with a name, ignoring case.
 func ParseFormat(name string) (Format, error) {
 	for _, f := range Formats() {
 		if strings.EqualFold(string(f), name) {
@@ -39,8 +39,7 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("unknown report format %q", name)
 }
 
-// File is the name of the file that a report is written to: in the folder, with the format's extension unless the name
-// has one.
+// File returns the path of the file for a report: in the folder, with the format's extension unless the name has one.
 func (f Format) File(folder, name string) string {
 	if filepath.Ext(name) == "" {
 		extension := ".xml"
@@ -67,15 +66,15 @@ func (f Format) Write(w io.Writer, r *Run) error {
 	return fmt.Errorf("unknown report format %q", f)
 }
 
-// Save writes a report to a file, of mode 0600 if it is new; either all of it is there afterwards or nothing changed.
+// Save writes a report to a file, of mode 0600 if it is new. The file is either written completely or not changed.
 func (f Format) Save(file string, r *Run) error {
 	return writeFile(file, func(w io.Writer) error { return f.Write(w, r) })
 }
 
-// writeFile writes a complete file or none.
+// writeFile writes a file completely or not at all.
 func writeFile(path string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return writeInto(path, write) // such as /dev/stdout: what is there must not be replaced
+		return writeInto(path, write) // such as /dev/stdout, which must not be replaced
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {

@@ -47,7 +47,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestXMLIsWellFormed whatever is printed.
+// TestXMLIsWellFormed checks the XML for arbitrary output of programs.
 func TestXMLIsWellFormed(t *testing.T) {
 	r := sample()
 	evil := "]]> <a b=\"c\"> & \x00\x1b[31m\xff\ufffe"
@@ -94,7 +94,7 @@ func TestFile(t *testing.T) {
 		{report.JSON, "", "chainsaw-report", "chainsaw-report.json"},
 		{report.XML, "out", "r", "out/r.xml"},
 		{report.JUnitStep, "out", "r.json", "out/r.json"},
-		{report.JUnitOperation, "/tmp", "v1.2", "/tmp/v1.2"}, // as Chainsaw: what follows a dot is an extension
+		{report.JUnitOperation, "/tmp", "v1.2", "/tmp/v1.2"}, // as in Chainsaw, the part after a dot is an extension
 	} {
 		if got := c.format.File(c.folder, c.name); got != filepath.FromSlash(c.want) {
 			t.Errorf("%s in %q: got %s, want %s", c.name, c.folder, got, c.want)
@@ -105,7 +105,7 @@ func TestFile(t *testing.T) {
 func TestSave(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.json")
-	for range 2 { // also over an older one
+	for range 2 { // the second time over an existing file
 		if err := report.JSON.Save(file, sample()); err != nil {
 			t.Fatal(err)
 		}

@@ -7,33 +7,32 @@ import (
 	"strings"
 )
 
-// GitHub tells a run to GitHub Actions when it is over: an annotation for each failure, where it is written, and a
+// GitHub reports a finished run to GitHub Actions: an annotation for each failure at its position in the file, and a
 // table for the page of the job.
 type GitHub struct {
 	Nothing
 	o GitHubOptions
-	// err is written by EndRun only.
+	// err is the first error of a writer; only EndRun sets it.
 	err error
 }
 
-// GitHubOptions of a [GitHub] sink. The zero value tells nothing.
+// GitHubOptions are the options of a [GitHub] sink. With the zero value it reports nothing.
 type GitHubOptions struct {
-	// Commands is what the runner reads: standard output. Default: no annotations are made.
+	// Commands receives the annotations. It must be the process's standard output. Default: no annotations.
 	Commands io.Writer
-	// Workspace is the folder of the checkout, which names of files have to be relative to. Default: they are given
-	// as they are.
+	// Workspace is the folder of the checkout; names of files are made relative to it. Default: they are not changed.
 	Workspace string
-	// Summary is appended to the page of the job, in Markdown. Default: there is none.
+	// Summary receives the table for the page of the job, in Markdown. Default: no table.
 	Summary io.Writer
 }
 
 // NewGitHub returns a sink for GitHub Actions.
 func NewGitHub(o GitHubOptions) *GitHub { return &GitHub{o: o} }
 
-// Err is the first error that a writer returned; it may be asked for after the run.
+// Err returns the first error of a writer. Call it after the run.
 func (g *GitHub) Err() error { return g.err }
 
-// EndRun writes everything.
+// EndRun writes the annotations and the table.
 func (g *GitHub) EndRun(r *Run) {
 	if g.o.Commands != nil {
 		_, g.err = io.WriteString(g.o.Commands, g.annotations(r))
@@ -65,7 +64,7 @@ func (g *GitHub) annotations(r *Run) string {
 	return text.String()
 }
 
-// annotationOf is why an operation failed, without what it printed.
+// annotationOf describes why an operation failed, without its output.
 func annotationOf(o *Operation) string {
 	p, x := page{}, NewText(nil, TextOptions{})
 	x.failure(&p, o.Failure)
@@ -80,7 +79,7 @@ func (g *GitHub) annotate(text *strings.Builder, file string, line int, title, m
 	fmt.Fprintf(text, "::error %s::%s\n", strings.Join(properties, ","), escapeMessage(message))
 }
 
-// relative is a file as GitHub knows it.
+// relative returns a file relative to the workspace.
 func (g *GitHub) relative(file string) string {
 	if g.o.Workspace == "" {
 		return file
@@ -106,10 +105,10 @@ func escapeMessage(s string) string { return messageEscapes.Replace(s) }
 
 func escapeProperty(s string) string { return propertyEscapes.Replace(s) }
 
-// mostRows is how many tests the table names; GitHub takes no summary of more than 1 MiB.
+// mostRows bounds the number of tests in the table; GitHub accepts summaries of at most 1 MiB.
 const mostRows = 500
 
-// summary is the table for the page of the job: what failed first.
+// summary returns the table for the page of the job, failed tests first.
 func summary(r *Run) string {
 	var text strings.Builder
 	c := r.Counts()
@@ -150,7 +149,7 @@ func withStatus(r *Run, statuses ...Status) []*Test {
 	return tests
 }
 
-// why is the first thing that failed, or the reason why a test was skipped.
+// why returns the first failure of a test, or the reason why it was skipped.
 func why(t *Test) string {
 	for _, s := range t.Steps {
 		for _, o := range s.Operations {
@@ -166,13 +165,13 @@ func why(t *Test) string {
 	return t.SkipReason
 }
 
-// markdownEscapes keep a text from being anything but text, in a table.
+// markdownEscapes makes a text literal in a table.
 var markdownEscapes = strings.NewReplacer(
 	"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;", "#", "&#35;",
 	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "~", `\~`,
 )
 
-// mostCell is how many characters of a reason the table shows.
+// mostCell bounds the number of characters of a reason in the table.
 const mostCell = 200
 
 func cell(s string) string {

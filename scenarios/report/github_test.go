@@ -39,7 +39,7 @@ func TestGitHubTellsNobody(t *testing.T) {
 	}
 }
 
-// TestGitHubSummaryIsSmall: GitHub takes 1 MiB.
+// TestGitHubSummaryIsSmall checks the size of the summary: GitHub accepts 1 MiB.
 func TestGitHubSummaryIsSmall(t *testing.T) {
 	r := sample()
 	for range 11 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The JSON of a report. What Chainsaw's has is named as there; the rest is more of the same.
+// jsonRun and the following types are the JSON of a report. Fields that Chainsaw has too have the same names.
 type jsonRun struct {
 	Name      string     `json:"name,omitempty"`
 	StartTime time.Time  `json:"startTime"`
@@ -96,7 +96,7 @@ func runJSON(r *Run) jsonRun {
 	return j
 }
 
-// testJSON is a test without its steps.
+// testJSON returns a test without its steps.
 func testJSON(t *Test) jsonTest {
 	j := jsonTest{
 		BasePath: t.Folder, Name: t.Name, ID: t.ID, File: t.File, Line: t.Line, Scenario: t.Scenario,
@@ -109,7 +109,7 @@ func testJSON(t *Test) jsonTest {
 	return j
 }
 
-// stepJSON is a step without its operations.
+// stepJSON returns a step without its operations.
 func stepJSON(s *Step) jsonStep {
 	return jsonStep{Name: s.Name, Description: s.Description, Status: s.Status(), StartTime: s.Started, EndTime: s.Ended}
 }
@@ -128,7 +128,7 @@ func operationJSON(o *Operation) jsonOperation {
 	return j
 }
 
-// writeJSON writes the report as Chainsaw's JSON.
+// writeJSON writes the report as JSON that is compatible with Chainsaw's.
 func writeJSON(w io.Writer, r *Run) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -10,7 +10,7 @@ import (
 	"github.com/jstemmer/go-junit-report/v2/junit"
 )
 
-// writeJUnitTest writes a suite for each folder and in it a case for each test.
+// writeJUnitTest writes a suite for each folder with a case for each test.
 func writeJUnitTest(w io.Writer, r *Run) error {
 	var folders []string
 	tests := map[string][]*Test{}
@@ -36,7 +36,7 @@ func writeJUnitTest(w io.Writer, r *Run) error {
 	return writeXML(w, suites)
 }
 
-// writeJUnitStep writes a suite for each test and in it a case for each step.
+// writeJUnitStep writes a suite for each test with a case for each step.
 func writeJUnitStep(w io.Writer, r *Run) error {
 	return writeSuites(w, r, func(suite *junit.Testsuite, s *Step) {
 		suite.AddTestcase(junit.Testcase{
@@ -45,7 +45,7 @@ func writeJUnitStep(w io.Writer, r *Run) error {
 	})
 }
 
-// writeJUnitOperation writes a suite for each test and in it a case for each operation.
+// writeJUnitOperation writes a suite for each test with a case for each operation.
 func writeJUnitOperation(w io.Writer, r *Run) error {
 	return writeSuites(w, r, func(suite *junit.Testsuite, s *Step) {
 		for _, o := range s.Operations {
@@ -57,7 +57,7 @@ func writeJUnitOperation(w io.Writer, r *Run) error {
 	})
 }
 
-// writeSuites writes a suite for each test; what the oracles found is a case too.
+// writeSuites writes a suite for each test; the oracles' findings are a case too.
 func writeSuites(w io.Writer, r *Run, add func(*junit.Testsuite, *Step)) error {
 	suites := newSuites(r)
 	for _, t := range r.Tests {
@@ -88,7 +88,7 @@ func newSuites(r *Run) *junit.Testsuites {
 	return &junit.Testsuites{Name: r.Name, Time: xmlSeconds(r.Started, r.Ended)}
 }
 
-// skippedResult is set for a test that was not run, for whatever reason.
+// skippedResult returns a result for a test that was not run; else nil.
 func skippedResult(t *Test) *junit.Result {
 	switch t.Status() {
 	case Skipped:
@@ -99,7 +99,7 @@ func skippedResult(t *Test) *junit.Result {
 	return nil
 }
 
-// testResult joins all that failed in a test.
+// testResult joins all failures of a test.
 func testResult(t *Test) *junit.Result {
 	var operations []*Operation
 	for _, s := range t.Steps {
@@ -115,7 +115,7 @@ func testResult(t *Test) *junit.Result {
 	return result
 }
 
-// failuresOf joins the failures of operations; nil when there is none.
+// failuresOf joins the failures of operations; nil if there are none.
 func failuresOf(operations []*Operation) *junit.Result {
 	var result *junit.Result
 	for _, o := range operations {
@@ -142,7 +142,7 @@ func join(r *junit.Result, message, data string) {
 	}
 }
 
-// failureLines is a failed operation with all that is known of why.
+// failureLines describes a failed operation with all details.
 func failureLines(o *Operation) []string {
 	p, x := page{}, NewText(nil, TextOptions{})
 	x.operation(&p, o, 0)
@@ -150,7 +150,7 @@ func failureLines(o *Operation) []string {
 	return strings.Split(strings.TrimRight(p.String(), "\n"), "\n")
 }
 
-// outputOf tells where the journal of a test is.
+// outputOf returns an output with the path of a test's journal.
 func outputOf(t *Test) *junit.Output {
 	var lines []string
 	for _, note := range t.Notes {
@@ -169,7 +169,8 @@ func xmlSeconds(started, ended time.Time) string {
 	return fmt.Sprintf("%.6f", took(started, ended).Seconds())
 }
 
-// legalXML replaces what no XML file may contain, not even escaped. The encoder does it everywhere but in CDATA.
+// legalXML replaces characters that XML does not allow, not even escaped. The encoder does that everywhere except in
+// CDATA.
 func legalXML(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

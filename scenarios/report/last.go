@@ -12,20 +12,21 @@ import (
 	"slices"
 )
 
-// Last is what is kept of the last run in a directory, so that what failed can be run again.
+// Last is a record of the last run in a directory, so that failed tests can be run again.
 type Last struct {
-	// Directory the run was started in.
+	// Directory is the directory in which the run was started.
 	Directory string `json:"directory"`
-	// Paths it was asked to run.
+	// Paths are the arguments of the run.
 	Paths []string `json:"paths,omitempty"`
-	// Failed are the ids of the tests that failed.
+	// Failed are the IDs of the tests that failed.
 	Failed []string `json:"failed"`
 }
 
-// mostKept is for how many directories it is kept.
+// mostKept is the maximum number of directories with a record.
 const mostKept = 200
 
-// LoadLast reads what is kept for a directory in a folder of such files. A directory in which nothing failed has nothing.
+// LoadLast reads the record of a directory; folder contains all records. If there is none, the record has no failed
+// tests.
 func LoadLast(folder, directory string) (*Last, error) {
 	text, err := os.ReadFile(lastFile(folder, directory))
 	if errors.Is(err, os.ErrNotExist) {
@@ -41,7 +42,7 @@ func LoadLast(folder, directory string) (*Last, error) {
 	return &l, nil
 }
 
-// Save keeps it, with mode 0600; when nothing failed, nothing is kept.
+// Save writes the record with mode 0600, or removes it if nothing failed.
 func (l *Last) Save(folder string) error {
 	file := lastFile(folder, l.Directory)
 	if len(l.Failed) == 0 {
@@ -64,8 +65,8 @@ func (l *Last) Save(folder string) error {
 	return errors.Join(err, keepNewest(folder))
 }
 
-// LastOf is what is to be kept of a run that was asked to run paths. The tests in before, which failed earlier, stay
-// among those that failed unless this run had them and ended them.
+// LastOf returns the record of a run of the given paths. The tests in before, which failed earlier, stay among the
+// failed ones unless this run finished them.
 func LastOf(r *Run, directory string, paths, before []string) *Last {
 	l := &Last{Directory: directory, Paths: paths}
 	ended := map[string]bool{}
@@ -89,7 +90,7 @@ func lastFile(folder, directory string) string {
 	return filepath.Join(folder, hex.EncodeToString(sum[:8])+".json")
 }
 
-// keepNewest clears away what was kept longest ago: directories come and go.
+// keepNewest removes the oldest records beyond mostKept.
 func keepNewest(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(files) <= mostKept {

@@ -36,7 +36,7 @@ func TestLast(t *testing.T) {
 	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got mode %v, %v", info.Mode(), err)
 	}
-	// Once all is well, nothing is kept, however often that is said.
+	// Without failures the record is removed, also the second time.
 	for range 2 {
 		if err := (&report.Last{Directory: "/a"}).Save(folder); err != nil {
 			t.Fatal(err)

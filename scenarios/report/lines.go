@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Lines tells a run to programs: one JSON object a line for everything that begins or ends, as it happens.
+// Lines reports a run to programs: one JSON object per line for each event, as it happens.
 //
-// Each has the fields event (beginRun, beginTest, beginStep, endOperation, endStep, endTest, endRun) and time. What
-// belongs to a test has its id as test, what belongs to a step its name as step; the other fields are those of the
-// JSON report.
+// Each has the fields event (beginRun, beginTest, beginStep, endOperation, endStep, endTest, endRun) and time. Events
+// of a test have its ID as test, events of a step its name as step; the other fields are those of the JSON report.
 type Lines struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -23,14 +22,14 @@ var _ Sink = (*Lines)(nil)
 // NewLines returns a sink that writes to w.
 func NewLines(w io.Writer) *Lines { return &Lines{w: w} }
 
-// Err is the first error that the writer returned.
+// Err returns the first error of the writer.
 func (l *Lines) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// event is what all lines have.
+// event has the fields that all lines have.
 type event struct {
 	Event string    `json:"event"`
 	Time  time.Time `json:"time"`
@@ -38,7 +37,7 @@ type event struct {
 	Step  string    `json:"step,omitempty"`
 }
 
-// BeginRun writes the name of the run, its seed and how many tests there are.
+// BeginRun writes the name of the run, its seed and the number of tests.
 func (l *Lines) BeginRun(r *Run) {
 	l.write(struct {
 		event
@@ -48,7 +47,7 @@ func (l *Lines) BeginRun(r *Run) {
 	}{event{Event: "beginRun", Time: r.Started}, r.Name, r.Seed, len(r.Tests)})
 }
 
-// BeginTest writes which test begins.
+// BeginTest writes the test that begins.
 func (l *Lines) BeginTest(t *Test) {
 	l.write(struct {
 		event
@@ -60,7 +59,7 @@ func (l *Lines) BeginTest(t *Test) {
 	}{event{Event: "beginTest", Time: t.Started, Test: t.ID}, t.Name, t.File, t.Line, t.Scenario, t.Description})
 }
 
-// BeginStep writes which step begins.
+// BeginStep writes the step that begins.
 func (l *Lines) BeginStep(t *Test, s *Step) {
 	l.write(struct {
 		event
@@ -71,7 +70,7 @@ func (l *Lines) BeginStep(t *Test, s *Step) {
 // BeginOperation writes nothing: an operation that hangs is the one after the last that ended.
 func (l *Lines) BeginOperation(*Test, *Step, *Operation) {}
 
-// EndOperation writes all of the operation.
+// EndOperation writes the complete operation.
 func (l *Lines) EndOperation(t *Test, s *Step, o *Operation) {
 	l.write(struct {
 		event
@@ -79,7 +78,7 @@ func (l *Lines) EndOperation(t *Test, s *Step, o *Operation) {
 	}{event{Event: "endOperation", Time: o.Ended, Test: t.ID, Step: s.Name}, operationJSON(o)})
 }
 
-// EndStep writes how the step ended.
+// EndStep writes the result of the step.
 func (l *Lines) EndStep(t *Test, s *Step) {
 	l.write(struct {
 		event
@@ -87,7 +86,7 @@ func (l *Lines) EndStep(t *Test, s *Step) {
 	}{event{Event: "endStep", Time: s.Ended, Test: t.ID, Step: s.Name}, s.Status()})
 }
 
-// EndTest writes how the test ended, without its steps.
+// EndTest writes the result of the test, without its steps.
 func (l *Lines) EndTest(t *Test) {
 	l.write(struct {
 		event
@@ -95,7 +94,7 @@ func (l *Lines) EndTest(t *Test) {
 	}{event{Event: "endTest", Time: t.Ended, Test: t.ID}, testJSON(t)})
 }
 
-// EndRun writes how many tests there are of each status.
+// EndRun writes the number of tests of each status.
 func (l *Lines) EndRun(r *Run) {
 	l.write(struct {
 		event

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// page collects lines that are written at once.
+// page collects lines to write them at once.
 type page struct {
 	strings.Builder
-	// indent begins each line that is not empty.
+	// indent precedes each line that is not empty.
 	indent string
 }
 
@@ -20,7 +20,7 @@ func (p *page) line(format string, args ...any) {
 	p.WriteByte('\n')
 }
 
-// below is what to call while the lines are indented further.
+// below calls a function while lines are indented further.
 func (p *page) below(indent string, lines func()) {
 	before := p.indent
 	p.indent += indent
@@ -28,8 +28,8 @@ func (p *page) below(indent string, lines func()) {
 	p.indent = before
 }
 
-// output writes what a program printed, each line marked: it is not the lab that speaks. Of more than most lines the
-// middle is left out; 0 is no limit.
+// output adds the output of a program, each line marked as such. If it has more than most lines, the middle is left
+// out; 0 is no limit.
 func (p *page) output(text string, most int) {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {
@@ -39,7 +39,7 @@ func (p *page) output(text string, most int) {
 	left := 0
 	if most > 0 && len(lines) > most {
 		left = len(lines) - most
-		head := most / 3 // what went wrong is mostly at the end
+		head := most / 3 // the end usually shows what went wrong
 		lines = append(lines[:head:head], lines[head+left:]...)
 		for _, line := range lines[:head] {
 			p.line("| %s", clean(line))
@@ -52,10 +52,10 @@ func (p *page) output(text string, most int) {
 	}
 }
 
-// escapes are the sequences that programs colour their output with, set titles and move the cursor.
+// escapes matches terminal control sequences: colours, titles and cursor movements.
 var escapes = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[ -/]*[0-~])`)
 
-// clean makes one line of a text that anybody may have written, safe for a terminal.
+// clean makes one line of an untrusted text, safe for a terminal.
 func clean(s string) string {
 	s = escapes.ReplaceAllString(strings.ToValidUTF8(s, "?"), "")
 	s = strings.TrimRight(s, "\r\n")
@@ -64,13 +64,13 @@ func clean(s string) string {
 		case r == '\t', r == '\n', r == '\r':
 			return ' '
 		case r < 0x20, r >= 0x7f && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-			return '?' // also what turns the direction of writing around
+			return '?' // including characters that reverse the writing direction
 		}
 		return r
 	}, s)
 }
 
-// paint colours words, or does not.
+// paint colours words if it is true.
 type paint bool
 
 func (p paint) red(s string) string    { return p.with("31", s) }

@@ -1,4 +1,4 @@
-// Package report holds what came of a run of scenarios, and tells it: as text with progress, as JSON lines, as JUnit
+// Package report holds the result of a run of scenarios and formats it: as text with progress, as JSON lines, as JUnit
 // files, as annotations on GitHub.
 package report
 
@@ -6,50 +6,52 @@ import "time"
 
 // Run is one run of a set of scenarios.
 type Run struct {
-	// Name of the report.
+	// Name is the name of the report.
 	Name string
-	// Seed of everything random in the run; the same seed gives the same run.
+	// Seed is the seed of everything random in the run; the same seed gives the same run.
 	Seed int64
-	// Started and Ended are when.
+	// Started and Ended are the times of its begin and end.
 	Started, Ended time.Time
-	// Tests in the order they were found, also those that were skipped. A test that is repeated, or has a matrix of
-	// scenarios, is here once for each time it is run.
+	// Tests are the tests in the order they were found, including skipped ones. A test that is repeated, or has a
+	// matrix of scenarios, is listed once for each time it is run.
 	Tests []*Test
 }
 
-// Test is one test that was run once.
+// Test is one run of a test.
 type Test struct {
-	// Name of the test as it is shown: its own, with the scenario's and the repetition's where there are several.
+	// Name is the displayed name: its own, with the scenario's and the repetition's if there are several.
 	Name string
-	// ID names the test again to run just it: its folder and the rest of its name.
+	// ID selects this test to run it alone: its folder and the rest of its name.
 	ID string
-	// Folder it is in, and File it was read from.
+	// Folder is the test's folder, and File the file it was read from.
 	Folder, File string
-	// Line of the document in that file.
+	// Line is the line of its document in that file.
 	Line int
-	// Scenario of its matrix, empty without one.
+	// Scenario is the scenario of its matrix; empty without one.
 	Scenario string
-	// Description of what it shows.
+	// Description says what it shows.
 	Description string
-	// Namespace it ran in.
+	// Namespace is the namespace it ran in.
 	Namespace string
-	// Concurrent is what its spec says.
+	// Concurrent is the field of that name in its spec.
 	Concurrent *bool
-	// Started and Ended are when.
+	// Started and Ended are the times of its begin and end.
 	Started, Ended time.Time
-	// Skipped: it was not run; SkipReason says why.
-	Skipped    bool
+	// Skipped reports that it was not run.
+	Skipped bool
+	// SkipReason is the reason if it was skipped.
 	SkipReason string
-	// Unfinished: the run ended before it did, because somebody interrupted it or, if it is skipped too, because
-	// another test failed. What it would have shown is not known.
+	// Unfinished reports that the run ended before the test did, because of an interrupt or, if the test is skipped
+	// too, because another test failed. Its result is not known.
 	Unfinished bool
-	// Steps that were begun, in order. What belongs to no step, such as creating the namespace, is a step of its own.
+	// Steps are the steps that were begun, in order. Work outside of steps, such as creating the namespace, has a step
+	// of its own.
 	Steps []*Step
-	// Findings are what the oracles saw at its end, beyond what its steps assert.
+	// Findings are what the oracles found at the end, beyond what the steps assert.
 	Findings []Finding
-	// Notes are lines worth telling, such as that something needs the lab and was left out.
+	// Notes are lines for the reader, such as that something was left out because it needs the lab.
 	Notes []string
-	// Journal is where the journal of a failed test was saved; empty without one.
+	// Journal is the path of the saved journal of a failed test; empty without one.
 	Journal string
 }
 
@@ -68,13 +70,14 @@ func (t *Test) Failed() bool {
 
 // Step is a step of a test.
 type Step struct {
-	// Name of it, or "step N".
+	// Name is the name of the step, or "step N".
 	Name string
-	// Description of it.
+	// Description is the description of the step.
 	Description string
-	// Started and Ended are when.
+	// Started and Ended are the times of its begin and end.
 	Started, Ended time.Time
-	// Operations that were begun, in order: those of try, catch and finally, and those of cleanup at the end of the test.
+	// Operations are the operations that were begun, in order: of try, catch and finally, and of cleanup at the end of
+	// the test.
 	Operations []*Operation
 }
 
@@ -88,7 +91,7 @@ func (s *Step) Failed() bool {
 	return false
 }
 
-// Phase is the part of a step that an operation is in.
+// Phase is the part of a step that an operation belongs to.
 type Phase string
 
 // The phases.
@@ -101,24 +104,25 @@ const (
 
 // Operation is one operation that was run.
 type Operation struct {
-	// Type of it: apply, assert, script…
+	// Type is the type of the operation: apply, assert, script…
 	Type string
-	// Phase it was run in.
+	// Phase is the phase it was run in.
 	Phase Phase
-	// Name to show: what it is about, such as "Deployment web", or the file.
+	// Name is the displayed name: what it concerns, such as "Deployment web", or the file.
 	Name string
-	// Description of it.
+	// Description is the description of the operation.
 	Description string
-	// File and Line where it is written.
+	// File is the file it is written in.
 	File string
+	// Line is its line in the file.
 	Line int
-	// Started and Ended are when.
+	// Started and Ended are the times of its begin and end.
 	Started, Ended time.Time
-	// Output of a command, or what a collector found.
+	// Output is the output of a command or a collector.
 	Output string
-	// Failure is why it failed; nil if it did not.
+	// Failure is the failure; nil if there was none.
 	Failure *Failure
-	// Interrupted: the run was interrupted before it came to its end, so it neither passed nor failed.
+	// Interrupted reports that an interrupt ended the operation, so that it neither passed nor failed.
 	Interrupted bool
 }
 
@@ -128,20 +132,21 @@ type Failure struct {
 	Message string
 	// Hint says what can be done about it; may be empty.
 	Hint string
-	// Differences are the fields in which the closest object differs from what is asserted.
+	// Differences are the fields in which the closest object differs from the assertion.
 	Differences []Difference
-	// Object names that object, and Others counts the further candidates that differ more.
+	// Object names the closest object.
 	Object string
+	// Others is the number of further candidates, which differ more.
 	Others int
-	// Diff is what was asserted and what was found, as lines of a unified diff without headers.
+	// Diff has the asserted and the found fields as lines of a unified diff without headers.
 	Diff []string
-	// Loop says what the lab knows of the loop that owns the object: its last reconcile, line by line.
+	// Loop describes the last reconcile of the loop that owns the object, line by line.
 	Loop []string
 }
 
-// Difference is one field that is not as asserted.
+// Difference is one field that differs from the assertion.
 type Difference struct {
-	// Path of the field.
+	// Path is the path of the field.
 	Path string
 	// Message says what is wrong with it.
 	Message string
@@ -149,9 +154,9 @@ type Difference struct {
 	Is, Want string
 }
 
-// Finding is what an oracle saw.
+// Finding is a problem that an oracle found.
 type Finding struct {
-	// Oracle that saw it, by the name it is switched off with.
+	// Oracle is the name of the oracle, by which it can be switched off.
 	Oracle string
 	// Message is one line.
 	Message string
@@ -159,15 +164,23 @@ type Finding struct {
 	Details []string
 }
 
-// Sink is told of a run as it goes on. The calls for one test come in order, those for several tests may come at the
-// same time. What it is given may be read until it returns, and the finished run for ever.
+// Sink receives the progress of a run. The calls for one test come in order; those for different tests may be
+// concurrent. The arguments may be read until the call returns, and the finished run at any time.
 type Sink interface {
+	// BeginRun is called once, before the first test.
 	BeginRun(*Run)
+	// BeginTest is called before a test.
 	BeginTest(*Test)
+	// BeginStep is called before a step.
 	BeginStep(*Test, *Step)
+	// BeginOperation is called before an operation.
 	BeginOperation(*Test, *Step, *Operation)
+	// EndOperation is called after an operation.
 	EndOperation(*Test, *Step, *Operation)
+	// EndStep is called after a step.
 	EndStep(*Test, *Step)
+	// EndTest is called after a test.
 	EndTest(*Test)
+	// EndRun is called once, after the last test.
 	EndRun(*Run)
 }

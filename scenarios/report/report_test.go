@@ -14,7 +14,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// update rewrites the goldens: go test ./scenarios/report -update; then read the difference.
+// update rewrites the golden files: go test ./scenarios/report -update; then read the difference.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares with testdata/<name>.
@@ -38,12 +38,12 @@ func golden(t *testing.T, name, got string) {
 
 var start = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// at is a moment of the run, in seconds from its start.
+// at returns a time of the run, in seconds from its start.
 func at(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// sample is a run with a test of each kind.
+// sample returns a run with a test of each status.
 func sample() *report.Run {
 	concurrent := false
 	return &report.Run{
@@ -86,7 +86,7 @@ func operation(kind, name string, line int, from, to float64) *report.Operation 
 	}
 }
 
-// failing is a test in which an assert failed, with all that can be known of it.
+// failing returns a test with a failed assert that has all details.
 func failing() *report.Test {
 	apply := operation("apply", "Zundoko hikawa", 12, 1, 1.02)
 	assert := operation("assert", "Zundoko hikawa", 14, 1.02, 4.02)
@@ -118,7 +118,7 @@ func failing() *report.Test {
 	}
 }
 
-// play tells a sink all of a run, as a runner would that runs one test after the other.
+// play calls a sink for a complete run, with one test after the other.
 func play(r *report.Run, s report.Sink) {
 	s.BeginRun(r)
 	for _, t := range r.Tests {

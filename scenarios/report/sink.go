@@ -1,6 +1,6 @@
 package report
 
-// Nothing is a sink that does nothing; others embed it and do what they are for.
+// Nothing is a sink that does nothing. Other sinks embed it and override some of the methods.
 type Nothing struct{}
 
 var _ Sink = Nothing{}
@@ -29,61 +29,61 @@ func (Nothing) EndTest(*Test) {}
 // EndRun does nothing.
 func (Nothing) EndRun(*Run) {}
 
-// Tee tells several sinks, one after the other.
+// Tee passes each call on to several sinks, one after the other.
 type Tee []Sink
 
 var _ Sink = Tee(nil)
 
-// BeginRun tells all.
+// BeginRun calls all sinks.
 func (tee Tee) BeginRun(r *Run) {
 	for _, s := range tee {
 		s.BeginRun(r)
 	}
 }
 
-// BeginTest tells all.
+// BeginTest calls all sinks.
 func (tee Tee) BeginTest(t *Test) {
 	for _, s := range tee {
 		s.BeginTest(t)
 	}
 }
 
-// BeginStep tells all.
+// BeginStep calls all sinks.
 func (tee Tee) BeginStep(t *Test, step *Step) {
 	for _, s := range tee {
 		s.BeginStep(t, step)
 	}
 }
 
-// BeginOperation tells all.
+// BeginOperation calls all sinks.
 func (tee Tee) BeginOperation(t *Test, step *Step, o *Operation) {
 	for _, s := range tee {
 		s.BeginOperation(t, step, o)
 	}
 }
 
-// EndOperation tells all.
+// EndOperation calls all sinks.
 func (tee Tee) EndOperation(t *Test, step *Step, o *Operation) {
 	for _, s := range tee {
 		s.EndOperation(t, step, o)
 	}
 }
 
-// EndStep tells all.
+// EndStep calls all sinks.
 func (tee Tee) EndStep(t *Test, step *Step) {
 	for _, s := range tee {
 		s.EndStep(t, step)
 	}
 }
 
-// EndTest tells all.
+// EndTest calls all sinks.
 func (tee Tee) EndTest(t *Test) {
 	for _, s := range tee {
 		s.EndTest(t)
 	}
 }
 
-// EndRun tells all.
+// EndRun calls all sinks.
 func (tee Tee) EndRun(r *Run) {
 	for _, s := range tee {
 		s.EndRun(r)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status of a test in one word.
+// Status is the status of a test, a step or an operation.
 type Status string
 
 // The statuses.
@@ -13,11 +13,11 @@ const (
 	Passed  Status = "passed"
 	Failed  Status = "failed"
 	Skipped Status = "skipped"
-	// NotRun: the run ended before the test or the operation did.
+	// NotRun means that the run ended before the test or the operation did.
 	NotRun Status = "not run"
 )
 
-// Status of the test as far as it went.
+// Status returns the status of the test so far.
 func (t *Test) Status() Status {
 	switch {
 	case t.Skipped:
@@ -30,7 +30,7 @@ func (t *Test) Status() Status {
 	return Passed
 }
 
-// Status of the step.
+// Status returns the status of the step.
 func (s *Step) Status() Status {
 	if !s.Failed() && slices.ContainsFunc(s.Operations, func(o *Operation) bool { return o.Interrupted }) {
 		return NotRun
@@ -38,7 +38,7 @@ func (s *Step) Status() Status {
 	return statusOf(!s.Failed())
 }
 
-// Status of the operation.
+// Status returns the status of the operation.
 func (o *Operation) Status() Status {
 	if o.Interrupted {
 		return NotRun
@@ -53,15 +53,19 @@ func statusOf(passed bool) Status {
 	return Failed
 }
 
-// Counts says how many tests there are of each status.
+// Counts are the numbers of tests by status.
 type Counts struct {
-	Passed  int `json:"passed"`
-	Failed  int `json:"failed"`
+	// Passed is the number of tests that passed.
+	Passed int `json:"passed"`
+	// Failed is the number of tests that failed.
+	Failed int `json:"failed"`
+	// Skipped is the number of tests that were skipped.
 	Skipped int `json:"skipped"`
-	NotRun  int `json:"notRun,omitempty"`
+	// NotRun is the number of tests that the run did not finish.
+	NotRun int `json:"notRun,omitempty"`
 }
 
-// Counts counts the tests of the run.
+// Counts counts the tests of the run by status.
 func (r *Run) Counts() Counts {
 	var c Counts
 	for _, t := range r.Tests {
@@ -79,7 +83,7 @@ func (r *Run) Counts() Counts {
 	return c
 }
 
-// took is the time between two moments, 0 when one of them is not known.
+// took returns the time between two times, 0 if one of them is not set.
 func took(started, ended time.Time) time.Duration {
 	if started.IsZero() || ended.IsZero() {
 		return 0

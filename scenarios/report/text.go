@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// TextOptions say how a run is told as text. The zero value works.
+// TextOptions are the options of a [Text] sink. The zero value works.
 type TextOptions struct {
-	// Color uses the terminal's colours; every colour says again what a word says already. Default: none.
+	// Color enables colours; every colour only repeats what a word says. Default: no colours.
 	Color bool
-	// Quiet leaves out everything but failures and the summary.
+	// Quiet omits everything but failures and the summary.
 	Quiet bool
-	// Verbose tells of every operation when it ends, with all of its output.
+	// Verbose shows every operation when it ends, with its complete output.
 	Verbose bool
-	// Path shortens the name of a file for people. Default: it is shown as it is.
+	// Path shortens the name of a file for people. Default: names are not changed.
 	Path func(file string) string
-	// Replay is the command line that opens a journal. Default: 'operator-lab replay' and the file.
+	// Replay returns the command line that opens a journal. Default: 'operator-lab replay' and the file.
 	Replay func(journal string) string
-	// Rerun is the command line that runs again what failed. Default: none is told.
+	// Rerun is the command line that runs the failed tests again. Default: none is shown.
 	Rerun string
 }
 
-// Text tells a run to people: a line as a test begins and as it ends, all that is known of a test that failed, and a
-// summary. Tests that run at the same time do not mix: what belongs together is written at once.
+// Text reports a run to people: a line when a test begins and when it ends, all details of a failed test, and a
+// summary. The lines of concurrent tests are not interleaved: what belongs together is written at once.
 type Text struct {
 	o     TextOptions
 	paint paint
@@ -40,7 +40,7 @@ type Text struct {
 
 var _ Sink = (*Text)(nil)
 
-// The widths of the column with the names of tests; longer names stick out.
+// The bounds of the width of the column with the names of tests; longer names stick out.
 const (
 	narrowest = 24
 	widest    = 48
@@ -57,14 +57,14 @@ func NewText(w io.Writer, o TextOptions) *Text {
 	return &Text{o: o, paint: paint(o.Color), w: w, names: narrowest}
 }
 
-// Err is the first error that the writer returned.
+// Err returns the first error of the writer.
 func (x *Text) Err() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.err
 }
 
-// BeginRun says how much there is to do.
+// BeginRun writes how many tests there are to run.
 func (x *Text) BeginRun(r *Run) {
 	x.mu.Lock()
 	for _, t := range r.Tests {
@@ -78,7 +78,7 @@ func (x *Text) BeginRun(r *Run) {
 	}
 }
 
-// BeginTest says that a test begins, if it does.
+// BeginTest writes that a test begins, unless it is skipped.
 func (x *Text) BeginTest(t *Test) {
 	if x.o.Quiet || t.Skipped || t.Unfinished {
 		return
@@ -88,7 +88,7 @@ func (x *Text) BeginTest(t *Test) {
 	x.write(&p)
 }
 
-// BeginStep names the step, when every operation is told.
+// BeginStep writes the name of the step, if verbose.
 func (x *Text) BeginStep(t *Test, s *Step) {
 	if !x.o.Verbose {
 		return
@@ -98,10 +98,10 @@ func (x *Text) BeginStep(t *Test, s *Step) {
 	x.write(&p)
 }
 
-// BeginOperation says nothing: what can be said of an operation is said when it ends.
+// BeginOperation writes nothing: an operation is written when it ends.
 func (x *Text) BeginOperation(*Test, *Step, *Operation) {}
 
-// EndOperation tells of the operation, when every one is told.
+// EndOperation writes the operation, if verbose.
 func (x *Text) EndOperation(t *Test, _ *Step, o *Operation) {
 	if !x.o.Verbose {
 		return
@@ -112,10 +112,10 @@ func (x *Text) EndOperation(t *Test, _ *Step, o *Operation) {
 	x.write(&p)
 }
 
-// EndStep says nothing.
+// EndStep writes nothing.
 func (x *Text) EndStep(*Test, *Step) {}
 
-// EndTest says how the test ended, and everything about it when it failed.
+// EndTest writes the result of the test, with all details if it failed.
 func (x *Text) EndTest(t *Test) {
 	status := t.Status()
 	if x.o.Quiet && status != Failed {
@@ -133,7 +133,7 @@ func (x *Text) EndTest(t *Test) {
 	x.write(&p)
 }
 
-// verdict is the line of a test that ended.
+// verdict returns the line of a finished test.
 func (x *Text) verdict(t *Test, status Status) string {
 	x.mu.Lock()
 	name := fmt.Sprintf("%-*s", x.names, clean(t.Name))
@@ -149,7 +149,7 @@ func (x *Text) verdict(t *Test, status Status) string {
 	return x.paint.green("pass") + "  " + name + "  " + seconds(took(t.Started, t.Ended))
 }
 
-// EndRun prints the summary.
+// EndRun writes the summary.
 func (x *Text) EndRun(r *Run) {
 	var p page
 	c := r.Counts()
@@ -188,7 +188,7 @@ func (x *Text) counts(c Counts) string {
 	return text
 }
 
-// slowest names up to three tests that took longest, when there are several.
+// slowest names up to three tests that took longest, if there are several.
 func slowest(tests []*Test) string {
 	var ran []*Test
 	for _, t := range tests {
@@ -209,7 +209,7 @@ func slowest(tests []*Test) string {
 	return strings.Join(names, ", ")
 }
 
-// place is where something is written.
+// place returns a position in a file for people.
 func (x *Text) place(file string, line int) string {
 	if file == "" {
 		return ""
@@ -229,7 +229,7 @@ func (x *Text) write(p *page) {
 	}
 }
 
-// seconds is a duration as people read it.
+// seconds formats a duration for people.
 func seconds(d time.Duration) string {
 	if d >= time.Minute {
 		return d.Round(time.Second).String()
@@ -237,7 +237,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.2fs", d.Seconds())
 }
 
-// counted is a number and what is counted, in the plural where it has to be.
+// counted returns a number and a noun, in the plural if necessary.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

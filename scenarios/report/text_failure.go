@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// The most lines that are shown where a failure is told: it has to fit on a few screens. JSON has all.
+// The maximum number of lines shown for a failure, which should fit on a few screens. The JSON has all.
 const (
 	mostOutput = 60
 	mostDiff   = 80
 )
 
-// failed tells everything of a test that failed.
+// failed writes all details of a failed test.
 func (x *Text) failed(p *page, t *Test) {
 	p.below("      ", func() {
 		where := x.place(cmp.Or(t.File, t.Folder), t.Line)
@@ -43,7 +43,7 @@ func (x *Text) failed(p *page, t *Test) {
 
 func (x *Text) step(p *page, s *Step) {
 	if len(s.Operations) == 0 {
-		return // such as preparing what needed no preparation
+		return // such as a preparation that had nothing to do
 	}
 	p.line("%s", x.paint.bold(stepLine(s)))
 	width := 0
@@ -53,8 +53,8 @@ func (x *Text) step(p *page, s *Step) {
 	p.below("  ", func() {
 		for _, o := range s.Operations {
 			x.operation(p, o, width)
-			// What an operation printed explains a failure; what passed needs no explanation, but what was collected
-			// after the failure is there for it.
+			// The output of a failed operation explains the failure; that of a passed one is not needed, except for
+			// what catch collected after the failure.
 			if o.Failure != nil || o.Phase == Catch {
 				p.below("      ", func() { p.output(o.Output, mostOutput) })
 			}
@@ -69,7 +69,7 @@ func stepLine(s *Step) string {
 	return clean(s.Name)
 }
 
-// subject is what an operation is about.
+// subject returns what an operation concerns.
 func subject(o *Operation) string {
 	if o.Description != "" {
 		return clean(o.Name + " (" + o.Description + ")")
@@ -77,7 +77,7 @@ func subject(o *Operation) string {
 	return clean(o.Name)
 }
 
-// operation is one line, with a column of this width for what it is about, and more when it failed.
+// operation writes a line, with what the operation concerns in a column of the given width, and details if it failed.
 func (x *Text) operation(p *page, o *Operation, width int) {
 	what := o.Type
 	if o.Phase != "" && o.Phase != Try {
@@ -127,7 +127,7 @@ func others(n int) string {
 	return fmt.Sprintf("; %d others differ more", n)
 }
 
-// diff shows a unified diff.
+// diff writes a unified diff.
 func (x *Text) diff(p *page, lines []string) {
 	left := max(len(lines)-mostDiff, 0)
 	for _, line := range lines[:len(lines)-left] {
@@ -147,5 +147,5 @@ func (x *Text) diff(p *page, lines []string) {
 	}
 }
 
-// cleanIndented is clean for a line whose blanks at the beginning mean something.
+// cleanIndented is like clean, but keeps the indentation of the line.
 func cleanIndented(line string) string { return clean(strings.ReplaceAll(line, "\t", "    ")) }

@@ -45,7 +45,8 @@ func TestTextOfARunInWhichAllPassed(t *testing.T) {
 	}
 }
 
-// TestTextIsSafe: what programs and objects say can neither drive the terminal nor look like what the lab says.
+// TestTextIsSafe checks that output of programs and texts of objects can neither control the terminal nor imitate the
+// lab's own output.
 func TestTextIsSafe(t *testing.T) {
 	evil := "a\x1b]0;title\x07b\x1b[2Jc\x9bd\u202ee\xff\rf"
 	r := &report.Run{Started: start, Ended: at(1)}
@@ -94,7 +95,7 @@ func TestTextCutsLongOutput(t *testing.T) {
 	}
 }
 
-// TestTextOfParallelTests: the lines of a failure stay together whoever else writes.
+// TestTextOfParallelTests checks that the lines of a failure stay together.
 func TestTextOfParallelTests(t *testing.T) {
 	var alone, all strings.Builder
 	test := failing()

@@ -19,7 +19,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// asserts returns an action for each thing that is asserted, or that must not be.
+// asserts returns an action for each resource that is asserted, or, if absent is true, that must not exist.
 func (s *stepRun) asserts(ctx context.Context, in scene, op *format.Assert, absent bool) ([]action, error) {
 	all, err := s.resources(ctx, in, op.Check, op.File, false)
 	if err != nil {
@@ -38,17 +38,17 @@ func (s *stepRun) asserts(ctx context.Context, in scene, op *format.Assert, abse
 	return actions, nil
 }
 
-// asserted is something that is asserted, or, if it is absent, something that must not be.
+// asserted is an assertion, or with absent its negation.
 type asserted struct {
 	*suite
 	scope   expression.Scope
 	tree    map[string]any
 	absent  bool
-	cluster *cluster                   // nil if it is about no object
-	object  *unstructured.Unstructured // which object is meant
+	cluster *cluster                   // nil if it concerns no object
+	object  *unstructured.Unstructured // identifies the objects meant
 }
 
-// assert looks until what is asserted is so.
+// assert waits until an assertion holds.
 func (d *doing) assert(ctx context.Context, in scene, op *format.Assert, r resource, absent bool) error {
 	timeout := &format.Timeouts{Assert: op.Timeout}
 	if absent {
@@ -74,7 +74,7 @@ func (d *doing) assert(ctx context.Context, in scene, op *format.Assert, r resou
 		}
 		d.report.Name = nameOf(meant)
 		if u.GetAPIVersion() != "" {
-			// The namespace it is in is then asserted too, as in Chainsaw.
+			// The object's namespace is then asserted too, as in Chainsaw.
 			a.cluster, a.object, a.tree = c, meant, meant.Object
 		}
 	}
@@ -89,7 +89,7 @@ func (d *doing) assert(ctx context.Context, in scene, op *format.Assert, r resou
 	return nil
 }
 
-// await looks until it is so, or the time is up.
+// await waits until the assertion holds, or the time is up.
 func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 	if a.Once {
 		return a.lookOnce(ctx)
@@ -106,8 +106,8 @@ func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 			return now.ok, nil
 		case forGood(err):
 			return false, err
-		case limited.Err() == nil: // otherwise it only says that the time is up
-			problem = err // the API server may be on its way back
+		case limited.Err() == nil: // else it only says that the time is up
+			problem = err // the API server may become reachable again
 		}
 		return false, nil
 	})
@@ -126,7 +126,7 @@ func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 	return a.problem(ctx, last, fmt.Sprintf("after %s", limit))
 }
 
-// lookOnce does not wait for it.
+// lookOnce checks without waiting.
 func (a *asserted) lookOnce(ctx context.Context) error {
 	now, err := a.look(ctx)
 	if err != nil || now.ok {
@@ -135,30 +135,31 @@ func (a *asserted) lookOnce(ctx context.Context) error {
 	return a.problem(ctx, now, "now")
 }
 
-// forGood reports whether an error stays when one looks again.
+// forGood reports whether an error is permanent, so that looking again is useless.
 func forGood(err error) bool {
 	return errors.As(err, new(*expression.Invalid)) || errors.Is(err, expression.ErrEndless) || apierrors.IsBadRequest(err) ||
 		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// seen is what one look has shown.
+// seen is the result of one look.
 type seen struct {
 	ok bool
-	// nothing says that there was no object.
+	// nothing reports that no object was found.
 	nothing bool
-	// closest is the object with the fewest differences, or the one that must not be; nil if it is about no object.
+	// closest is the object with the fewest differences, or the one that must not exist; nil if the assertion concerns
+	// no object.
 	closest *unstructured.Unstructured
-	// differences of it, and how many they are; or what stands in the way of telling, with the weight unclear.
+	// differences are those of closest; unclear is the error that prevented the comparison, if any.
 	differences field.ErrorList
 	unclear     error
 	weight      int
 	others      int
 }
 
-// unclear weighs more than any number of differences: an object of which it cannot be told is not the closest.
+// unclear weighs more than any number of differences: an object that could not be compared is never the closest.
 const unclear = 1 << 20
 
-// look looks once.
+// look checks once.
 func (a *asserted) look(ctx context.Context) (*seen, error) {
 	if a.object == nil {
 		now, err := a.hold(ctx, nil)
@@ -192,15 +193,15 @@ func (a *asserted) look(ctx context.Context) (*seen, error) {
 		}
 	}
 	if a.absent && closest.weight > 0 && fog != nil {
-		closest = fog // that none is as it must not be cannot be told
+		closest = fog // it is not known whether an object exists that must not
 	}
 	closest.others = len(found) - 1
 	closest.ok = closest.unclear == nil && (closest.weight == 0) != a.absent
 	return closest, nil
 }
 
-// hold holds one object against what is asserted. That an expression cannot be evaluated is a difference: a field it
-// needs may not be there yet.
+// hold compares one object with the assertion. An expression that cannot be evaluated makes the result unclear, because
+// a field it needs may not exist yet.
 func (a *asserted) hold(ctx context.Context, o *unstructured.Unstructured) (*seen, error) {
 	var value any
 	if o != nil {
@@ -216,7 +217,7 @@ func (a *asserted) hold(ctx context.Context, o *unstructured.Unstructured) (*see
 	return &seen{closest: o, weight: unclear, unclear: err}, nil
 }
 
-// problem says what is wrong with what was seen; when is a part of a sentence, such as "after 30s".
+// problem describes what is wrong with the last look; when is a part of a sentence, such as "after 30s".
 func (a *asserted) problem(ctx context.Context, last *seen, when string) *problem {
 	f := report.Failure{Differences: differences(last.differences), Others: last.others}
 	what := "what is asserted"
@@ -255,10 +256,10 @@ func (a *asserted) problem(ctx context.Context, last *seen, when string) *proble
 	return &problem{failure: f, err: context.DeadlineExceeded}
 }
 
-// enough is how many neighbours are named.
+// enough is the maximum number of neighbours that are named.
 const enough = 5
 
-// neighbours names what else there is of the kind, when an object is not there.
+// neighbours names other objects of the kind when the asserted object does not exist.
 func (a *asserted) neighbours(ctx context.Context) string {
 	if a.absent || ctx.Err() != nil {
 		return ""

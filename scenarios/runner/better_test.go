@@ -35,7 +35,7 @@ func failure(t *testing.T, r *report.Test) *report.Failure {
 	return nil
 }
 
-// ended waits until the process whose pid is in a file is gone.
+// ended waits until the process whose pid is in a file has ended.
 func ended(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -49,7 +49,7 @@ func ended(t *testing.T, file string) {
 	sandboxtest.Eventually(t, "the end of what was left behind", func(context.Context) error {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err == nil && strings.Contains(string(stat), ") Z ") {
-			return nil // it has ended; its parent is slow
+			return nil // a zombie: its parent has not waited for it yet
 		}
 		if syscall.Kill(pid, 0) == nil {
 			return fmt.Errorf("%d is alive", pid)
@@ -206,7 +206,7 @@ spec:
 
 func TestAKindCanBeUsedAsSoonAsItIsDefined(t *testing.T) {
 	t.Parallel()
-	// The API server holds the first object of a new kind for up to two seconds.
+	// The API server delays the first object of a new kind for up to two seconds.
 	r := one(t, `
 timeouts: {apply: 30s}
 steps:
@@ -278,7 +278,7 @@ steps:
 	})
 }
 
-// hooks remembers what it was called for, and fails what it is told to.
+// hooks records its calls, and returns the errors that a test sets.
 type hooks struct {
 	recorder
 	begin   error
@@ -399,7 +399,7 @@ func (k *killer) Begin(context.Context, *format.Test, *report.Test) error {
 
 func TestARestartOfTheAPIServerIsNoFailure(t *testing.T) {
 	t.Parallel()
-	lab(t) // or it is skipped
+	lab(t) // skips the test without a binary
 	own, err := sandbox.Start(t.Context(), sandbox.Options{Ephemeral: true, StateDir: filepath.Join(shared.dir, "state")})
 	if err != nil {
 		t.Fatal(err)
@@ -422,7 +422,7 @@ steps:
 	}
 }
 
-// Many tests at once share one client; this is for the race detector.
+// TestManyTestsAtOnce is for the race detector: many concurrent tests share one client.
 func TestManyTestsAtOnce(t *testing.T) {
 	t.Parallel()
 	var files []string

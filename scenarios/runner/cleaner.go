@@ -15,17 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cleaner remembers what was made, and removes it.
+// cleaner remembers created objects and removes them.
 type cleaner struct {
 	timeout     time.Duration // for each object
 	propagation metav1.DeletionPropagation
-	wait        bool // until an object is gone
+	wait        bool // wait until an object is gone
 
 	mu      sync.Mutex
 	entries []entry
 }
 
-// entry is one object that was made.
+// entry is one created object.
 type entry struct {
 	of      *cleaner
 	cluster *cluster
@@ -39,7 +39,7 @@ func (c *cleaner) add(in *cluster, object *unstructured.Unstructured) {
 	c.entries = append(c.entries, entry{c, in, reference(object)})
 }
 
-// reversed returns what was made, the last first.
+// reversed returns the created objects, the newest first.
 func (c *cleaner) reversed() []entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *cleaner) reversed() []entry {
 	return out
 }
 
-// remove deletes the object and waits until it is gone. That it is gone already is no error.
+// remove deletes the object and waits until it is gone. It is no error if it is gone already.
 func (e entry) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.of.timeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (e entry) remove(ctx context.Context) error {
 	return awaitGone(ctx, e.cluster, e.object, e.of.timeout)
 }
 
-// reference is an object reduced to what says which one it is.
+// reference returns an object with only the fields that identify it.
 func reference(o *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(o.GroupVersionKind())
@@ -82,7 +82,7 @@ func reference(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// nameOf names an object for people.
+// nameOf returns an object's name for people.
 func nameOf(o *unstructured.Unstructured) string {
 	name := o.GetName()
 	if name == "" {

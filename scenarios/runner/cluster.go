@@ -23,16 +23,17 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/expression"
 )
 
-// UserAgent is what the API server is told of requests that belong to tests, unless the configuration names another.
+// UserAgent is the default user agent of requests that belong to tests; the configuration may name another.
 const UserAgent = "operator-lab-test"
 
-// cluster is a cluster that tests work on. What it learns of the kinds there it keeps, until one is not found.
+// cluster is a cluster that tests use. It caches the kinds it discovers until one is not found.
 type cluster struct {
-	// load says where it is; it is asked once, when that is needed: a script of the test may have to make it.
+	// load returns the cluster's config. It is called when first needed, because a script of the test may have to
+	// create the cluster.
 	load func() (*rest.Config, error)
-	// file is its kubeconfig; empty: one is made of its config.
+	// file is the cluster's kubeconfig; if empty, one is generated from the config.
 	file string
-	// allows says whether objects of a kind may be used on it.
+	// allows returns an error for kinds that must not be used.
 	allows func(apiVersion, kind string) error
 
 	mu     sync.Mutex
@@ -42,12 +43,12 @@ type cluster struct {
 	mapper meta.RESTMapper
 }
 
-// clusterFromConfig is a cluster whose place is known.
+// clusterFromConfig returns a cluster with a known config.
 func (s *suite) clusterFromConfig(config *rest.Config, file string) *cluster {
 	return &cluster{load: func() (*rest.Config, error) { return config, nil }, file: file, allows: s.Hooks.Object}
 }
 
-// clusterFromFile is the cluster of a context in a kubeconfig.
+// clusterFromFile returns the cluster of a context in a kubeconfig.
 func clusterFromFile(path, context string, allows func(apiVersion, kind string) error) *cluster {
 	return &cluster{allows: allows, load: func() (*rest.Config, error) {
 		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
@@ -60,7 +61,7 @@ func clusterFromFile(path, context string, allows func(apiVersion, kind string) 
 	}}
 }
 
-// rest returns how to reach the cluster.
+// rest returns the cluster's config.
 func (c *cluster) rest() (*rest.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,16 +77,16 @@ func (c *cluster) restLocked() (*rest.Config, error) {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // the tests of one run are few, and their API server is their own
+	config.QPS = -1 // no limit: the tests of a run are few, and their API server is their own
 	if config.UserAgent == "" {
 		config.UserAgent = UserAgent
 	}
-	config.WarningHandler = rest.NoWarnings{} // they would go to the terminal
+	config.WarningHandler = rest.NoWarnings{} // they would be printed to the terminal
 	c.config = config
 	return config, nil
 }
 
-// connected returns a client and what it knows of kinds.
+// connected returns a client and its mapper of kinds.
 func (c *cluster) connected() (client.Client, meta.RESTMapper, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *cluster) connected() (client.Client, meta.RESTMapper, error) {
 	return c.client, c.mapper, nil
 }
 
-// forget forgets what is known of kinds, if that is still what was used.
+// forget drops the client and its mapper, unless they were replaced already.
 func (c *cluster) forget(used client.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,11 +123,11 @@ func (c *cluster) forget(used client.Client) {
 	}
 }
 
-// do uses the client. While nothing listens where the API server should, as when it is started again, it tries again
+// do calls a function with the client. While the API server refuses connections, as during a restart, it tries again
 // until ctx ends.
 //
-// If the API server does not know the path that the kind had, its definition has changed or is gone: then it asks
-// again. The error of a kind that is gone is that its object is not found.
+// If the API server does not know the path of the kind, the kind's definition has changed or is gone: then do discovers
+// the kinds again. For a kind that is gone the error is that its object is not found.
 func (c *cluster) do(ctx context.Context, use func(client.Client) error) error {
 	var last error
 	err := poll(ctx, func(context.Context) (bool, error) {
@@ -159,10 +160,10 @@ func (c *cluster) once(use func(client.Client) error) error {
 	return err
 }
 
-// newKindPatience is how long a kind that is not known may take to become known: its CRD may just have been created.
+// newKindPatience is how long to wait for an unknown kind: its CRD may just have been created.
 const newKindPatience = 3 * time.Second
 
-// mapping returns what the API server calls a kind.
+// mapping returns the REST mapping of a kind.
 func (c *cluster) mapping(ctx context.Context, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	ctx, cancel := context.WithTimeout(ctx, newKindPatience)
 	defer cancel()
@@ -194,7 +195,7 @@ func (c *cluster) namespaced(ctx context.Context, gvk schema.GroupVersionKind) (
 	return m.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// get reads the object that has the other's kind, namespace and name.
+// get reads the object with the kind, namespace and name of another.
 func (c *cluster) get(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var out *unstructured.Unstructured
 	err := c.do(ctx, func(cl client.Client) error {
@@ -205,7 +206,7 @@ func (c *cluster) get(ctx context.Context, like *unstructured.Unstructured) (*un
 	return out, err
 }
 
-// GetObject is for expressions.
+// GetObject implements [expression.Cluster].
 func (c *cluster) GetObject(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 	if err := c.allows(apiVersion, kind); err != nil {
 		return nil, &expression.Invalid{Err: err}
@@ -222,7 +223,7 @@ func (c *cluster) GetObject(ctx context.Context, apiVersion, kind, namespace, na
 	return out.Object, nil
 }
 
-// ListObjects is for expressions.
+// ListObjects implements [expression.Cluster].
 func (c *cluster) ListObjects(ctx context.Context, apiVersion, kind, namespace string) (map[string]any, error) {
 	if err := c.allows(apiVersion, kind); err != nil {
 		return nil, &expression.Invalid{Err: err}
@@ -240,7 +241,7 @@ func (c *cluster) ListObjects(ctx context.Context, apiVersion, kind, namespace s
 	return out.UnstructuredContent(), nil
 }
 
-// ServesKind is for expressions.
+// ServesKind implements [expression.Cluster].
 func (c *cluster) ServesKind(_ context.Context, apiVersion, kind string) (bool, error) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -257,7 +258,7 @@ func (c *cluster) ServesKind(_ context.Context, apiVersion, kind string) (bool, 
 	return err == nil, err
 }
 
-// kubeconfig returns a file for programs that are to work on the cluster. Paths in it hold wherever it is put.
+// kubeconfig returns a kubeconfig of the cluster for programs. Its paths are absolute, so it may be stored anywhere.
 func (c *cluster) kubeconfig() ([]byte, error) {
 	config, err := c.rest()
 	if err != nil {
@@ -276,7 +277,7 @@ func (c *cluster) kubeconfig() ([]byte, error) {
 	return kubeconfigOf(config)
 }
 
-// kubeconfigOf puts what a client is configured with into a kubeconfig.
+// kubeconfigOf converts a client config to a kubeconfig.
 func kubeconfigOf(config *rest.Config) ([]byte, error) {
 	config = rest.CopyConfig(config)
 	if err := rest.LoadTLSFiles(config); err != nil {

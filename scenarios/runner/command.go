@@ -18,7 +18,7 @@ import (
 
 // execution is a program that an operation runs: a script, a command, or kubectl.
 type execution struct {
-	// arguments with the program first.
+	// arguments are the program and its arguments.
 	arguments []string
 	// expand replaces $NAME in the arguments, as a shell would.
 	expand bool
@@ -29,7 +29,7 @@ type execution struct {
 	format.ActionOutputs
 	format.ActionTimeout
 	workDir *string
-	// grace is added to the timeout for a program that keeps it itself.
+	// grace is added to the timeout of a program that enforces the timeout itself.
 	grace time.Duration
 }
 
@@ -71,7 +71,7 @@ func (e execution) action(name string) action {
 	}}
 }
 
-// execute runs the program, and judges what came of it.
+// execute runs the program and checks its result.
 func (d *doing) execute(ctx context.Context, in scene, e execution) error {
 	p, err := d.program(ctx, in, e)
 	if err != nil {
@@ -113,16 +113,16 @@ func (d *doing) execute(ctx context.Context, in scene, e execution) error {
 	return err
 }
 
-// exitMessage is what $error is.
+// exitMessage returns the value of $error.
 func exitMessage(err error) any {
 	if err == nil {
 		return nil
 	}
-	text, _, _ := strings.Cut(err.Error(), "\n") // without errKilled
+	text, _, _ := strings.Cut(err.Error(), "\n") // without the text of errKilled
 	return text
 }
 
-// exitProblem says why a program failed.
+// exitProblem describes why a program failed.
 func exitProblem(err error, limit time.Duration, stderr string, e execution) *problem {
 	if errors.Is(err, errKilled) {
 		return problemf("give it more time with its timeout, or with exec in timeouts",
@@ -147,7 +147,7 @@ func both(stdout, stderr string) string {
 	return stdout + "\n" + stderr
 }
 
-// program prepares a program.
+// program returns the program of an execution.
 func (d *doing) program(ctx context.Context, in scene, e execution) (program, error) {
 	variables, environment, err := d.environment(ctx, in, e)
 	if err != nil {
@@ -177,7 +177,7 @@ func (d *doing) program(ctx context.Context, in scene, e execution) (program, er
 	return program{path, arguments, directory, environment}, err
 }
 
-// kubeconfig makes a kubeconfig for one program.
+// kubeconfig writes a kubeconfig for one program and returns its path.
 func (t *testRun) kubeconfig(c *cluster) (string, error) {
 	content, err := c.kubeconfig()
 	if err != nil {
@@ -188,7 +188,7 @@ func (t *testRun) kubeconfig(c *cluster) (string, error) {
 	return file, err
 }
 
-// environment returns the variables of the operation by name, and everything that its program has in its environment.
+// environment returns the variables of the operation by name, and the complete environment of its program.
 func (d *doing) environment(ctx context.Context, in scene, e execution) (map[string]string, []string, error) {
 	environment := os.Environ()
 	if strings.ContainsRune(d.Kubectl, filepath.Separator) {
@@ -222,7 +222,7 @@ func (d *doing) environment(ctx context.Context, in scene, e execution) (map[str
 	return variables, environment, nil
 }
 
-// valueOf is the value of a variable; the last of several counts.
+// valueOf returns the value of a variable; the last of several counts.
 func valueOf(environment []string, name string) string {
 	for _, variable := range slices.Backward(environment) {
 		if value, ok := strings.CutPrefix(variable, name+"="); ok {
@@ -232,8 +232,8 @@ func valueOf(environment []string, name string) string {
 	return ""
 }
 
-// expand replaces $NAME and ${NAME}: by the variables of the operation, then by our own. What is neither stays, and $$
-// is a dollar sign.
+// expand replaces $NAME and ${NAME} by the variables of the operation, or else by those of this process. Unknown names
+// stay, and $$ becomes a dollar sign.
 func expand(variables map[string]string, in []string) []string {
 	out := make([]string, len(in))
 	for i, text := range in {
@@ -253,7 +253,7 @@ func expand(variables map[string]string, in []string) []string {
 	return out
 }
 
-// workFolder is the folder of the test on the disk. That of a test that is elsewhere, as bundled ones are, is copied.
+// workFolder returns the test's folder on disk. A test that is not on disk, such as a bundled one, is copied.
 func (t *testRun) workFolder(in scene) (string, error) {
 	files := t.planned.loaded.FS
 	if files == nil {

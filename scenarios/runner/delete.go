@@ -29,7 +29,7 @@ func (s *stepRun) deletes(ctx context.Context, in scene, d *format.Delete) ([]ac
 	return actions, nil
 }
 
-// refObject is an object with what a reference says of it.
+// refObject returns an object with the fields of a reference.
 func refObject(r *format.ObjectReference) map[string]any {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": string(r.APIVersion), "kind": string(r.Kind)}}
 	if r.Name != "" {
@@ -44,7 +44,7 @@ func refObject(r *format.ObjectReference) map[string]any {
 	return u.Object
 }
 
-// delete deletes all objects that are meant, and waits until they are gone.
+// delete deletes all matching objects, and waits until they are gone.
 func (d *doing) delete(ctx context.Context, in scene, op *format.Delete, r resource) error {
 	in, err := in.with(ctx, settings{
 		cluster: op.Cluster, clusters: op.Clusters, templating: op.Template, propagation: op.DeletionPropagationPolicy,
@@ -94,7 +94,7 @@ func (d *doing) delete(ctx context.Context, in scene, op *format.Delete, r resou
 	return errors.Join(problems...)
 }
 
-// read returns the object of a name, or all with the labels.
+// read returns the object with a name, or all objects with the labels.
 func read(ctx context.Context, in *cluster, like *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if like.GetName() != "" {
 		found, err := in.get(ctx, like)

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// around is how many lines are shown before and after one that differs.
+	// around is the number of lines shown before and after a difference.
 	around = 3
-	// diffBound is trace.Diff's: two texts of a thousand lines each are still aligned.
+	// diffBound is the bound of [trace.Diff]: two texts of a thousand lines each are still aligned.
 	diffBound = 1 << 20
 )
 
-// diff shows what is asserted (-) and what was found (+), field by field.
+// diff returns a unified diff of the asserted (-) and the found (+) fields.
 func (a *asserted) diff(ctx context.Context, found *unstructured.Unstructured) []string {
 	var value any
 	if found != nil {
@@ -30,7 +30,7 @@ func (a *asserted) diff(ctx context.Context, found *unstructured.Unstructured) [
 	return unified(trace.Diff(lines(wanted), lines(got), diffBound))
 }
 
-// unified leaves out what is far from any difference; a line of dots stands in its place.
+// unified omits the lines that are far from any difference; a line of dots replaces them.
 func unified(all []trace.DiffLine) []string {
 	keep := make([]bool, len(all))
 	for i, line := range all {
@@ -43,7 +43,7 @@ func unified(all []trace.DiffLine) []string {
 	}
 	var out []string
 	for i, line := range all {
-		lonely := (i == 0 || keep[i-1]) && (i == len(all)-1 || keep[i+1]) // the dots would save nothing
+		lonely := (i == 0 || keep[i-1]) && (i == len(all)-1 || keep[i+1]) // dots would not be shorter
 		switch {
 		case keep[i], lonely:
 			out = append(out, string(line.Op)+line.Text)

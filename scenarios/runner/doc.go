@@ -1,7 +1,7 @@
-// Package runner runs tests in Chainsaw's format against a cluster, with Chainsaw's semantics: it makes the namespaces,
-// carries the steps out, waits for what is asserted, and removes what was made, also after an interrupt. What came of
-// it is told as it goes on, and returned, in the terms of package report.
+// Package runner runs tests in Chainsaw's format against a cluster, with Chainsaw's semantics: it creates the
+// namespaces, runs the steps, waits for what is asserted, and removes what was created, also after an interrupt. It
+// reports progress and the result with the types of package report. The entry point is [Run].
 //
-// Where it does better than Chainsaw it does not change what a test means: it looks sooner and more often, ends what a
-// script leaves behind, and says more about what failed. One way in is [Run].
+// Improvements on Chainsaw do not change the meaning of a test: the runner looks sooner and more often, ends processes
+// that a script leaves behind, and says more about failures.
 package runner

@@ -78,7 +78,7 @@ steps:
 	})
 }
 
-// skipping remembers what a sink knows of a test when it begins.
+// skipping records what a sink knows of a test when it begins.
 type skipping struct {
 	recorder
 }
@@ -95,7 +95,7 @@ func TestATestThatIsSkippedIsSoFromTheBeginning(t *testing.T) {
 	}
 }
 
-// queue lets one test begin after the other.
+// queue lets tests begin one after the other.
 type queue struct {
 	hooks
 	turn    chan struct{}

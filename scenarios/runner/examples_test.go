@@ -15,11 +15,11 @@ import (
 
 // TestChainsawsExamples runs Chainsaw's public examples, which are not part of this project: the variable
 // OPERATOR_LAB_CHAINSAW_EXAMPLES names the folder testdata/e2e of a copy of its repository, or a folder below it. It
-// prints a table; what cannot pass here, because there are no nodes for instance, is for the reader to judge.
+// prints a table; the reader judges failures that are expected here, for example because there are no nodes.
 //
-// OPERATOR_LAB_CHAINSAW_PARALLEL runs as many at a time as we do by default, not one as their configuration says;
-// OPERATOR_LAB_CHAINSAW_NODE makes a Node, in name only; OPERATOR_LAB_CHAINSAW_SET and …_SET_STRING are
-// what --set and --set-string would be given.
+// OPERATOR_LAB_CHAINSAW_PARALLEL uses this runner's default parallelism instead of the one in their configuration;
+// OPERATOR_LAB_CHAINSAW_NODE creates a Node object; OPERATOR_LAB_CHAINSAW_SET and …_SET_STRING are the values of --set
+// and --set-string.
 func TestChainsawsExamples(t *testing.T) {
 	where := os.Getenv("OPERATOR_LAB_CHAINSAW_EXAMPLES")
 	if where == "" {

@@ -11,13 +11,16 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// problem is an error that says more than a line.
+// problem is an error with the details of a [report.Failure].
 type problem struct {
 	failure report.Failure
 	err     error // may be nil
 }
 
+// Error returns the failure's message.
 func (p *problem) Error() string { return p.failure.Message }
+
+// Unwrap returns the cause, if any.
 func (p *problem) Unwrap() error { return p.err }
 
 // problemf returns a problem with a hint.
@@ -26,7 +29,7 @@ func problemf(hint, message string, arguments ...any) *problem {
 	return &problem{report.Failure{Message: err.Error(), Hint: hint}, err}
 }
 
-// failureOf says of an error what the report says.
+// failureOf converts an error to a failure for the report.
 func failureOf(err error) *report.Failure {
 	var f report.Failure
 	var p *problem
@@ -50,10 +53,10 @@ func failureOf(err error) *report.Failure {
 	return &f
 }
 
-// longestMessage bounds a message: the API server repeats a whole object in some of its own.
+// longestMessage bounds the length of a message in characters: some messages of the API server contain a whole object.
 const longestMessage = 700
 
-// cut cuts a text that is too long to be shown.
+// cut shortens a text that is too long.
 func cut(text string, longest int) string {
 	if runes := []rune(text); len(runes) > longest {
 		return string(runes[:longest]) + "…"
@@ -65,7 +68,7 @@ func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// differences puts what an assertion tree found into words.
+// differences converts the errors of an assertion tree to differences for the report.
 func differences(list field.ErrorList) []report.Difference {
 	out := make([]report.Difference, 0, len(list))
 	for _, e := range list {
@@ -91,7 +94,7 @@ func difference(e *field.Error) report.Difference {
 	return d
 }
 
-// longestShown is how much of a value is shown in a line; the diff has all of it.
+// longestShown is the maximum number of characters of a value in a line; the diff has the whole value.
 const longestShown = 120
 
 func show(value any) string {

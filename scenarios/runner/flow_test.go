@@ -23,7 +23,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// phases lists the operations of a test by their phases and names, but for the namespace's.
+// phases lists the operations of a test by phase and name, except for those of the namespace.
 func phases(r *report.Test) []string {
 	var out []string
 	for _, s := range r.Steps {
@@ -172,7 +172,7 @@ func TestSkipAndFailFast(t *testing.T) {
 	for _, test := range r.Tests {
 		got = append(got, fmt.Sprintf("%s %v %v", filepath.Base(test.Folder), test.Failed(), test.Skipped))
 	}
-	// One that must be alone runs before those that need not.
+	// A test that must run alone runs before the others.
 	if diff := cmp.Diff([]string{"a false true", "b true false", "c false true", "d false false", "e true false"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -338,7 +338,7 @@ steps:
 	}
 }
 
-// recorder checks the order in which a sink is told, and remembers it.
+// recorder checks the order in which a sink is called, and records it.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -417,7 +417,7 @@ steps:
 	if diff := cmp.Diff([]string{"begun", "cleanup", "finally"}, files); diff != "" {
 		t.Error(diff)
 	}
-	// Neither has failed: what they would have shown is not known.
+	// Neither has failed: their results are not known.
 	if diff := cmp.Diff(report.Counts{NotRun: 2}, r.Counts()); diff != "" {
 		t.Errorf("%s\n%s", diff, told(r.Tests[0]))
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// awaitGone waits until an object is gone. When the time is up, its error says what holds the object.
+// awaitGone waits until an object is gone. When the time is up, its error says what blocks the deletion.
 func awaitGone(ctx context.Context, in *cluster, object *unstructured.Unstructured, timeout time.Duration) error {
 	var last *unstructured.Unstructured
 	var problem error
@@ -30,7 +30,7 @@ func awaitGone(ctx context.Context, in *cluster, object *unstructured.Unstructur
 		case err == nil:
 			last = found
 		default:
-			problem = err // the API server may be on its way back
+			problem = err // the API server may become reachable again
 		}
 		return false, nil
 	})
@@ -43,7 +43,7 @@ func awaitGone(ctx context.Context, in *cluster, object *unstructured.Unstructur
 	return stuck(ctx, in, object, last, timeout)
 }
 
-// stuck says why an object is not gone.
+// stuck returns an error that says why an object is not gone.
 func stuck(ctx context.Context, in *cluster, object, last *unstructured.Unstructured, timeout time.Duration) error {
 	var reasons []string
 	hint := "raise timeouts.cleanup or timeouts.delete if it only takes longer"
@@ -69,7 +69,7 @@ func stuck(ctx context.Context, in *cluster, object, last *unstructured.Unstruct
 	return &problem{failure: report.Failure{Message: message, Hint: hint}, err: context.DeadlineExceeded}
 }
 
-// conditions is what a namespace says of what is left in it.
+// conditions returns a namespace's conditions about its remaining content.
 func conditions(ns *unstructured.Unstructured) []string {
 	var out []string
 	all, _, _ := unstructured.NestedSlice(ns.Object, "status", "conditions")
@@ -84,12 +84,12 @@ func conditions(ns *unstructured.Unstructured) []string {
 	return out
 }
 
-// lookPatience is how long it may take to find out what is left in a namespace.
+// lookPatience limits the time to find out what is left in a namespace.
 const lookPatience = 5 * time.Second
 
-// left names the objects that are left in a namespace, some of them if they are many, with their finalizers.
+// left names some of the objects that are left in a namespace, with their finalizers.
 func (c *cluster) left(ctx context.Context, namespace string) []string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience) // its time is up already
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience) // ctx may have ended already
 	defer cancel()
 	config, err := c.rest()
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *cluster) left(ctx context.Context, namespace string) []string {
 	if err != nil {
 		return nil
 	}
-	lists, _ := finder.ServerPreferredNamespacedResources() // what could be discovered is there also with an error
+	lists, _ := finder.ServerPreferredNamespacedResources() // may be incomplete if there was an error
 	var out []string
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)

@@ -41,7 +41,7 @@ func (a *asking) text(e format.Expression) string {
 	return text
 }
 
-// optional evaluates a text that may not be there.
+// optional evaluates a text that may be missing.
 func (a *asking) optional(e *format.Expression) (string, bool) {
 	if e == nil {
 		return "", false
@@ -49,7 +49,7 @@ func (a *asking) optional(e *format.Expression) (string, bool) {
 	return a.text(*e), true
 }
 
-// kubectlActions returns what an operation does that asks kubectl.
+// kubectlActions returns the actions of an operation that runs kubectl.
 func kubectlActions(op *format.Operation) ([]action, error) {
 	one := func(c format.ActionClusters, t format.ActionTimeout, o format.ActionOutputs, build func(*asking)) ([]action, error) {
 		return []action{{do: func(ctx context.Context, in scene, d *doing) error {
@@ -83,7 +83,7 @@ func kubectlActions(op *format.Operation) ([]action, error) {
 	return nil, errors.New("no operation found")
 }
 
-// waitGrace is how much longer than kubectl wait itself we wait for it.
+// waitGrace is added to kubectl wait's own timeout.
 const waitGrace = 30 * time.Second
 
 func (d *doing) kubectl(ctx context.Context, in scene, e execution, build func(*asking)) error {
@@ -112,7 +112,7 @@ var (
 	errNobody = errors.New("a name or selector must be specified")
 )
 
-// select adds which objects are meant.
+// selects adds the selection of objects; without a name or selector it adds all.
 func (a *asking) selects(s format.ActionObjectSelector, all string) {
 	name, selector := a.text(s.Name), a.text(s.Selector)
 	switch {
@@ -127,7 +127,7 @@ func (a *asking) selects(s format.ActionObjectSelector, all string) {
 	}
 }
 
-// within adds the namespace: * means all of them, and none the test's.
+// within adds the namespace: * means all namespaces, and empty the test's.
 func (a *asking) within(namespace format.Expression, clusterWide bool) {
 	ns := a.text(namespace)
 	switch {
@@ -141,7 +141,7 @@ func (a *asking) within(namespace format.Expression, clusterWide bool) {
 	}
 }
 
-// kind returns what kubectl calls a kind, and whether its objects are in no namespace.
+// kind returns kubectl's name of a kind, and whether it is cluster-scoped.
 func (a *asking) kind(t format.ObjectType) (string, bool) {
 	apiVersion, kind := a.text(t.APIVersion), a.text(t.Kind)
 	if a.err != nil {
@@ -233,7 +233,7 @@ func (a *asking) wait(w *format.Wait) {
 	a.add("--timeout", metav1.Duration{Duration: a.in.timeouts.exec}.Duration.String())
 }
 
-// condition is kubectl wait's --for.
+// condition returns the value of kubectl wait's --for.
 func (a *asking) condition(f format.WaitFor) string {
 	switch {
 	case f.Deletion != nil:

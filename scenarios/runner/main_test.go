@@ -21,7 +21,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// shared is what the tests of this package share: one sandbox, which the first that needs it starts.
+// shared is the sandbox of the tests of this package; the first test that needs it starts it.
 var shared struct {
 	once    sync.Once
 	dir     string
@@ -90,7 +90,7 @@ func clientset(t *testing.T) *kubernetes.Clientset {
 	return c
 }
 
-// folder writes files, given as pairs of name and content, to a folder of their own.
+// folder writes files, given as pairs of name and content, to a new folder.
 func folder(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,7 +103,7 @@ func folder(t *testing.T, files ...string) string {
 	return dir
 }
 
-// test is a test with the lines of its spec.
+// test returns a test with the given lines in its spec.
 func test(name, spec string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nmetadata:\n  name: %s\nspec:\n", name)
@@ -123,7 +123,7 @@ func discover(t *testing.T, folders ...string) []*format.Loaded {
 	return all
 }
 
-// quick are timeouts for what is to fail.
+// quick returns short timeouts, for operations that must fail.
 func quick() *format.Configuration {
 	c := format.DefaultConfiguration()
 	c.Spec.Timeouts.Apply.Duration = 2 * time.Second
@@ -133,7 +133,7 @@ func quick() *format.Configuration {
 	return c
 }
 
-// onLab are options to run tests of folders on the sandbox.
+// onLab returns options to run the tests of folders on the sandbox.
 func onLab(t *testing.T, folders ...string) runner.Options {
 	t.Helper()
 	l := lab(t)
@@ -157,7 +157,7 @@ func run(t *testing.T, o runner.Options) *report.Run {
 	return r
 }
 
-// one runs one test and returns what came of it.
+// one runs one test and returns its report.
 func one(t *testing.T, spec string, files ...string) *report.Test {
 	t.Helper()
 	dir := folder(t, append(files, "chainsaw-test.yaml", test("one", spec))...)
@@ -168,7 +168,7 @@ func one(t *testing.T, spec string, files ...string) *report.Test {
 	return r.Tests[0]
 }
 
-// told tells all operations of a test, line by line.
+// told describes all operations of a test, one per line.
 func told(r *report.Test) string {
 	var b strings.Builder
 	for _, s := range r.Steps {

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// names makes names for namespaces, and makes none twice.
+// names generates unique names for namespaces.
 type names struct {
 	mu    sync.Mutex
 	taken map[string]bool
 }
 
-// adjectives and animals are what names are made of.
+// adjectives and animals are the parts of names.
 var (
 	adjectives = strings.Fields(`able apt bold brave brief bright brisk calm clean clear clever cool crisp deep eager easy
 		even fair fast fine firm fond fresh full gentle glad good grand great happy honest humble just keen kind large light

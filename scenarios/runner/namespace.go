@@ -13,18 +13,18 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// namespacePatience is how long the making of a namespace may take. It has no timeout in the format.
+// namespacePatience limits the creation of a namespace, for which the format has no timeout.
 const namespacePatience = 30 * time.Second
 
-// namespaceOptions say which namespace tests run in.
+// namespaceOptions describe the namespace of tests.
 type namespaceOptions struct {
 	name     string
 	template any
 	compiler *format.Compiler
 }
 
-// namespace makes a namespace if it is not there, for the cleaner to remove, and returns the scene in it. Without a
-// cluster there is no namespace.
+// namespace creates a namespace if it does not exist, registers it with the cleaner, and returns the scene with it.
+// Without a cluster there is no namespace.
 func (s *suite) namespace(ctx context.Context, in scene, o namespaceOptions, remove *cleaner) (scene, error) {
 	if in.cluster == nil {
 		return in, nil
@@ -63,7 +63,8 @@ func buildNamespace(ctx context.Context, in scene, o namespaceOptions) (*unstruc
 	return &unstructured.Unstructured{Object: clean}, nil
 }
 
-// freeName is a name for the namespace of a test: always the same for one seed, unless a namespace has it already.
+// freeName returns a name for the namespace of a test: the same one for the same seed, unless a namespace with this
+// name exists.
 func (s *suite) freeName(ctx context.Context, in scene, p *planned) (string, error) {
 	random := rand.New(rand.NewPCG(uint64(s.Seed), p.seed))
 	for {

@@ -68,7 +68,7 @@ steps: [{try: [{assert: {resource: {apiVersion: v1, kind: Namespace, metadata: {
 		runs := make([]*report.Run, 16)
 		var all sync.WaitGroup
 		for i := range runs {
-			all.Go(func() { runs[i], _ = runner.Run(t.Context(), o) }) // what failed is in the report
+			all.Go(func() { runs[i], _ = runner.Run(t.Context(), o) }) // failures are in the report
 		}
 		all.Wait()
 		for _, r := range runs {

@@ -14,13 +14,13 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// resource is an object as a file has it.
+// resource is an object from a file or from the test.
 type resource struct {
 	object   map[string]any
 	position format.Position
 }
 
-// decoded returns an object with the kinds of values that the API machinery takes, whatever expressions put into it.
+// decoded returns an object with the value types of the API machinery, whatever types expressions put into it.
 func decoded(object map[string]any) (map[string]any, error) {
 	body, err := json.Marshal(object)
 	if err != nil {
@@ -30,7 +30,7 @@ func decoded(object map[string]any) (map[string]any, error) {
 	return out, utiljson.Unmarshal(body, &out)
 }
 
-// asYAML writes a value down.
+// asYAML formats a value as YAML.
 func asYAML(value any) string {
 	body, err := yaml.Marshal(value)
 	if err != nil {
@@ -39,7 +39,7 @@ func asYAML(value any) string {
 	return string(body)
 }
 
-// title names an object as it is written, before its expressions are evaluated.
+// title returns an object's name as written, before its expressions are evaluated.
 func title(object map[string]any) string {
 	u := unstructured.Unstructured{Object: object}
 	if u.GetKind() == "" {
@@ -48,7 +48,7 @@ func title(object map[string]any) string {
 	return nameOf(&u)
 }
 
-// resolve returns an object in the namespace it belongs to, if the lab does not object to its kind.
+// resolve returns an object with its namespace, and its cluster; the error may be a refusal of its kind by the hooks.
 func (s *suite) resolve(ctx context.Context, in scene, object map[string]any) (*cluster, *unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: object}
 	if err := s.Hooks.Object(u.GetAPIVersion(), u.GetKind()); err != nil {
@@ -71,7 +71,7 @@ func (s *suite) resolve(ctx context.Context, in scene, object map[string]any) (*
 	return c, u, nil
 }
 
-// shallow copies an object as far as its metadata: the rest may have values in it that DeepCopy refuses.
+// shallow copies an object and its metadata only: the rest may contain values that DeepCopy does not support.
 func shallow(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
@@ -85,7 +85,7 @@ func shallow(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-// withGrace sets the termination grace period in an object that has pods.
+// withGrace sets the termination grace period of an object with pods.
 func withGrace(object map[string]any, seconds int64) error {
 	if seconds == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (t *testRun) load(ctx context.Context, file string, manifest bool) ([]resou
 	return out, nil
 }
 
-// loadProblem keeps the hint of the first problem that files have.
+// loadProblem keeps the hint of the first problem of files.
 func loadProblem(err error) error {
 	var problems format.Problems
 	if errors.As(err, &problems) && len(problems) > 0 {

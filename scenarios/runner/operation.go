@@ -11,30 +11,30 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// action is one thing that an operation does: an operation on a file does one for each resource in it.
+// action is one unit of an operation: an operation on a file has one for each resource in it.
 type action struct {
-	// name to show before it is done.
+	// name is shown before the action runs.
 	name string
-	// position in the file it is from.
+	// position is where the resource is written.
 	position format.Position
-	// do does it.
+	// do runs the action.
 	do func(context.Context, scene, *doing) error
 }
 
-// doing is what an action has to say while it is done.
+// doing is the state of a running action.
 type doing struct {
 	*stepRun
-	// report of it; an action may name itself better and has its output here.
+	// report is the action's entry in the report; the action may set a better name, and stores its output there.
 	report *report.Operation
-	// outputs are bindings for what follows.
+	// outputs are bindings for later operations.
 	outputs []expression.Named
-	// holds looks again whether what was asserted is still so; nil for what is no assertion.
+	// holds is the assertion that must stay true; nil if the action asserts nothing.
 	holds *asserted
 }
 
-// operation runs one operation. It returns the scene with its outputs, and whether the step goes on.
+// operation runs one operation. It returns the scene with its outputs, and whether the step continues.
 func (s *stepRun) operation(ctx context.Context, in scene, phase report.Phase, op *format.Operation, i int) (scene, bool) {
-	// As in Chainsaw, the compiler of an operation is also that of those that follow it in its step.
+	// As in Chainsaw, the compiler of an operation also applies to the following operations of its step.
 	in.scope = in.scope.WithCompiler(op.Compiler)
 	actions, err := s.actions(ctx, in, op)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *stepRun) action(ctx context.Context, in scene, phase report.Phase, op *
 	return d
 }
 
-// actions returns what an operation does.
+// actions returns the actions of an operation.
 func (s *stepRun) actions(ctx context.Context, in scene, op *format.Operation) ([]action, error) {
 	switch {
 	case op.Apply != nil:
@@ -107,7 +107,7 @@ func (s *stepRun) actions(ctx context.Context, in scene, op *format.Operation) (
 	return kubectlActions(op)
 }
 
-// resources returns the objects that an operation names: the one in the test itself, or those in files.
+// resources returns the objects of an operation: the inline one, or those in files.
 func (s *stepRun) resources(ctx context.Context, in scene, inline any, file format.Expression, manifest bool) ([]resource, error) {
 	if inline != nil {
 		object, ok := inline.(map[string]any)
@@ -128,7 +128,7 @@ func (s *stepRun) resources(ctx context.Context, in scene, inline any, file form
 
 func isAssertion(op *format.Operation) bool { return op.Assert != nil || op.Error != nil }
 
-// shorten cuts a text for a line.
+// shorten shortens a text to one line.
 func shorten(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)
@@ -140,5 +140,5 @@ func shorten(text string) string {
 	return ""
 }
 
-// longestName is how much of a script names it.
+// longestName bounds the part of a script that is used as its name.
 const longestName = 60

@@ -7,8 +7,8 @@ import (
 
 const cm = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}"
 
-// TestOperations shows each operation passing and failing. Wanted are parts of what is told of the test, in order; the
-// test is to pass unless one of them has FAILED in it.
+// TestOperations checks each operation passing and failing. The wanted texts are parts of the test's description, in
+// order; the test must pass unless one of them contains FAILED.
 func TestOperations(t *testing.T) {
 	lab(t)
 	for _, c := range []struct {

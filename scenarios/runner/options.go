@@ -12,97 +12,122 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// DefaultParallel is how many tests run at once unless the configuration says so. Tests wait more than they compute.
+// DefaultParallel is the default number of tests that run concurrently. Tests wait more than they compute.
 const DefaultParallel = 8
 
-// Options say what to run, and where.
+// Options are the options of [Run].
 type Options struct {
-	// Configuration is how tests are run, flags already merged in. Default: Chainsaw's.
+	// Configuration is the configuration of the run, with flags already merged in. Default: Chainsaw's.
 	Configuration *format.Configuration
-	// Tests in the order they are to be reported.
+	// Tests are the tests in the order in which they are reported.
 	Tests []*format.Loaded
-	// Config is the cluster that tests work on that name no other. Default: there is none, and what needs one fails.
+	// Config is the config of the default cluster. Default: there is none, and operations that need one fail.
 	Config *rest.Config
-	// Kubeconfig is the file with that cluster as its current context: each script and command gets a copy of it of
-	// its own, so that one cannot change it for the others. Default: one is made of Config.
+	// Kubeconfig is a file with that cluster as its current context. Each script and command gets its own copy, so that
+	// one cannot change it for the others. Default: one is generated from Config.
 	Kubeconfig string
-	// Connection reaches that cluster instead of Config and Kubeconfig, and keeps what it has learned of it from one run to
-	// the next. Default: each run learns it anew.
+	// Connection replaces Config and Kubeconfig. It keeps what it has learned of the cluster from one run to the next.
+	// Default: each run learns it again.
 	Connection *Connection
-	// Once has what is asserted looked at once: what is not so by then has failed. Default: it is waited for.
+	// Once makes assertions fail that do not hold at the first look. Default: the runner waits for them.
 	Once bool
-	// Kubectl is the program that get, describe, events, podLogs, wait and proxy run. If it is a path, its directory is
-	// the first on the PATH of scripts and commands. Default: kubectl.
+	// Kubectl is the program for get, describe, events, podLogs, wait and proxy. If it is a path, its directory comes
+	// first on the PATH of scripts and commands. Default: kubectl.
 	Kubectl string
-	// Environment has more variables for scripts and commands, as NAME=value.
+	// Environment holds additional variables for scripts and commands, as NAME=value.
 	Environment []string
-	// Values are what tests see as $values.
+	// Values is the value of $values in tests.
 	Values map[string]any
-	// Seed of the names of namespaces. Default: a random one, that the report tells.
+	// Seed is the seed of the names of namespaces. Default: a random one, which the report contains.
 	Seed int64
-	// Name of the report.
+	// Name is the name of the report.
 	Name string
-	// Sink is told how the run goes on. Default: nobody is.
+	// Sink receives the progress of the run. Default: none.
 	Sink report.Sink
-	// Hooks are what the lab does around tests. Default: nothing.
+	// Hooks are called around tests. Default: none.
 	Hooks Hooks
 	// PauseOnFailure is called before the clean-up of a test that failed. Default: there is no pause.
 	PauseOnFailure func(ctx context.Context, t *report.Test)
-	// Selected says of a test whether to run it; one that is not is left out of the report too. Default: all are.
+	// Selected reports whether to run a test; a test that is not selected is not in the report either. Default: all are
+	// selected.
 	Selected func(t *report.Test) bool
 }
 
-// Hooks is what the lab does around tests. Several tests may call it at the same time.
+// Hooks are called around tests by the runner, concurrently for several tests.
 type Hooks interface {
-	// Begin is called before the namespace of a test is made, if the test is not skipped. Its error fails the test;
-	// neither Settled nor Cleaned is then called.
+	// Begin is called before the namespace of a test is created, unless the test is skipped. Its error fails the test;
+	// then neither Settled nor Cleaned is called.
 	Begin(ctx context.Context, t *format.Test, r *report.Test) error
-	// Object is asked before an object is written, asserted or read. An error fails the operation at once. One with a
-	// method Hint() string gives the report its hint.
+	// Object is called before an object is written, asserted or read. An error fails the operation at once. If it has a
+	// method Hint() string, that is the hint in the report.
 	Object(apiVersion, kind string) error
-	// Settled is called when the steps are over, before the clean-up; ok says whether they passed.
+	// Settled is called after the steps, before the clean-up; ok reports whether the steps passed.
 	Settled(ctx context.Context, t *format.Test, r *report.Test, ok bool) []report.Finding
-	// Cleaned is called after the clean-up, and before the namespace of the test is removed with all that is left in it; ok
-	// says whether the steps and the clean-up passed.
+	// Cleaned is called after the clean-up, before the test's namespace is removed with its remaining content; ok
+	// reports whether the steps and the clean-up passed.
 	Cleaned(ctx context.Context, t *format.Test, r *report.Test, ok bool) []report.Finding
-	// Explain says what is known of the loop that owns an object, line by line: for a failed assert.
+	// Explain returns what is known of the loop that owns an object, line by line. It is called for a failed assert.
 	Explain(ctx context.Context, object *unstructured.Unstructured) []string
 }
 
-// Connection is a cluster as several runs reach it. Its methods and the runs may be used from any goroutine.
+// Connection is a cluster that several runs share. It may be used by concurrent runs.
 type Connection struct{ cluster *cluster }
 
-// Connect returns a connection; nothing is asked of the cluster before a run does. The kubeconfig is the file that
-// programs get a copy of; empty: one is made of the configuration.
+// Connect returns a connection; the cluster is first contacted by a run. kubeconfig is the file that programs get a
+// copy of; if empty, it is generated from the config.
 func Connect(config *rest.Config, kubeconfig string) *Connection {
 	return &Connection{&cluster{
 		load: func() (*rest.Config, error) { return config, nil }, file: kubeconfig, allows: nothing{}.Object,
 	}}
 }
 
-// nothing is the sink and the hooks of who has none.
+// nothing is the default sink and hooks.
 type nothing struct{}
 
-func (nothing) BeginRun(*report.Run)                                         {}
-func (nothing) BeginTest(*report.Test)                                       {}
-func (nothing) BeginStep(*report.Test, *report.Step)                         {}
+// BeginRun does nothing.
+func (nothing) BeginRun(*report.Run) {}
+
+// BeginTest does nothing.
+func (nothing) BeginTest(*report.Test) {}
+
+// BeginStep does nothing.
+func (nothing) BeginStep(*report.Test, *report.Step) {}
+
+// BeginOperation does nothing.
 func (nothing) BeginOperation(*report.Test, *report.Step, *report.Operation) {}
-func (nothing) EndOperation(*report.Test, *report.Step, *report.Operation)   {}
-func (nothing) EndStep(*report.Test, *report.Step)                           {}
-func (nothing) EndTest(*report.Test)                                         {}
-func (nothing) EndRun(*report.Run)                                           {}
-func (nothing) Begin(context.Context, *format.Test, *report.Test) error      { return nil }
-func (nothing) Object(string, string) error                                  { return nil }
+
+// EndOperation does nothing.
+func (nothing) EndOperation(*report.Test, *report.Step, *report.Operation) {}
+
+// EndStep does nothing.
+func (nothing) EndStep(*report.Test, *report.Step) {}
+
+// EndTest does nothing.
+func (nothing) EndTest(*report.Test) {}
+
+// EndRun does nothing.
+func (nothing) EndRun(*report.Run) {}
+
+// Begin does nothing.
+func (nothing) Begin(context.Context, *format.Test, *report.Test) error { return nil }
+
+// Object allows every kind.
+func (nothing) Object(string, string) error { return nil }
+
+// Explain knows nothing.
 func (nothing) Explain(context.Context, *unstructured.Unstructured) []string { return nil }
+
+// Settled finds nothing.
 func (nothing) Settled(context.Context, *format.Test, *report.Test, bool) []report.Finding {
 	return nil
 }
 
+// Cleaned finds nothing.
 func (nothing) Cleaned(context.Context, *format.Test, *report.Test, bool) []report.Finding {
 	return nil
 }
 
-// complete fills in the defaults.
+// complete sets the defaults.
 func (o *Options) complete() {
 	if o.Configuration == nil {
 		o.Configuration = format.DefaultConfiguration()
@@ -117,13 +142,13 @@ func (o *Options) complete() {
 		o.Hooks = nothing{}
 	}
 	for o.Seed == 0 {
-		o.Seed = int64(rand.Uint32()) // short enough to be typed
+		o.Seed = int64(rand.Uint32()) // short enough to type
 	}
 }
 
-// Run runs the tests and returns what came of them. That some failed is no error: an error says that they could not be
-// run, or that ctx ended before all were. Then the report has what was done until then, and what the tests had made is
-// removed nevertheless, which may take a while.
+// Run runs the tests and returns the report. Failed tests are not an error: an error says that the tests could not be
+// run, or that ctx ended before all were. Then the report covers what was done until then, and Run still removes what
+// the tests had created, which may take a while.
 func Run(ctx context.Context, o Options) (*report.Run, error) {
 	o.complete()
 	if err := context.Cause(ctx); err != nil {

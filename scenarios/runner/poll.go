@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// What is waited for is mostly there soon: the first looks come quickly, and further ones cost the API server little.
+// Most conditions hold soon: the first looks come quickly, and further ones cost the API server little.
 const (
 	firstPause   = 10 * time.Millisecond
 	longestPause = 100 * time.Millisecond
 )
 
-// poll calls do, at once and with pauses that grow, until it is done or fails, or the context ends. Then it returns
+// poll calls do at once and then with growing pauses, until it is done or fails. When the context ends, poll returns
 // the context's error.
 func poll(ctx context.Context, do func(context.Context) (bool, error)) error {
 	pause := firstPause
@@ -39,7 +39,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// outlive returns a context that goes on for some time after ctx has ended: for what must be done nevertheless.
+// outlive returns a context that lasts for some time after ctx has ended, for work that must be finished.
 func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	go func() {

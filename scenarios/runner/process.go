@@ -16,8 +16,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
-// outputLimit is how much of what a program writes is kept, of each of its two streams: half of it from the beginning
-// and half from the end.
+// outputLimit is the number of bytes kept of each of a program's two output streams: half from the beginning, half from
+// the end.
 const outputLimit = 1 << 20
 
 // output keeps a bounded part of what is written to it.
@@ -25,11 +25,11 @@ type output struct {
 	mu    sync.Mutex
 	head  bytes.Buffer
 	tail  []byte // a ring once it is full
-	begin int    // of the ring
-	left  int64  // how many bytes were left out
+	begin int    // start of the ring
+	left  int64  // number of bytes left out
 }
 
-// Write keeps what there is room for.
+// Write keeps as much as the limits allow; it never fails.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,7 +56,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String returns what was kept, with a note where something is missing.
+// String returns what was kept, with a note where bytes are missing.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,15 +78,15 @@ type program struct {
 	environment []string
 }
 
-// lastWords is how long the output of a program that was killed is still read: a process that left its group may hold
-// it open for ever.
+// lastWords is how long the output of a killed program is still read: a process that left its group may hold it open
+// forever.
 const lastWords = time.Second
 
-// errKilled says that a program was killed because its time was up.
+// errKilled reports that a program was killed because its time was up.
 var errKilled = errors.New("killed")
 
-// run runs a program in a process group of its own. When ctx ends, all of the group is killed. What is still alive of
-// the group when the program has ended is returned, and nil otherwise.
+// run runs a program in its own process group. When ctx ends, the whole group is killed. If processes of the group
+// outlive the program, run returns the group; else nil.
 func (p program) run(ctx context.Context, g *guard.Guard, stdout, stderr io.Writer) (group *guard.Group, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (p program) run(ctx context.Context, g *guard.Guard, stdout, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	// The program is over when it has ended and nothing holds its output any more, as with a pipe in a shell.
+	// The program is over when it has ended and no process holds its output any more, as with a pipe in a shell.
 	over := make(chan error, 1)
 	go func() {
 		err := cmd.Wait()
@@ -147,7 +147,7 @@ func (p program) run(ctx context.Context, g *guard.Guard, stdout, stderr io.Writ
 	return group, err
 }
 
-// leftovers are process groups that are to end with a test: scripts may leave programs running for later steps.
+// leftovers are the process groups to end with a test: scripts may leave programs running for later steps.
 type leftovers struct {
 	mu     sync.Mutex
 	groups []*guard.Group
@@ -162,7 +162,7 @@ func (l *leftovers) add(group *guard.Group) {
 	l.groups = append(l.groups, group)
 }
 
-// end kills what is left.
+// end kills the remaining groups.
 func (l *leftovers) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +172,7 @@ func (l *leftovers) end() {
 	l.groups = nil
 }
 
-// lookPath finds a program on a PATH that is not ours. A name with a slash is what it is.
+// lookPath finds a program on a given PATH. A name with a slash is returned as it is.
 func lookPath(name, path string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return name, nil

@@ -23,28 +23,29 @@ type suite struct {
 	Options
 	report *report.Run
 	plan   []*planned
-	// temp makes the directory for files that programs are given, once; it is removed at the end.
+	// temp creates the directory for files of programs, once; it is removed at the end.
 	temp func() (string, error)
-	// beginning ends when no more tests are to begin: with the run, and when one fails and the run is to fail fast.
+	// beginning is cancelled when no more tests may begin: when the run ends, or when a test fails and the run fails
+	// fast.
 	beginning   context.Context
 	beginNoMore context.CancelFunc
 	names       names
 	guard       *guard.Guard
-	made        string // what temp made
+	made        string // the directory that temp created
 }
 
-// planned is one test that is to be run once.
+// planned is one planned run of a test.
 type planned struct {
 	loaded   *format.Loaded
 	report   *report.Test
 	id       int // from 1, as $test.id
 	scenario int // from 1, as $test.scenarioId; 0 without a matrix
 	repeat   int // from 1
-	// seed tells it apart from all others, also when others are left out.
+	// seed differs for each planned run, and does not depend on which others are selected.
 	seed uint64
 }
 
-// newRun plans what to run.
+// newRun returns a suite with all planned tests.
 func newRun(o Options) *suite {
 	s := &suite{Options: o, report: &report.Run{Name: o.Name, Seed: o.Seed}}
 	s.temp = sync.OnceValues(s.makeTemp)
@@ -69,7 +70,7 @@ func newRun(o Options) *suite {
 	return s
 }
 
-// add plans a test, if it is selected.
+// add plans a test with its repetitions, if it is selected.
 func (s *suite) add(p planned, repeats int) {
 	l := p.loaded
 	name := l.Name(s.Configuration.Spec.Discovery.FullName)
@@ -111,7 +112,7 @@ func (s *suite) close() {
 	}
 }
 
-// makeTemp makes the directory: only when it is needed, since it may be that nothing can be written.
+// makeTemp creates the directory. It is called only when needed, because the disk may not be writable.
 func (s *suite) makeTemp() (string, error) {
 	dir, err := os.MkdirTemp("", "operator-lab-test-") // mode 0700
 	if err != nil {
@@ -121,8 +122,8 @@ func (s *suite) makeTemp() (string, error) {
 	return dir, nil
 }
 
-// run runs all tests: for each repetition first those that must be alone, in order, and then the others, some at a
-// time, as Chainsaw does.
+// run runs all tests: for each repetition first those that must run alone, in order, and then the others concurrently,
+// as Chainsaw does.
 func (s *suite) run(ctx context.Context) {
 	s.report.Started = time.Now()
 	s.Sink.BeginRun(s.report)
@@ -158,7 +159,7 @@ func (s *suite) runAll(ctx context.Context, base start, tests []*planned) {
 		parallel = max(*n, 1)
 	}
 	if parallel > 1 {
-		// The others run while those sleep that are known to, instead of waiting for them at the end.
+		// Tests that are known to sleep start first, so that the others run meanwhile.
 		slices.SortStableFunc(together, func(a, b *planned) int { return cmp.Compare(b.sleeps(), a.sleeps()) })
 	}
 	var wg sync.WaitGroup
@@ -177,7 +178,7 @@ func (s *suite) runAll(ctx context.Context, base start, tests []*planned) {
 	wg.Wait()
 }
 
-// sleeps is how long a test sleeps at least.
+// sleeps returns the minimum time that a test sleeps.
 func (p *planned) sleeps() (all time.Duration) {
 	for _, step := range p.loaded.Test.Spec.Steps {
 		for _, op := range step.Try {
@@ -189,14 +190,14 @@ func (p *planned) sleeps() (all time.Duration) {
 	return all
 }
 
-// start is what every test begins with.
+// start is the initial state of every test.
 type start struct {
 	scene scene
 	err   error
 }
 
-// begin makes what all tests share: the scene of the configuration, and its namespace if it names one. The function it
-// returns removes that again.
+// begin prepares what all tests share: the scene of the configuration, and its namespace if it names one. The returned
+// function removes that again.
 func (s *suite) begin(ctx context.Context) (start, func()) {
 	base, err := s.scene(ctx)
 	if err != nil {
@@ -206,7 +207,7 @@ func (s *suite) begin(ctx context.Context) (start, func()) {
 	if options.Name == "" {
 		return start{base, nil}, func() {}
 	}
-	// Its failure is that of every test: there is no other place where the report could say it.
+	// A failure here fails every test: the report has no other place for it.
 	remove := &cleaner{timeout: base.timeouts.cleanup, propagation: base.propagation, wait: !options.FastDelete}
 	base, err = s.namespace(ctx, base, namespaceOptions{
 		name: options.Name, template: options.Template, compiler: options.Compiler,
@@ -226,7 +227,7 @@ func (s *suite) begin(ctx context.Context) (start, func()) {
 	}
 }
 
-// scene is what the configuration says.
+// scene returns the scene of the configuration.
 func (s *suite) scene(ctx context.Context) (scene, error) {
 	c := &s.Configuration.Spec
 	base := scene{
@@ -258,7 +259,7 @@ func (s *suite) scene(ctx context.Context) (scene, error) {
 	})
 }
 
-// values is what tests see as $values; without any it is null.
+// values returns the value of $values; without any it is null.
 func (s *suite) values() any {
 	if s.Values == nil {
 		return nil
@@ -266,7 +267,7 @@ func (s *suite) values() any {
 	return s.Values
 }
 
-// tempFile makes a file for a program, that only we can read.
+// tempFile writes a file for a program, readable only by this user.
 func (s *suite) tempFile(pattern string, content []byte) (path string, err error) {
 	dir, err := s.temp()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// timeouts by kind of operation.
+// timeouts has the timeouts by kind of operation.
 type timeouts struct {
 	apply, assert, cleanup, delete, error, exec time.Duration
 }
@@ -44,15 +44,15 @@ func (t *timeouts) values() map[string]any {
 	}
 }
 
-// scene is everything that is inherited: from the configuration to the test, to its steps, to their operations. It is
-// passed by value, so that what one of them changes is seen by what is in it, and by nothing else.
+// scene is the context that is inherited from the configuration to the test, its steps and their operations. It is
+// passed by value, so that a change affects only what is nested inside.
 type scene struct {
 	scope       expression.Scope
 	folder      string
 	clusters    map[string]*cluster
-	cluster     *cluster // nil: there is none
+	cluster     *cluster // nil if there is none
 	clusterName string
-	allows      func(apiVersion, kind string) error // for clusters that are made known
+	allows      func(apiVersion, kind string) error // for clusters that are registered
 	namespace   string
 	catch       []format.CatchFinally
 	timeouts    timeouts
@@ -64,7 +64,7 @@ type scene struct {
 	templating  bool
 }
 
-// settings are what a test, a step or an operation may change of a scene. What is nil is inherited.
+// settings are the changes that a test, a step or an operation makes to a scene. Nil fields are inherited.
 type settings struct {
 	catch       []format.CatchFinally
 	cluster     *string
@@ -114,7 +114,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-// register makes clusters known by their names.
+// register adds clusters by their names.
 func (s scene) register(clusters format.Clusters) scene {
 	if len(clusters) == 0 {
 		return s
@@ -130,8 +130,8 @@ func (s scene) register(clusters format.Clusters) scene {
 	return s
 }
 
-// on makes the cluster of a name the one to work on; the name may be an expression. One that is not known is an error
-// only for what needs a cluster.
+// on selects the cluster with a name, which may be an expression. An unknown name is an error only for operations that
+// need a cluster.
 func (s scene) on(ctx context.Context, name string) (scene, error) {
 	name, err := s.scope.String(ctx, name)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s scene) on(ctx context.Context, name string) (scene, error) {
 	return s, nil
 }
 
-// needCluster returns the cluster to work on.
+// needCluster returns the selected cluster, or an error if there is none.
 func (s scene) needCluster() (*cluster, error) {
 	switch {
 	case s.cluster != nil:
@@ -166,13 +166,13 @@ func (s scene) needCluster() (*cluster, error) {
 	return nil, problemf("this run has no cluster; only scripts, commands and asserts without a kind work then", "cluster client not set")
 }
 
-// operation returns the scene for an operation, with its own number and that of its resource.
+// operation returns the scene for an operation, with its number and that of its resource.
 func (s scene) operation(id, resource int) scene {
 	s.scope = s.scope.With("operation", map[string]any{"id": float64(id), "resourceId": float64(resource)})
 	return s
 }
 
-// bind returns the scene with what an operation put out.
+// bind returns the scene with an operation's outputs.
 func (s scene) bind(outputs []expression.Named) scene {
 	for _, o := range outputs {
 		s.scope = s.scope.With(o.Name, o.Value)

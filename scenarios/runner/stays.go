@@ -11,17 +11,18 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// staysAnnotation and the name of a step is the annotation that says how long the asserts of the step must stay true.
+// staysAnnotation is the prefix of an annotation that ends in the name of a step. Its value is how long the step's
+// asserts must stay true.
 const staysAnnotation = "operator-lab.dev/stays."
 
 var noWord = regexp.MustCompile(`[^a-z0-9]+`)
 
-// slug is a name as it can stand in the key of an annotation: "Sings to the end" becomes sings-to-the-end.
+// slug converts a name for the key of an annotation: "Sings to the end" becomes sings-to-the-end.
 func slug(name string) string {
 	return strings.Trim(noWord.ReplaceAllString(strings.ToLower(name), "-"), "-")
 }
 
-// staysOf returns how long the asserts of a step must stay true; 0 if that is not asked for.
+// staysOf returns how long the asserts of a step must stay true; 0 if there is no such annotation.
 func staysOf(t *format.Test, step string) (time.Duration, error) {
 	for key, value := range t.Annotations {
 		name, ok := strings.CutPrefix(key, staysAnnotation)
@@ -37,14 +38,14 @@ func staysOf(t *format.Test, step string) (time.Duration, error) {
 	return 0, nil
 }
 
-// held is something that was asserted and came true.
+// held is an assertion that came true.
 type held struct {
 	asserted *asserted
 	report   *report.Operation
 }
 
-// stay looks again and again at what was asserted since it was called last, until the time has passed for which it must
-// stay true. It reports whether it stayed so.
+// stay repeatedly checks the assertions made since its last call, until they have stayed true for the required time. It
+// reports whether they did.
 func (s *stepRun) stay(ctx context.Context) bool {
 	all := s.held
 	s.held = nil
@@ -65,8 +66,8 @@ func (s *stepRun) stay(ctx context.Context) bool {
 	return err == nil
 }
 
-// watch returns an error as soon as something is no longer so. What cannot be told, because the API server does not
-// answer, is no error unless it lasts to the end.
+// watch returns an error as soon as an assertion no longer holds. If the API server does not answer, that is an error
+// only if it lasts to the end.
 func (s *stepRun) watch(ctx context.Context, all []held, began time.Time) error {
 	limited, cancel := context.WithTimeout(ctx, s.stays)
 	defer cancel()

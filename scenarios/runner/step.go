@@ -9,19 +9,19 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// stepRun is a step while it is run.
+// stepRun is a running step.
 type stepRun struct {
 	*testRun
 	step   *format.TestStep
 	report *report.Step
-	// made is what the step made.
+	// made remembers what the step created.
 	made *cleaner
-	// stays is how long its asserts must stay true; 0 if that is not asked for.
+	// stays is how long its asserts must stay true; 0 if there is no such requirement.
 	stays time.Duration
 	held  []held
 }
 
-// runStep runs a step and reports whether the test goes on.
+// runStep runs a step and reports whether the test continues.
 func (t *testRun) runStep(ctx context.Context, in scene, step *format.TestStep, i int) bool {
 	name := step.Name
 	if name == "" {
@@ -43,11 +43,11 @@ func (t *testRun) runStep(ctx context.Context, in scene, step *format.TestStep, 
 	}
 	s.stays = stays
 	s.made = &cleaner{timeout: in.timeouts.cleanup, propagation: in.propagation, wait: true}
-	// What the step binds on its way is seen by what follows in it, and by its clean-up at the end of the test.
+	// Bindings made during the step are visible to the rest of it, including its clean-up at the end of the test.
 	t.cleanups = append(t.cleanups, func(ctx context.Context) { s.cleanUp(ctx, &in) })
 	goOn := s.try(ctx, &in)
-	// As in Chainsaw, a failure of an earlier step that went on is reason enough. After an interrupt there is no use in
-	// looking at what is being ended.
+	// As in Chainsaw, catch also runs for a failure of an earlier step that continued. After an interrupt it does not,
+	// because the state is being torn down.
 	if t.failed && ctx.Err() == nil {
 		s.all(ctx, &in, report.Catch, in.catch)
 	}
@@ -77,14 +77,14 @@ func (s *stepRun) try(ctx context.Context, in *scene) bool {
 	return s.stay(ctx)
 }
 
-// all runs operations of catch, finally or cleanup: each of them, whatever becomes of the others.
+// all runs the operations of catch, finally or cleanup, all of them even if one fails.
 func (s *stepRun) all(ctx context.Context, in *scene, phase report.Phase, operations []format.CatchFinally) {
 	for i := range operations {
 		*in, _ = s.operation(ctx, *in, phase, operations[i].Operation(), i)
 	}
 }
 
-// cleanUp removes what the step made and then runs its own operations for that.
+// cleanUp removes what the step created and then runs its cleanup operations.
 func (s *stepRun) cleanUp(ctx context.Context, in *scene) {
 	made := len(s.made.reversed())
 	if made > 0 && in.delay > 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// lastPatience is how long the clean-up of a test may go on after the run was interrupted.
+// lastPatience limits the clean-up of a test after the run was interrupted.
 const lastPatience = 30 * time.Second
 
-// testRun is a test while it is run.
+// testRun is a running test.
 type testRun struct {
 	*suite
 	planned *planned
@@ -25,18 +25,18 @@ type testRun struct {
 	report  *report.Test
 	// over is closed when the run is interrupted.
 	over <-chan struct{}
-	// failed says that something failed so far.
+	// failed reports whether something has failed so far.
 	failed bool
-	// cleanups are done at the end, the last first.
+	// cleanups run at the end, the last first.
 	cleanups []func(context.Context)
-	// removeNamespace is done after them, and after the lab has had its look: what a namespace takes along has not been
-	// cleaned up by anybody. It is nil when there is none to remove.
+	// removeNamespace runs after them, and after the hooks have looked: what is removed with a namespace was not
+	// cleaned up by the operator. It is nil if there is no namespace to remove.
 	removeNamespace func(context.Context)
-	// programs are those that scripts left running.
+	// programs are the programs that scripts left running.
 	programs leftovers
-	// folder on the disk, where the test's own is elsewhere; see [testRun.workFolder].
+	// folder is the test's folder on disk, if it was copied; see [testRun.workFolder].
 	folder string
-	// files are kubeconfigs, which programs that scripts leave running may need too.
+	// files are kubeconfigs; they stay until the end, because programs that scripts leave running may need them.
 	files []string
 }
 
@@ -60,14 +60,14 @@ func (s *suite) runTest(ctx context.Context, base start, p *planned) {
 	s.Sink.EndTest(r)
 }
 
-// tellFailed ends a run that is to fail fast, if the test has failed so far.
+// tellFailed stops further tests if the test has failed and the run fails fast.
 func (t *testRun) tellFailed() {
 	if t.Configuration.Spec.Execution.FailFast && t.report.Failed() {
 		t.beginNoMore()
 	}
 }
 
-// leave leaves out a test that has not begun when the run has come to its end before, and reports whether it has.
+// leave marks a test that has not begun as left out if the run has ended, and reports whether it did.
 func (t *testRun) leave() bool {
 	switch {
 	case done(t.over):
@@ -92,7 +92,7 @@ func done(c <-chan struct{}) bool {
 	}
 }
 
-// refuse fails a test that could not be loaded, with all that is wrong with it.
+// refuse fails a test that could not be loaded, with all its problems.
 func (t *testRun) refuse() {
 	step := t.beginStep("@load", "")
 	defer t.endStep(step)
@@ -115,7 +115,7 @@ func (t *testRun) run(ctx context.Context, base start) {
 		return
 	}
 	in, what, err := t.begin(ctx, base)
-	// A test that waited for the lab has not begun when the run comes to its end.
+	// A test that is still waiting for the hooks has not begun when the run ends.
 	begun := err == nil
 	if !begun && t.leave() {
 		return
@@ -137,7 +137,7 @@ func (t *testRun) run(ctx context.Context, base start) {
 	for _, file := range t.files {
 		_ = os.Remove(file)
 	}
-	t.tellFailed() // before the lab lets the next one begin
+	t.tellFailed() // before the hooks let the next test begin
 	if begun {
 		t.found(t.Hooks.Cleaned(last, t.test, t.report, !t.failed))
 	}
@@ -146,15 +146,15 @@ func (t *testRun) run(ctx context.Context, base start) {
 	}
 }
 
-// found adds what the lab has found. A test that was interrupted is not judged: it is half done.
+// found adds the findings of the hooks. An interrupted test gets none, because it is incomplete.
 func (t *testRun) found(findings []report.Finding) {
 	if !t.report.Unfinished {
 		t.report.Findings = append(t.report.Findings, findings...)
 	}
 }
 
-// begin makes the scene of the test and has the lab begin with it, which may mean to wait for other tests. An error
-// comes with what failed.
+// begin makes the scene of the test and calls the hook Begin, which may wait for other tests. With an error it also
+// returns what failed.
 func (t *testRun) begin(ctx context.Context, base start) (in scene, what string, err error) {
 	if base.err != nil {
 		return in, "configuration", base.err
@@ -184,7 +184,7 @@ func (t *testRun) steps(ctx context.Context, in scene, what string, err error) {
 	}
 }
 
-// setUp makes the namespace of the test. What fails is in the report, as is an error that it could not begin with.
+// setUp creates the namespace of the test. It reports failures, including an error of begin.
 func (t *testRun) setUp(ctx context.Context, in scene, what string, err error) (scene, bool) {
 	step := t.beginStep("@setup", "")
 	defer t.endStep(step)
@@ -205,7 +205,7 @@ func (t *testRun) setUp(ctx context.Context, in scene, what string, err error) (
 	return in, true
 }
 
-// scene is what the test says.
+// scene returns the scene of the test.
 func (t *testRun) scene(ctx context.Context, in scene) (scene, error) {
 	spec := &t.test.Spec
 	in.folder = t.planned.loaded.Folder
@@ -228,7 +228,7 @@ func (t *testRun) scene(ctx context.Context, in scene) (scene, error) {
 	return in, err
 }
 
-// metadataOf is the metadata of a test as expressions see it.
+// metadataOf returns a test's metadata for expressions.
 func metadataOf(m *metav1.ObjectMeta) map[string]any {
 	texts := func(in map[string]string) any {
 		if in == nil {
@@ -245,7 +245,7 @@ func metadataOf(m *metav1.ObjectMeta) map[string]any {
 	}
 }
 
-// makeNamespace makes the namespace that the test is to run in, if the configuration has not named one for all.
+// makeNamespace creates the test's namespace, unless the configuration names one for all tests.
 func (t *testRun) makeNamespace(ctx context.Context, in scene, step *report.Step) (scene, error) {
 	spec, shared := &t.test.Spec, t.Configuration.Spec.Namespace
 	o := namespaceOptions{name: spec.Namespace, template: shared.Template, compiler: shared.Compiler}
@@ -283,8 +283,8 @@ func (t *testRun) makeNamespace(ctx context.Context, in scene, step *report.Step
 	return in, err
 }
 
-// ownNamespace makes a namespace with a name of its own. Another run on the same cluster may be faster with that: then it
-// is another name.
+// ownNamespace creates a namespace with a unique name. If another run on the same cluster takes the name first, it
+// tries another one.
 func (t *testRun) ownNamespace(ctx context.Context, in scene, o namespaceOptions, remove *cleaner) (scene, string, error) {
 	for {
 		name, err := t.freeName(ctx, in, t.planned)
@@ -299,7 +299,7 @@ func (t *testRun) ownNamespace(ctx context.Context, in scene, o namespaceOptions
 	}
 }
 
-// clean removes what a cleaner knows.
+// clean removes the objects of a cleaner.
 func (t *testRun) clean(ctx context.Context, step *report.Step, c *cleaner) {
 	for _, e := range c.reversed() {
 		op := t.beginOperation(step, report.Operation{Type: "delete", Phase: report.Cleanup, Name: nameOf(e.object)})
@@ -326,8 +326,8 @@ func (t *testRun) beginOperation(step *report.Step, o report.Operation) *report.
 	return &o
 }
 
-// endOperation reports how an operation ended. What fails after an interrupt says nothing of what is tested, and is no
-// failure; but in the clean-up it is one, since something may be left.
+// endOperation reports the end of an operation. A failure after an interrupt is not reported as one, because it says
+// nothing about what is tested; in the clean-up it is, because objects may be left.
 func (t *testRun) endOperation(step *report.Step, op *report.Operation, err error) {
 	op.Ended = time.Now()
 	switch {

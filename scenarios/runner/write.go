@@ -25,7 +25,7 @@ const (
 	patch  verb = "patch"
 )
 
-// writing is an operation that writes; the four differ only in their verb, and a patch in what it is for.
+// writing is a writing operation. The four kinds differ in their verb; only a patch may have a subresource.
 type writing struct {
 	verb verb
 	format.Apply
@@ -92,14 +92,14 @@ func (d *doing) write(ctx context.Context, in scene, w writing, r resource) erro
 	return (&writer{w, d, in, c, u}).run(ctx)
 }
 
-// run writes until it succeeds, fails for good, or the time is up. An apply fails for good only by what the
-// test itself gets wrong: what stands in its way may go away.
+// run writes until it succeeds, fails permanently, or the time is up. An apply fails permanently only by a mistake in
+// the test itself: other obstacles may disappear.
 func (w *writer) run(ctx context.Context) error {
 	var last error
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
 		attempt := w.once(ctx)
 		if attempt != nil && ctx.Err() != nil && last != nil {
-			return false, last // it says more than that the time is up
+			return false, last // more informative than the timeout
 		}
 		last = attempt
 		switch {
@@ -118,7 +118,7 @@ func (w *writer) run(ctx context.Context) error {
 	return err
 }
 
-// passing reports whether an error is one that goes away when the same is tried again.
+// passing reports whether an error may disappear when the request is repeated.
 func passing(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err)
@@ -178,8 +178,8 @@ func (w *writer) replace(ctx context.Context, actual *unstructured.Unstructured)
 	return w.judge(ctx, out, err)
 }
 
-// change patches what is there with the object, unless somebody else changes it in between. As in Chainsaw it is the
-// object as it was to be that is then looked at, not the answer.
+// change patches the existing object with the object of the test, unless somebody else changes it in between. As in
+// Chainsaw, the intended object is then checked, not the answer.
 func (w *writer) change(ctx context.Context, actual *unstructured.Unstructured) error {
 	out := w.object.DeepCopy()
 	out.SetResourceVersion(actual.GetResourceVersion())
@@ -205,7 +205,7 @@ func (w *writer) change(ctx context.Context, actual *unstructured.Unstructured) 
 	return w.judge(ctx, w.object, err)
 }
 
-// judge says whether what came of a write is as expected, and then evaluates the outputs.
+// judge checks the result of a write against the expectations, and then evaluates the outputs.
 func (w *writer) judge(ctx context.Context, out *unstructured.Unstructured, err error) error {
 	scope := w.scene.scope.With("error", messageOf(err))
 	matched, unexpected := scope.Expect(ctx, out.Object, w.Expect)
@@ -213,7 +213,7 @@ func (w *writer) judge(ctx context.Context, out *unstructured.Unstructured, err 
 	case !matched && err != nil:
 		return err
 	case unexpected != nil && passing(err):
-		return err // what was expected may come when it is tried again
+		return err // a retry may give the expected result
 	case unexpected != nil && err != nil:
 		f := failureOf(unexpected)
 		f.Message += "; the API server said: " + err.Error()
@@ -226,7 +226,7 @@ func (w *writer) judge(ctx context.Context, out *unstructured.Unstructured, err 
 	return err
 }
 
-// messageOf is what $error is.
+// messageOf returns the value of $error.
 func messageOf(err error) any {
 	if err == nil {
 		return nil

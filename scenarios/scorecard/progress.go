@@ -10,7 +10,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// Progress tells which scenarios have been run, a line each. What failed is told by the card.
+// Progress writes one line for each finished scenario. Failures are described by the card.
 type Progress struct {
 	report.Nothing
 
@@ -22,7 +22,7 @@ type Progress struct {
 
 var _ report.Sink = (*Progress)(nil)
 
-// NewProgress returns a sink that writes to w of all these tests, in however many runs.
+// NewProgress returns a sink that writes to w about all these tests, in any number of runs.
 func NewProgress(w io.Writer, tests []*format.Loaded) *Progress {
 	p := &Progress{w: w}
 	for _, loaded := range tests {
@@ -31,7 +31,7 @@ func NewProgress(w io.Writer, tests []*format.Loaded) *Progress {
 	return p
 }
 
-// EndTest says how it ended.
+// EndTest writes the result of the test.
 func (p *Progress) EndTest(t *report.Test) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

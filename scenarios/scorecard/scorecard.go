@@ -1,6 +1,6 @@
-// Package scorecard judges an operator by what its scenarios show: which of the seven habits of successful operators it
-// has, and which phases of the capability model it reaches. A scenario says in its annotations what it is evidence of;
-// what no scenario shows is said to be not shown, and never taken for granted.
+// Package scorecard rates an operator by its scenarios: which of the seven habits of successful operators it has, and
+// which phases of the capability model it reaches. The annotations of a scenario say what it is evidence of; a habit or
+// phase without evidence is reported as not shown.
 package scorecard
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// Verdict is what the evidence says.
+// Verdict is the result of the evidence for a habit or a phase.
 type Verdict string
 
 // The verdicts.
@@ -26,60 +26,67 @@ const (
 	NotShown Verdict = "not shown"
 )
 
-// Evidence is one scenario and what came of it.
+// Evidence is one scenario with its result.
 type Evidence struct {
-	// Scenario by its name, such as z-08-kiyoshi-deleted.
+	// Scenario is the scenario's name, such as z-08-kiyoshi-deleted.
 	Scenario string `json:"scenario"`
-	// Description is what it shows.
+	// Description says what it shows.
 	Description string `json:"description,omitempty"`
-	// Finding that it is about, such as Z-08; empty if none.
+	// Finding is the finding that it shows, such as Z-08; empty if none.
 	Finding string `json:"finding,omitempty"`
-	// Runs of it: one for each row of its matrix, as far as it came.
+	// Runs is the number of its finished runs, one for each row of its matrix.
 	Runs int `json:"runs"`
-	// Failed is the first run that did, by the name that it has as a row of its matrix; empty if all passed.
+	// Failed is the name of the first failed run, including its row of the matrix; empty if all passed.
 	Failed string `json:"failed,omitempty"`
-	// Why that one failed, in one line.
+	// Why is the reason of that failure in one line.
 	Why string `json:"why,omitempty"`
-	// Journal of that one.
+	// Journal is the path of the journal of that run.
 	Journal string `json:"journal,omitempty"`
 }
 
 // Row is one habit or one phase.
 type Row struct {
-	Number   int        `json:"number"`
-	Title    string     `json:"title"`
-	Verdict  Verdict    `json:"verdict"`
+	// Number is the number of the habit or the phase.
+	Number int `json:"number"`
+	// Title is its title.
+	Title string `json:"title"`
+	// Verdict is the result.
+	Verdict Verdict `json:"verdict"`
+	// Evidence lists the scenarios that the verdict is based on.
 	Evidence []Evidence `json:"evidence,omitempty"`
 }
 
-// Card says where an operator stands.
+// Card is the rating of an operator.
 type Card struct {
+	// Operator is the operator's name.
 	Operator string `json:"operator"`
-	Variant  string `json:"variant"`
-	// Seed of everything random in the runs.
+	// Variant is the operator's variant.
+	Variant string `json:"variant"`
+	// Seed is the seed of everything random in the runs.
 	Seed int64 `json:"seed"`
-	// Habits and Phases that were looked at.
+	// Habits are the rated habits.
 	Habits []Row `json:"habits,omitempty"`
+	// Phases are the rated phases.
 	Phases []Row `json:"phases,omitempty"`
-	// Capability is the highest phase that is reached; nil unless all phases were looked at.
+	// Capability is the highest phase that is reached; nil unless all phases were rated.
 	Capability *int `json:"capability,omitempty"`
 	// Summary is one sentence.
 	Summary string `json:"summary"`
 }
 
-// Scope is which operator is looked at, and how closely.
+// Scope selects the operator, habits and phases to rate.
 type Scope struct {
-	// Operator and its variant.
+	// Operator and Variant select the operator.
 	Operator, Variant string
-	// Habits and Phases to look at, in order. Default of both: all of them.
+	// Habits and Phases are the numbers to rate, in order. Default: all.
 	Habits, Phases []int
-	// Language of titles and of the summary: en or ja. Default: en.
+	// Language is the language of titles and of the summary: en or ja. Default: en.
 	Language string
-	// phasesAsked: the phases are looked at because somebody named them.
+	// phasesAsked reports that the user named the phases.
 	phasesAsked bool
 }
 
-// New returns the scope for an operator. Without numbers it has all habits and phases, else only those.
+// New returns the scope for an operator. With numbers, only these habits and phases are rated; without any, all are.
 func New(operator, variant, language string, habits, phases []int) Scope {
 	s := Scope{Operator: operator, Variant: variant, Language: language, Habits: sorted(habits), Phases: sorted(phases), phasesAsked: len(phases) > 0}
 	if len(habits) == 0 && len(phases) == 0 {
@@ -98,22 +105,24 @@ func upTo(n int) []int {
 	return all
 }
 
-// Tag is what a scenario is evidence of.
+// Tag says what a scenario is evidence of.
 type Tag struct {
-	// Name of the scenario, and its operator.
-	Name     string `json:"scenario"`
+	// Name is the name of the scenario.
+	Name string `json:"scenario"`
+	// Operator is the scenario's operator.
 	Operator string `json:"operator"`
-	// Description is what it shows.
+	// Description says what it shows.
 	Description string `json:"description,omitempty"`
-	// Finding that it is about, such as Z-08; empty if none.
+	// Finding is the finding that it shows, such as Z-08; empty if none.
 	Finding string `json:"finding,omitempty"`
-	// Habits and Phases that it is evidence of, as far as they are in scope.
+	// Habits are the habits in scope that it is evidence of.
 	Habits []int `json:"habits,omitempty"`
+	// Phases are the phases in scope that it is evidence of.
 	Phases []int `json:"phases,omitempty"`
 }
 
-// TagOf returns what a scenario of the operator is evidence of within the scope; it reports false if that is nothing. A
-// scenario that names its variant is about that one, and says nothing of the others.
+// TagOf returns what a scenario of the operator is evidence of within the scope; false if that is nothing. A scenario
+// that names its variant is evidence for that variant only.
 func (s Scope) TagOf(test *format.Test) (Tag, bool) {
 	lab, err := format.ReadLab(test)
 	if err != nil || !slices.Contains(lab.Operators, s.Operator) || cmp.Or(lab.Variant, s.Variant) != s.Variant {
@@ -130,13 +139,14 @@ func within(some, scope []int) []int {
 	return sorted(slices.DeleteFunc(slices.Clone(some), func(n int) bool { return !slices.Contains(scope, n) }))
 }
 
-// Result is what a scenario is evidence of, and its runs.
+// Result is a scenario's tag with its runs.
 type Result struct {
 	Tag
+	// Runs are the runs of the scenario.
 	Runs []*report.Test
 }
 
-// Judge makes the card of results. The error is for runs that did not come to an end: they show nothing.
+// Judge returns the card for results. It returns an error if a run was not finished, because that shows nothing.
 func (s Scope) Judge(results []Result) (Card, error) {
 	c := Card{Operator: s.Operator, Variant: s.Variant}
 	found := map[string]Evidence{}
@@ -161,7 +171,7 @@ func (s Scope) Judge(results []Result) (Card, error) {
 	return c, nil
 }
 
-// row judges by those results that are about its number.
+// row rates a habit or phase by the results that are evidence of its number.
 func row(n int, title string, results []Result, found map[string]Evidence, about func(Tag) []int) Row {
 	r := Row{Number: n, Title: title, Verdict: NotShown}
 	for _, result := range results {
@@ -180,7 +190,7 @@ func row(n int, title string, results []Result, found map[string]Evidence, about
 	return r
 }
 
-// capability is the number of the last phase before the first one that is not held.
+// capability returns the number of the last phase before the first one that is not held.
 func capability(rows []Row) int {
 	for i, r := range rows {
 		if r.Verdict != Held {
@@ -190,7 +200,7 @@ func capability(rows []Row) int {
 	return len(rows)
 }
 
-// evidence sums up the runs. One that was skipped counts for nothing.
+// evidence summarizes the runs. Skipped runs do not count.
 func (r Result) evidence() (Evidence, error) {
 	e := Evidence{Scenario: r.Name, Description: r.Description, Finding: r.Finding}
 	for _, run := range r.Runs {
@@ -209,7 +219,7 @@ func (r Result) evidence() (Evidence, error) {
 	return e, nil
 }
 
-// why a run failed, in one line: the first operation that did, else what an oracle saw.
+// why returns the reason of a failed run in one line: the first failed operation, or else the first finding.
 func why(run *report.Test) string {
 	for _, step := range run.Steps {
 		for _, op := range step.Operations {
@@ -224,7 +234,7 @@ func why(run *report.Test) string {
 	return ""
 }
 
-// sentence is what is wrong with what an operation is about.
+// sentence describes the failure of an operation.
 func sentence(op *report.Operation) string {
 	subject := strings.TrimSpace(op.Type + " " + op.Name)
 	if len(op.Failure.Differences) > 0 {
@@ -236,8 +246,8 @@ func sentence(op *report.Operation) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Lacks reports whether a habit that was looked at is not held, or a phase that was asked for. A phase that nobody asked for
-// may lack: not every operator has to have all of them.
+// Lacks reports whether a rated habit, or a phase that the user named, is not held. Other phases may be not held: an
+// operator need not have all of them.
 func (s Scope) Lacks(c Card) bool {
 	return count(c.Habits, NotHeld) > 0 || s.phasesAsked && count(c.Phases, NotHeld) > 0
 }

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestTagsOfTheBundledScenarios: one that fails keeps an operator from a habit or a phase. So nobody changes by accident
-// what is evidence of what, and a new scenario is added to the list by somebody who has thought about it.
+// TestTagsOfTheBundledScenarios pins what each scenario is evidence of, because a failure denies an operator a habit or
+// a phase. A change, or a new scenario, must be made in the list deliberately.
 func TestTagsOfTheBundledScenarios(t *testing.T) {
 	got := tags(t)
 	golden := filepath.Join("testdata", "tags.txt")
@@ -35,8 +35,8 @@ func TestTagsOfTheBundledScenarios(t *testing.T) {
 	}
 }
 
-// tags are the scenarios of all operators, a line each. They are read from their folder: the package that embeds them is
-// linked to all of Kubernetes.
+// tags lists the scenarios of all operators, one per line. It reads them from their folder, because the package that
+// embeds them links all of Kubernetes.
 func tags(t *testing.T) string {
 	t.Helper()
 	all, err := format.Discover(format.Discovery{Paths: []string{".."}, TestFile: "chainsaw-test"})
@@ -58,7 +58,7 @@ func tags(t *testing.T) string {
 	return strings.Join(slices.Sorted(slices.Values(lines)), "")
 }
 
-// tag is how a scenario says it; empty if it does not.
+// tag formats numbers with a name; empty without numbers.
 func tag(name string, numbers []int) string {
 	if len(numbers) == 0 {
 		return ""

@@ -11,10 +11,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// width of the text, in columns of a terminal.
+// width is the width of the text in terminal columns.
 const width = 80
 
-// indent of what a verdict rests on.
+// indent precedes the evidence of a verdict.
 const indent = "    "
 
 // Write writes cards as text, with an empty line between them.
@@ -32,11 +32,11 @@ func Write(w io.Writer, language string, cards ...Card) error {
 	return err
 }
 
-// page is a card as text.
+// page formats a card as text.
 type page struct {
 	words
 	strings.Builder
-	told map[string]bool // scenarios that it has told already why they failed
+	told map[string]bool // scenarios whose failure was explained already
 }
 
 // group writes the habits or the phases, if there are any.
@@ -52,12 +52,12 @@ func (p *page) group(heading string, rows []Row) {
 	fmt.Fprintln(p)
 }
 
-// filled is a verdict with blanks after it, as wide as the widest.
+// filled pads a verdict to the width of the widest one.
 func filled(verdict string) string {
 	return verdict + strings.Repeat(" ", max(0, len(NotShown)-trace.TextWidth(verdict)))
 }
 
-// evidence writes what a verdict rests on: what failed and why, what passed by name.
+// evidence writes the evidence of a verdict: failed scenarios with the reason, passed ones by name.
 func (p *page) evidence(r Row) {
 	if r.Verdict == NotShown {
 		p.fill(indent, p.notShown)
@@ -77,7 +77,7 @@ func (p *page) evidence(r Row) {
 	p.fill(indent+label+" ", strings.Join(passed, ", "))
 }
 
-// failure tells what failed, and the first time why.
+// failure writes a failed scenario, with the reason the first time.
 func (p *page) failure(e Evidence) {
 	name := e.Failed
 	if e.Finding != "" {
@@ -91,8 +91,8 @@ func (p *page) failure(e Evidence) {
 	p.told[e.Scenario] = true
 }
 
-// fill writes words within the width: the first line begins with a text, and the others below it. Without words it
-// writes nothing.
+// fill writes words within the width: the first line begins with first, the others are aligned below it. Without words
+// it writes nothing.
 func (p *page) fill(first, words string) {
 	line, below := first, strings.Repeat(" ", trace.TextWidth(first))
 	empty := true
@@ -111,7 +111,7 @@ func (p *page) fill(first, words string) {
 	}
 }
 
-// WriteTags writes which scenarios are evidence of what, as a table.
+// WriteTags writes a table of which scenarios are evidence of what.
 func WriteTags(w io.Writer, tags []Tag) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "OPERATOR\tSCENARIO\tHABITS\tPHASES\tFINDING\tDESCRIPTION")

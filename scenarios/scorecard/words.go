@@ -7,23 +7,23 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// phases of the capability model, by the names that they have in every language.
+// phases are the names of the phases of the capability model, which are the same in every language.
 var phases = []string{"Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"}
 
-// words are what a card says in one language.
+// words are the texts of a card in one language.
 type words struct {
-	// habits are their titles.
+	// habits are the titles of the habits.
 	habits []string
-	// Headings of the two parts, and the verdicts.
+	// theHabits and thePhases are the headings of the two parts; verdicts are the names of the verdicts.
 	theHabits, thePhases string
 	verdicts             map[Verdict]string
-	// What evidence is introduced by.
+	// shownBy and notShown introduce the evidence.
 	shownBy, notShown string
-	// The sentence at the end: whom it is about and how much is held, numbers being those that are held, and all.
+	// The parts of the summary: the operator and how much is held, with the numbers held and rated.
 	holds, and                        string
 	allHabits, someHabits, somePhases string
 	unknown                           string
-	// What the operator is capable of, after how much is held or alone.
+	// What the operator is capable of, after those parts or alone.
 	then, alone, noPhase, phaseName string
 }
 
@@ -65,13 +65,13 @@ var japanese = words{
 	then:    "%s。成熟度: %s", alone: "%s の成熟度: %s", noPhase: "まだどのフェーズにも達していません", phaseName: "フェーズ %d (%s)",
 }
 
-// PhaseTitle is the name of a phase of the capability model, from 1 to [format.Phases].
+// PhaseTitle returns the name of a phase of the capability model, from 1 to [format.Phases].
 func PhaseTitle(number int) string { return phases[number-1] }
 
-// HabitTitle is a habit, from 1 to [format.Habits], in few words; language as in [Scope].
+// HabitTitle returns a habit, from 1 to [format.Habits], in few words; language as in [Scope].
 func HabitTitle(number int, language string) string { return wordsOf(language).habits[number-1] }
 
-// wordsOf are those of a language; default English.
+// wordsOf returns the words of a language; default English.
 func wordsOf(language string) words {
 	if language == "ja" {
 		return japanese
@@ -79,7 +79,7 @@ func wordsOf(language string) words {
 	return english
 }
 
-// summary is the sentence at the end.
+// summary returns the summary of a card.
 func (w words) summary(c Card) string {
 	text, then := c.name(), w.alone
 	if parts := w.held(c); len(parts) > 0 {
@@ -91,10 +91,10 @@ func (w words) summary(c Card) string {
 	return text
 }
 
-// name is the operator with its variant.
+// name returns the operator with its variant.
 func (c Card) name() string { return c.Operator + " (" + c.Variant + ")" }
 
-// held says how much is held: of the phases only if they do not add up to what the operator is capable of.
+// held says how much is held. It mentions the phases only if they do not result in a capability.
 func (w words) held(c Card) []string {
 	var parts []string
 	habits := w.someHabits
@@ -110,7 +110,7 @@ func (w words) held(c Card) []string {
 	return parts
 }
 
-// share is how many of the rows are held, and how many nobody knows of.
+// share says how many of the rows are held, and for how many there is no evidence.
 func (w words) share(words string, rows []Row) string {
 	text := fmt.Sprintf(words, count(rows, Held), len(rows))
 	if n := count(rows, NotShown); n > 0 {
