@@ -1,5 +1,5 @@
-// Package book reads lessons: folders with a lesson.yaml, a text per language, and a scenario file per task. It knows no
-// cluster: it says what a lesson wants, and others do it.
+// Package book reads lessons: folders with a lesson.yaml, a text per language, and a scenario file per task. It does
+// not use a cluster: other packages run the lessons.
 package book
 
 import (
@@ -12,32 +12,33 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// Language is one that lessons are written in.
+// Language is a language of lessons.
 type Language string
 
-// The languages of all lessons.
+// The languages of lessons.
 const (
 	English  Language = "en"
 	Japanese Language = "ja"
 )
 
-// Languages are those that each lesson has.
+// Languages are the languages that each lesson must have.
 var Languages = []Language{English, Japanese}
 
 // Book is a collection of lessons.
 type Book struct {
-	// Lessons in the order of their numbers.
+	// Lessons are the lessons in the order of their numbers.
 	Lessons []*Lesson
 }
 
-// Open reads the lesson folders at the top of a file system: those with names like 07-run-zundoko. The error is
-// [format.Problems], everything that keeps lessons from being taught; those that can be are in the book all the same.
+// Open reads the lesson folders at the top of a file system, which have names like 07-run-zundoko. The error is
+// [format.Problems] with everything that makes lessons unusable; the usable lessons are in the book all the same.
 func Open(fsys fs.FS) (*Book, error) {
 	places, wrong := foldersIn(fsys)
 	return open(places, wrong)
 }
 
-// OpenFolders reads folders of the operating system: of a lesson, or of several. The error is as that of [Open].
+// OpenFolders reads folders of the operating system, each of one lesson or of several. The error is like that of
+// [Open].
 func OpenFolders(paths []string) (*Book, error) {
 	places, wrong := foldersAt(paths)
 	return open(places, wrong)
@@ -51,7 +52,7 @@ func open(places []place, wrong format.Problems) (*Book, error) {
 	return b, nil
 }
 
-// read reads lessons, and leaves out those that cannot be taught.
+// read reads lessons, without the unusable ones.
 func read(places []place) (*Book, format.Problems) {
 	b := &Book{}
 	var wrong format.Problems
@@ -66,17 +67,18 @@ func read(places []place) (*Book, format.Problems) {
 	return b, append(wrong, sameNames(places)...)
 }
 
-// UnknownLesson says that there is no lesson of a name.
+// UnknownLesson is the error for a name that no lesson has.
 type UnknownLesson struct {
-	// Name that was asked for.
+	// Name is the requested name.
 	Name string
-	// Hint names what was likely meant; it may be empty.
+	// Hint suggests a similar name; may be empty.
 	Hint string
 }
 
+// Error names the unknown lesson.
 func (e *UnknownLesson) Error() string { return fmt.Sprintf("there is no lesson %q", e.Name) }
 
-// Find returns the lesson of a name: its number, its id, or both, such as 7, 07, run-zundoko and 07-run-zundoko. The
+// Find returns the lesson with a name: its number, its ID, or both, such as 7, 07, run-zundoko and 07-run-zundoko. The
 // error is an [*UnknownLesson].
 func (b *Book) Find(name string) (*Lesson, error) {
 	number, err := strconv.Atoi(name)
@@ -94,7 +96,7 @@ func (b *Book) Find(name string) (*Lesson, error) {
 	return nil, &UnknownLesson{name, format.Suggest(name, known)}
 }
 
-// numbers are those of lessons, as "1-4, 7".
+// numbers lists the numbers of lessons, as in "1-4, 7".
 func numbers(lessons []*Lesson) string {
 	out := ""
 	for i := 0; i < len(lessons); i++ {
@@ -113,7 +115,7 @@ func numbers(lessons []*Lesson) string {
 	return out
 }
 
-// After is the lesson that follows another; nil after the last.
+// After returns the lesson that follows another; nil after the last.
 func (b *Book) After(l *Lesson) *Lesson {
 	for _, next := range b.Lessons {
 		if next.Number > l.Number {
@@ -123,25 +125,24 @@ func (b *Book) After(l *Lesson) *Lesson {
 	return nil
 }
 
-// Track is a way through some of the lessons.
+// Track is a sequence of some of the lessons.
 type Track struct {
-	// Name of it, as it is typed.
+	// Name is the track's name on the command line.
 	Name string
-	// Title of it, as it is shown.
+	// Title is its displayed title.
 	Title map[Language]string
-	// Lessons are their numbers, in order. Not every book has them all.
+	// Lessons are the lessons' numbers in order. A book may lack some of them.
 	Lessons []int
 }
 
-// Tracks are the ways through the bundled lessons.
+// Tracks are the tracks through the bundled lessons.
 var Tracks = []Track{
 	{Name: "ten-minutes", Title: map[Language]string{English: "ten minutes", Japanese: "10 分コース"}, Lessons: []int{2, 7, 9, 11}},
 	{Name: "author", Title: map[Language]string{English: "author's hour", Japanese: "作者の 1 時間"}, Lessons: []int{7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}},
 	{Name: "sre", Title: map[Language]string{English: "SRE hour", Japanese: "SRE の 1 時間"}, Lessons: []int{26, 34, 35, 36, 37, 38, 39, 43}},
 }
 
-// Track returns those lessons of a track that the book has, in the order of the track. It reports whether there is such
-// a track.
+// Track returns the lessons of a track that the book has, in the order of the track; false if there is no such track.
 func (b *Book) Track(name string) ([]*Lesson, bool) {
 	i := slices.IndexFunc(Tracks, func(t Track) bool { return t.Name == name })
 	if i < 0 {

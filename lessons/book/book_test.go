@@ -15,7 +15,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// shelf is a file system with lessons to begin with, by the names of their folders.
+// shelf returns a file system with starter lessons in folders of these names.
 func shelf(tb testing.TB, names ...string) fstest.MapFS {
 	tb.Helper()
 	out := fstest.MapFS{}
@@ -218,7 +218,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// TestPartsOfATask: each part runs on its own, as the whole would.
+// TestPartsOfATask checks that each part of a task runs alone as it would in the whole test.
 func TestPartsOfATask(t *testing.T) {
 	b, err := Open(shelf(t, "07-run-zundoko"))
 	if err != nil {
@@ -253,7 +253,7 @@ func TestPartsOfATask(t *testing.T) {
 	}
 }
 
-// TestDigest: it is another one when there is something else to do, and not when it is said otherwise.
+// TestDigest checks that the digest changes with what the learner has to do, and not with the texts.
 func TestDigest(t *testing.T) {
 	digest := func(edit func(fstest.MapFS)) string {
 		files := shelf(t, "01-one")

@@ -8,7 +8,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// FuzzText: whatever is in a text, it is read or there is a problem in one of its lines, and nothing of it is lost.
+// FuzzText checks that any text is either read completely or has a problem in one of its lines.
 func FuzzText(f *testing.F) {
 	for file, data := range shelf(f, "01-first") {
 		f.Add(data.Data, strings.HasSuffix(file, "ja.md"))
@@ -49,10 +49,10 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// textOf is the type text, where a variable has its name.
+// textOf is the type text, for use where a variable has that name.
 type textOf = text
 
-// everything is all that a text says.
+// everything joins all passages of a text.
 func everything(t *text) string {
 	all := []string{t.intro.text, t.finally.text}
 	for _, task := range t.tasks {
@@ -67,7 +67,7 @@ func everything(t *text) string {
 	return strings.Join(all, "\n")
 }
 
-// FuzzLessonYAML: whatever is in a lesson.yaml, there is a problem in one of its lines or it can be used.
+// FuzzLessonYAML checks that any lesson.yaml has a problem in one of its lines or can be used.
 func FuzzLessonYAML(f *testing.F) {
 	f.Add(shelf(f, "01-first")["01-first/lesson.yaml"].Data)
 	for _, s := range []string{
@@ -104,7 +104,7 @@ func FuzzLessonYAML(f *testing.F) {
 	})
 }
 
-// FuzzTask: whatever is in the file of a task, there is a problem or its parts can be taken.
+// FuzzTask checks that any file of a task has a problem or its parts can be used.
 func FuzzTask(f *testing.F) {
 	f.Add(shelf(f, "01-first")["01-first/sing.yaml"].Data)
 	f.Add([]byte("kind: Test\n"))

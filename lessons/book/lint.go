@@ -14,26 +14,26 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// Rules are what a linter knows beyond the lessons that it looks at.
+// Rules are what the linter needs besides the lessons.
 type Rules struct {
-	// Operator says what is wrong with an operator that a lesson runs; nil: nothing is.
+	// Operator returns an error for an operator that a lesson cannot run. Default: all operators are accepted.
 	Operator func(Operator) error
-	// Lessons are the names of others that texts may name.
+	// Lessons are the names of further lessons that texts may mention.
 	Lessons []string
 }
 
-// Reserved are words that mean something else to 'operator-lab lesson' than a lesson.
+// Reserved are arguments of 'operator-lab lesson' that are not names of lessons.
 var Reserved = []string{"answer", "check", "help", "hint", "list", "next", "reset", "shell", "solution", "undo", "verify"}
 
-// Lint finds everything that is wrong with the lessons at the top of a file system, in the order of the files. Links
-// that lead out of them are not followed.
+// Lint returns all problems of the lessons at the top of a file system, in the order of the files. It does not follow
+// links that lead out of them.
 func Lint(fsys fs.FS, r Rules) []format.Problem {
 	places, wrong := foldersIn(fsys)
 	return lint(places, wrong, r)
 }
 
-// LintFolders does so for folders of the operating system: of a lesson, or of several. Lessons that lie beside them may
-// be named in their texts, and must not have their numbers.
+// LintFolders does the same for folders of the operating system, each of one lesson or of several. Texts may mention
+// lessons in the same parent folder, which must have other numbers.
 func LintFolders(paths []string, r Rules) []format.Problem {
 	places, wrong := foldersAt(paths)
 	return lint(places, wrong, r)
@@ -54,7 +54,7 @@ func lint(places []place, wrong format.Problems, r Rules) []format.Problem {
 		wrong = append(wrong, c.wrong...)
 	}
 	for _, p := range sameNames(around) {
-		// What is wrong among those beside them is not asked.
+		// Problems of the neighbours themselves are not reported.
 		if slices.ContainsFunc(places, func(at place) bool { return at.folder == p.File }) {
 			wrong = append(wrong, p)
 		}
@@ -62,7 +62,7 @@ func lint(places []place, wrong format.Problems, r Rules) []format.Problem {
 	return wrong.Sorted()
 }
 
-// neighbours are lessons, and before them those that lie beside them on the disk.
+// neighbours returns the lessons, preceded by the other lessons in the same parent folders.
 func neighbours(places []place) []place {
 	var out []place
 	seen := map[string]bool{}
@@ -74,7 +74,7 @@ func neighbours(places []place) []place {
 		seen[parent] = true
 		entries, err := os.ReadDir(parent)
 		if err != nil {
-			continue // it need not be readable: the lesson is
+			continue // an unreadable neighbour is ignored
 		}
 		for _, e := range entries {
 			other, err := placeAt(filepath.Join(parent, e.Name()))
@@ -86,14 +86,15 @@ func neighbours(places []place) []place {
 	return append(out, places...)
 }
 
-// is says whether a place is the same folder of the operating system as another, however they are named.
+// is reports whether two places are the same folder of the operating system, even if they were given by different
+// names.
 func (p place) is(other place) bool {
 	a, err := filepath.Abs(p.folder)
 	b, err2 := filepath.Abs(other.folder)
 	return err == nil && err2 == nil && a == b
 }
 
-// linter looks for what is wrong with one lesson, as far as it could be read.
+// linter checks one lesson, as far as it could be read.
 type linter struct {
 	place
 	rules  Rules
@@ -123,7 +124,7 @@ func (c *linter) warning(file string, line int, hint, message string, args ...an
 	c.wrong[len(c.wrong)-1].Warning = true
 }
 
-// names checks those that mean something to others.
+// names checks the names that have a meaning elsewhere.
 func (c *linter) names() {
 	if slices.Contains(Reserved, c.lesson.ID) {
 		c.problem(c.folder, 0, "choose another name", "'operator-lab lesson %s' is no lesson", c.lesson.ID)
@@ -163,7 +164,7 @@ func (c *linter) task(t *Task) {
 	c.answered(t)
 }
 
-// settled warns of a setup that does not wait for what it has done.
+// settled reports a setup that does not wait for the effect of its writes.
 func (c *linter) settled(t *Task) {
 	steps := t.Setup().Test.Spec.Steps
 	if len(steps) == 0 {
@@ -176,14 +177,14 @@ func (c *linter) settled(t *Task) {
 	}
 }
 
-// writes says whether an operation only writes. A program may wait by itself.
+// writes reports whether an operation only writes. A program may wait by itself.
 func writes(o *format.Operation) bool {
 	return o.Apply != nil || o.Create != nil || o.Patch != nil || o.Update != nil
 }
 
 func isAssert(o *format.Operation) bool { return o.Assert != nil || o.Error != nil }
 
-// looks checks that a step only looks: it is done again and again.
+// looks checks that a step only reads, because it is repeated.
 func (c *linter) looks(s *format.TestStep) {
 	asserts := false
 	for i := range s.Try {
@@ -203,10 +204,10 @@ func (c *linter) looks(s *format.TestStep) {
 	}
 }
 
-// mostGoal is how wide a goal may be to be seen whole on the smallest screen.
+// mostGoal is the maximum width of a goal, so that it fits on the smallest screen.
 const mostGoal = 76
 
-// described checks the goal of a check in both languages.
+// described checks that the goal of a check is described in both languages.
 func (c *linter) described(t *Task, s *format.TestStep, check Check) {
 	at := s.Position
 	if strings.TrimSpace(s.Description) == "" {
@@ -222,12 +223,12 @@ func (c *linter) described(t *Task, s *format.TestStep, check Check) {
 	}
 }
 
-// answered checks that there is an answer if there is a question, and that the checks prove it.
+// answered checks that there is an answer if there is a question, and that the checks verify it.
 func (c *linter) answered(t *Task) {
 	asked := false
 	for _, in := range Languages {
 		if len(c.lesson.texts[in].lines) == 0 {
-			return // a text that could not be read may ask
+			return // a text that could not be read may have a question
 		}
 		asked = asked || t.Question(in) != ""
 	}
@@ -246,7 +247,7 @@ func (c *linter) answered(t *Task) {
 	}
 }
 
-// proves says whether the checks look at the learner's answer.
+// proves reports whether the checks use the learner's answer.
 func (t *Task) proves() bool {
 	for _, check := range t.Checks() {
 		text, err := json.Marshal(check.Test.Test.Spec.Steps)

@@ -17,10 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// edit is one mistake: in a file a text that is there is replaced by another. Without a text the whole file is.
+// edit is one mistake: it replaces a text in a file, or the whole file if old is empty.
 type edit struct{ file, old, new string }
 
-// gone is the new text of a file that is removed.
+// gone is the new text that removes a file.
 const gone = "\x00"
 
 func (e edit) do(t *testing.T, files fstest.MapFS) {
@@ -40,7 +40,7 @@ func (e edit) do(t *testing.T, files fstest.MapFS) {
 	}
 }
 
-// mistakes are lessons with something wrong, of each of which the golden file has what is said.
+// mistakes are lessons with one mistake each; the golden file has the linter's output for each.
 var mistakes = []struct {
 	name  string
 	edits []edit
@@ -110,7 +110,7 @@ var mistakes = []struct {
 	{"a matrix", []edit{{"sing.yaml", "  timeouts:\n", "  skip: true\n  scenarios:\n    - bindings: [{name: a, value: 1}]\n  timeouts:\n"}}},
 }
 
-// noZunduko is a rule on operators.
+// noZunduko is a rule that refuses one operator.
 func noZunduko(o Operator) error {
 	if o.Name == "zunduko" {
 		return errors.New("is not known")
@@ -118,7 +118,8 @@ func noZunduko(o Operator) error {
 	return nil
 }
 
-// TestLint: what is said of each mistake is in the golden file, and the lesson beside it has none.
+// TestLint compares the linter's output for each mistake with the golden file, and checks that the lesson beside it has
+// no problem.
 func TestLint(t *testing.T) {
 	var out strings.Builder
 	for _, m := range mistakes {
@@ -167,7 +168,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestLintOnDisk: there the names are those that were typed, and links lead out of the lessons.
+// TestLintOnDisk checks that file names appear as they were typed, and that links may lead out of the lessons.
 func TestLintOnDisk(t *testing.T) {
 	files := shelf(t, "01-first", "02-second")
 	edit{"en.md", "A first hint", "`lesson first` [a](../../README.md) [b](../../no.md) [c](../01-first)\n\nA first hint"}.do(t, files)
@@ -190,7 +191,7 @@ func TestLintOnDisk(t *testing.T) {
 	}
 }
 
-// TestLintOfNames: numbers and ids are unique, also among lessons that only lie beside.
+// TestLintOfNames checks that numbers and IDs must be unique, also among lessons in the same parent folder.
 func TestLintOfNames(t *testing.T) {
 	files := shelf(t, "01-first", "02-second")
 	for _, name := range []string{"01-other", "03-second", "04-next", "5-five", "06_six", "x"} {

@@ -16,7 +16,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// What is seen whole on a screen of 80 by 24.
+// Limits of what fits on a screen of 80 by 24.
 const (
 	mostTitle = 40
 	mostCode  = 56
@@ -24,7 +24,7 @@ const (
 	mostLines = 14
 )
 
-// text checks a text by itself.
+// text checks the text of one language.
 func (c *linter) text(in Language) {
 	t := c.lesson.texts[in]
 	if len(t.lines) == 0 {
@@ -44,17 +44,17 @@ func (c *linter) title(t *text, title passage) {
 	}
 }
 
-// wanted checks that a passage is there.
+// wanted checks that a passage is not empty.
 func (c *linter) wanted(t *text, p passage, of, what string) {
 	if p.text == "" {
 		c.problem(t.file, p.line, "", "%s has no %s", of, what)
 	}
 }
 
-// section checks what is said of a task.
+// section checks the section of a task.
 func (c *linter) section(t *text, task *taskText, h headings) {
 	of := fmt.Sprintf("the task %q", task.id)
-	at := func(p passage) passage { // what is missing is missed at the title
+	at := func(p passage) passage { // a missing passage is reported at the title
 		p.line = max(p.line, task.title.line)
 		return p
 	}
@@ -80,7 +80,7 @@ func (c *linter) section(t *text, task *taskText, h headings) {
 	c.wrongTurns(t, task)
 }
 
-// wrongTurns checks that each wrong turn has a message, and each message its wrong turn.
+// wrongTurns checks that wrong turns and messages correspond.
 func (c *linter) wrongTurns(t *text, task *taskText) {
 	known := c.lesson.Task(task.id)
 	if known == nil || known.Test.File == "" {
@@ -106,7 +106,7 @@ func (c *linter) wrongTurns(t *text, task *taskText) {
 	}
 }
 
-// height is about how many lines a text takes on the smallest screen.
+// height estimates the number of lines of a text on the smallest screen.
 func height(markdown string) int {
 	if markdown == "" {
 		return 0
@@ -138,7 +138,7 @@ func height(markdown string) int {
 
 var listItem = regexp.MustCompile(`^[ \t]*(?:[-*+]|\d+[.)])[ \t]`)
 
-// inStep checks that the languages say the same.
+// inStep checks that the languages have the same parts.
 func (c *linter) inStep() {
 	first := c.lesson.texts[Languages[0]]
 	for _, in := range Languages[1:] {
@@ -161,7 +161,7 @@ func (c *linter) inStep() {
 	}
 }
 
-// same checks that something is in both languages, or in none.
+// same checks that something is in both languages, or in neither.
 func (c *linter) same(t, as *text, line int, here, there bool, what string) {
 	base := path.Base(filepath.ToSlash(as.file))
 	switch {
@@ -172,7 +172,7 @@ func (c *linter) same(t, as *text, line int, here, there bool, what string) {
 	}
 }
 
-// markup checks what the Markdown uses: its readers know only some of it.
+// markup checks that the text uses only the Markdown that is supported.
 func (c *linter) markup(t *text) {
 	var paragraph []string
 	for i, l := range append(t.lines, line{}) {
@@ -192,7 +192,7 @@ func (c *linter) markup(t *text) {
 
 var typedLesson = regexp.MustCompile(`^\s*(?:\$ )?operator-lab lesson ([a-z0-9][-a-z0-9]*)`)
 
-// code checks a line of a block of code.
+// code checks a line of a code block.
 func (c *linter) code(t *text, s string, at int) {
 	if strings.Contains(s, "\t") {
 		c.problem(t.file, at, "indent with spaces", "a tab in the code: how wide it is differs from screen to screen")
@@ -241,7 +241,7 @@ func (c *linter) paragraph(t *text, lines []string, at int) {
 	}
 }
 
-// blank is as many letters that mean nothing, on as many lines.
+// blank replaces all characters except line ends, so that the text matches no rule.
 func blank(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' {
@@ -251,7 +251,7 @@ func blank(s string) string {
 	}, s)
 }
 
-// lessonName checks the name of a lesson.
+// lessonName checks that a mentioned lesson exists.
 func (c *linter) lessonName(t *text, name string, at int) {
 	if !slices.Contains(c.known, name) && !slices.Contains(Reserved, name) {
 		ids := slices.DeleteFunc(slices.Clone(c.known), func(s string) bool { return s[0] >= '0' && s[0] <= '9' })
@@ -259,7 +259,7 @@ func (c *linter) lessonName(t *text, name string, at int) {
 	}
 }
 
-// link checks where a link leads. Nothing is asked on the internet.
+// link checks the target of a link. It makes no network requests.
 func (c *linter) link(t *text, target string, at int) {
 	u, err := url.Parse(target)
 	switch {
@@ -273,7 +273,7 @@ func (c *linter) link(t *text, target string, at int) {
 	}
 }
 
-// exists says whether a link leads to a file. What is outside of the lessons is not in their file system.
+// exists reports whether the target of a link is a file. Targets outside of the lessons are not in their file system.
 func (c *linter) exists(target string) bool {
 	if c.base == nil {
 		_, err := os.Stat(filepath.Join(c.folder, filepath.FromSlash(target)))

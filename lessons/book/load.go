@@ -14,14 +14,14 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// lessonReader reads one lesson, and collects what is wrong.
+// lessonReader reads one lesson, and collects its problems.
 type lessonReader struct {
 	place
 	lesson *Lesson
 	wrong  format.Problems
 }
 
-// readLesson reads a lesson. What could be read is there also where something is wrong.
+// readLesson reads a lesson. With problems, it returns what could be read.
 func readLesson(at place) (*Lesson, format.Problems) {
 	r := &lessonReader{place: at, lesson: &Lesson{Folder: at.folder, FS: at.FS, texts: map[Language]*text{}}}
 	r.name()
@@ -41,7 +41,7 @@ func (r *lessonReader) problem(file string, line int, hint, message string, args
 	r.wrong = append(r.wrong, format.Problem{File: file, Line: line, Message: fmt.Sprintf(message, args...), Hint: hint})
 }
 
-// name takes the number and the id from the name of the folder.
+// name reads the number and the ID from the folder's name.
 func (r *lessonReader) name() {
 	number, id, ok := split(r.place.name)
 	if !ok {
@@ -50,7 +50,7 @@ func (r *lessonReader) name() {
 	r.lesson.Number, r.lesson.ID = number, id
 }
 
-// read returns a file of the folder. It reports false if it cannot be read, which is a problem.
+// read returns a file of the folder. If it cannot be read, it reports a problem and returns false.
 func (r *lessonReader) read(name, hint string) ([]byte, bool) {
 	f, err := r.Open(name)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *lessonReader) metadata() *metadata {
 	return m
 }
 
-// text reads the text in a language.
+// text reads the text of a language.
 func (r *lessonReader) text(in Language) {
 	name := string(in) + ".md"
 	r.lesson.texts[in] = &text{file: r.file(name)}
@@ -109,7 +109,7 @@ func (r *lessonReader) task(m taskMetadata) {
 	t := &Task{ID: m.ID, Answer: m.Answer, Removes: m.Removes, at: m.Position, texts: map[Language]*taskText{}}
 	r.lesson.Tasks = append(r.lesson.Tasks, t)
 	for _, in := range Languages {
-		// Nothing is better than nil: who asks for a text gets one.
+		// An empty text instead of nil, so that callers need no check.
 		if t.texts[in] = r.lesson.texts[in].task(m.ID); t.texts[in] == nil {
 			t.texts[in] = &taskText{id: m.ID}
 		}
@@ -145,7 +145,7 @@ func (r *lessonReader) test(t *Task, l *format.Loaded) {
 	}
 	r.steps(l, true, setupStep, solutionStep, checkStep)
 	r.plays(l)
-	says, _ := l.Lab() // what is wrong with it, the linter says
+	says, _ := l.Lab() // the linter reports its problems
 	t.japanese = says.Japanese
 }
 
@@ -166,8 +166,8 @@ func (r *lessonReader) wrongTurn(t *Task, l *format.Loaded) {
 	r.plays(l)
 }
 
-// steps checks that the names of the steps begin with prefixes, in their order, and that none of those is missing. The
-// first may be, if it is optional.
+// steps checks that the names of the steps begin with the prefixes, in their order, and that each prefix occurs; the
+// first need not if optional is true.
 func (r *lessonReader) steps(l *format.Loaded, optional bool, prefixes ...string) {
 	at, last := map[string]bool{}, 0
 	for i := range l.Test.Spec.Steps {
@@ -191,7 +191,7 @@ func (r *lessonReader) steps(l *format.Loaded, optional bool, prefixes ...string
 	}
 }
 
-// plays checks that a test is played as it is written: once, and all of it.
+// plays checks that a test runs exactly once and completely.
 func (r *lessonReader) plays(l *format.Loaded) {
 	if l.Test.Spec.Skip != nil && *l.Test.Spec.Skip {
 		r.problem(l.File, l.Line, "", "the test %q is skipped", l.Test.Name)
@@ -201,7 +201,7 @@ func (r *lessonReader) plays(l *format.Loaded) {
 	}
 }
 
-// sections checks that the texts have the tasks of lesson.yaml, in their order.
+// sections checks that the texts have the tasks of lesson.yaml in the same order.
 func (r *lessonReader) sections() {
 	var want []string
 	for _, t := range r.lesson.Tasks {
@@ -210,7 +210,7 @@ func (r *lessonReader) sections() {
 	for _, in := range Languages {
 		t := r.lesson.texts[in]
 		if len(t.lines) == 0 || len(want) == 0 {
-			continue // one of them could not be read
+			continue // a text could not be read
 		}
 		var have []string
 		for _, task := range t.tasks {
@@ -229,7 +229,7 @@ func (r *lessonReader) sections() {
 	}
 }
 
-// files finds the manifests, and what the digest of the lesson is made of.
+// files finds the manifests, and computes the digest of the lesson.
 func (r *lessonReader) files() {
 	entries, err := fs.ReadDir(r.FS, ".")
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *lessonReader) files() {
 		return
 	}
 	sum := sha256.New()
-	for _, e := range entries { // in the order of their names
+	for _, e := range entries { // sorted by name
 		if e.IsDir() || path.Ext(e.Name()) != ".yaml" {
 			continue
 		}
@@ -255,7 +255,7 @@ func (r *lessonReader) files() {
 	r.lesson.Digest = hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// manifest takes a file that is for the learner, unless it is one of scenarios.
+// manifest adds a file for the learner, unless it contains scenarios.
 func (r *lessonReader) manifest(name string, data []byte) {
 	switch {
 	case !bytes.Contains(data, []byte("chainsaw.kyverno.io/")):
@@ -265,7 +265,7 @@ func (r *lessonReader) manifest(name string, data []byte) {
 	}
 }
 
-// sameNames finds lessons that have a number or an id together.
+// sameNames finds lessons that share a number or an ID.
 func sameNames(places []place) format.Problems {
 	var out format.Problems
 	byNumber, byID := map[int]place{}, map[string]place{}

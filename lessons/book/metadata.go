@@ -11,10 +11,10 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// Modules are the parts of the curriculum.
+// Modules are the modules of the curriculum.
 var Modules = []string{"resources", "loop", "children", "etcd", "insights"}
 
-// metadata is a lesson.yaml.
+// metadata is the content of a lesson.yaml.
 type metadata struct {
 	Module    string         `json:"module" check:"required,enum=resources|loop|children|etcd|insights"`
 	Phase     *int           `json:"phase" check:"required,least=0"`
@@ -35,11 +35,11 @@ type taskMetadata struct {
 	Position format.Position `json:"-"`
 }
 
-// The most of what a lesson may say.
+// The largest values in a lesson.yaml.
 const (
 	mostPhase  = 5
 	mostHabits = 7
-	// mostNodes is more than any lesson needs, and less than a laptop stands.
+	// mostNodes is more than any lesson needs, and less than a laptop can simulate.
 	mostNodes = 9
 )
 
@@ -56,7 +56,7 @@ func readMetadata(file string, data []byte) (*metadata, format.Problems) {
 	return m, c.wrong
 }
 
-// metadataCheck checks what the types do not say.
+// metadataCheck checks what the types cannot express.
 type metadataCheck struct {
 	*metadata
 	file  string
@@ -64,7 +64,7 @@ type metadataCheck struct {
 	wrong format.Problems
 }
 
-// problem reports what is wrong with a key at the top.
+// problem reports a problem of a top-level key.
 func (c *metadataCheck) problem(key, hint, message string, args ...any) {
 	p := format.Problem{File: c.file, Message: fmt.Sprintf(message, args...), Hint: hint}
 	for i, l := range c.lines {
@@ -76,7 +76,7 @@ func (c *metadataCheck) problem(key, hint, message string, args ...any) {
 	c.wrong = append(c.wrong, p)
 }
 
-// problemAt reports what is wrong at a position.
+// problemAt reports a problem at a position.
 func (c *metadataCheck) problemAt(at format.Position, hint, message string, args ...any) {
 	c.wrong = append(c.wrong, format.Problem{
 		File: at.File, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(message, args...), Hint: hint,
@@ -101,14 +101,14 @@ func (c *metadataCheck) numbers() {
 	}
 }
 
-// sourceForm is that of a source: lines of an article, a step, a finding, or a page.
+// sourceForm matches a source: lines of an article, a step, a finding, or a page.
 var sourceForm = regexp.MustCompile(`^(?:00[0-4]:(\d+)(?:-(\d+))?|T\d+(?:-T\d+)?|(?:AC-)?[A-Z]-?\d+|https://\S+)$`)
 
 func (c *metadataCheck) sources() {
 	for _, s := range c.Sources {
 		m := sourceForm.FindStringSubmatch(s)
 		if s == "" {
-			continue // it is no text, which is said already
+			continue // not a string, which is reported already
 		}
 		if m == nil {
 			c.problem("sources", `write lines of an article as "002:424-437", a step as "T12", a finding as "Z-08", or a https address`,
@@ -122,7 +122,7 @@ func (c *metadataCheck) sources() {
 	}
 }
 
-// storeForm is a namespace and a name.
+// storeForm matches a namespace and a name.
 var storeForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
 
 func (c *metadataCheck) addresses() {
@@ -144,7 +144,7 @@ func (c *metadataCheck) operators() {
 	}
 }
 
-// taskID is that of a task: it becomes the name of a file and of a test.
+// taskID matches the ID of a task, which is also the name of a file and of a test.
 var taskID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 func (c *metadataCheck) tasks() {

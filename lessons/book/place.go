@@ -12,19 +12,19 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// place is a folder with a lesson in it.
+// place is the folder of a lesson.
 type place struct {
-	// FS is the folder.
+	// FS is the content of the folder.
 	fs.FS
-	// base is the file system that the folder was named in; nil: the operating system's.
+	// base is the file system in which the folder was given; nil for the operating system's.
 	base fs.FS
-	// folder as it was named, in base.
+	// folder is the folder's path in base, as it was given.
 	folder string
-	// name of the folder itself.
+	// name is the last element of the folder's path.
 	name string
 }
 
-// file is a file of the folder, as it is named to people and in base.
+// file returns the path of a file of the folder, in base, as it is shown to people.
 func (p place) file(name string) string {
 	if p.base != nil {
 		return path.Join(p.folder, name)
@@ -32,10 +32,10 @@ func (p place) file(name string) string {
 	return filepath.Join(p.folder, name)
 }
 
-// folderName is the name of a lesson's folder: its number and its id, which cannot be taken for a number.
+// folderName matches the name of a lesson's folder: its number and its ID, which cannot be mistaken for a number.
 var folderName = regexp.MustCompile(`^([0-9]{2})-([a-z][a-z0-9]*(?:-[a-z0-9]+)*)$`)
 
-// nearlyNamed is what is taken for a lesson's folder, whether its name is right or not.
+// nearlyNamed matches names that are treated as a lesson's folder, even if they are not correct.
 var nearlyNamed = regexp.MustCompile(`^[0-9]+[-_]`)
 
 // split returns the number and the id in the name of a folder.
@@ -50,7 +50,7 @@ func split(name string) (number int, id string, ok bool) {
 
 const metadataFile = "lesson.yaml"
 
-// isLesson says whether a folder is meant to be a lesson.
+// isLesson reports whether a folder is meant to be a lesson.
 func isLesson(folder fs.FS, name string) bool {
 	if nearlyNamed.MatchString(name) {
 		return true
@@ -59,7 +59,7 @@ func isLesson(folder fs.FS, name string) bool {
 	return err == nil
 }
 
-// newLessonHint is for those who have none.
+// newLessonHint is the hint for a missing lesson.
 const newLessonHint = "operator-lab new lesson writes one to begin with"
 
 // foldersIn finds the lessons at the top of a file system.
@@ -81,7 +81,7 @@ func foldersIn(fsys fs.FS) ([]place, format.Problems) {
 	return out, nil
 }
 
-// foldersAt finds the lessons that paths of the operating system mean.
+// foldersAt finds the lessons at paths of the operating system.
 func foldersAt(paths []string) ([]place, format.Problems) {
 	var (
 		out   []place
@@ -97,7 +97,7 @@ func foldersAt(paths []string) ([]place, format.Problems) {
 	return out, wrong
 }
 
-// foldersOf finds the lessons of one folder: itself, or those in it.
+// foldersOf finds the lessons of one folder: the folder itself, or those in it.
 func foldersOf(folder string) ([]place, *format.Problem) {
 	problem := func(message, hint string) *format.Problem {
 		return &format.Problem{File: folder, Message: message, Hint: hint}
@@ -129,7 +129,7 @@ func foldersOf(folder string) ([]place, *format.Problem) {
 	return out, nil
 }
 
-// placeAt is a folder of the operating system. Its name is its own also where it is named as "." or "..".
+// placeAt returns a folder of the operating system. Its name is the real one even if it is given as "." or "..".
 func placeAt(folder string) (place, error) {
 	abs, err := filepath.Abs(folder)
 	if err != nil {
@@ -138,7 +138,7 @@ func placeAt(folder string) (place, error) {
 	return place{FS: os.DirFS(folder), folder: folder, name: filepath.Base(abs)}, nil
 }
 
-// plain is an error of the operating system without the path, which the reader is told anyway.
+// plain returns the text of an error without the path, which the reader is told anyway.
 func plain(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()

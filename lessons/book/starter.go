@@ -9,17 +9,17 @@ import (
 	"text/template"
 )
 
-// StarterOptions is what a new lesson begins with.
+// StarterOptions describe a new lesson.
 type StarterOptions struct {
-	// Number of the lesson.
+	// Number is the lesson's number.
 	Number int
-	// ID of it: see [CheckID].
+	// ID is the lesson's ID; see [CheckID].
 	ID string
-	// Operator that runs during it; empty: none.
+	// Operator is the operator that runs during the lesson; empty for none.
 	Operator string
 }
 
-// CheckID says what is wrong with the id of a lesson; nil if nothing is.
+// CheckID returns an error if the ID of a lesson is not valid.
 func CheckID(id string) error {
 	if _, _, ok := split("00-" + id); !ok || len(id) > mostTitle {
 		return fmt.Errorf("%q is no id of a lesson: it is up to %d lower-case letters, digits and dashes, a letter first", id, mostTitle)
@@ -35,13 +35,13 @@ var starter embed.FS
 
 // StarterFile is a file of a new lesson.
 type StarterFile struct {
-	// Name of it, in the lesson's folder.
+	// Name is its name in the lesson's folder.
 	Name string
-	// Text of it.
+	// Text is its content.
 	Text []byte
 }
 
-// Starter is the folder of a lesson to begin with, and its files, with comments that explain them.
+// Starter returns the name of the folder of a new lesson and its files, which have explanatory comments.
 func Starter(o StarterOptions) (folder string, files []StarterFile) {
 	data := struct{ Title, Task, Manifest, Operator string }{
 		strings.ToUpper(o.ID[:1]) + strings.ReplaceAll(o.ID[1:], "-", " "), "greet", "greeting.yaml", o.Operator,
@@ -49,7 +49,7 @@ func Starter(o StarterOptions) (folder string, files []StarterFile) {
 	if o.Operator == "zundoko" {
 		data.Task, data.Manifest = "sing", "hikawa.yaml"
 	}
-	// The templates are part of the program and their data are texts: the only error is a mistake in them, which a test
+	// The templates are embedded and their data are strings: the only possible error is a mistake in them, which a test
 	// finds.
 	all := template.Must(template.ParseFS(starter, "starter/*.tmpl"))
 	for _, f := range []struct{ name, from string }{
@@ -64,10 +64,10 @@ func Starter(o StarterOptions) (folder string, files []StarterFile) {
 	return fmt.Sprintf("%02d-%s", o.Number, o.ID), files
 }
 
-// NextNumber is the number after all of the lessons of a folder of the operating system; 1 where there are none.
+// NextNumber returns the number after those of all lessons in a folder of the operating system; 1 if there are none.
 func NextNumber(folder string) int {
 	last := 0
-	places, _ := foldersOf(folder) // one that is not there has none
+	places, _ := foldersOf(folder) // a missing folder has none
 	for _, at := range places {
 		if number, _, ok := split(at.name); ok {
 			last = max(last, number)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStarter: a lesson to begin with has nothing wrong with it.
+// TestStarter checks that a starter lesson has no problems.
 func TestStarter(t *testing.T) {
 	for _, operator := range []string{"", "zundoko", "maintpage"} {
 		folder := t.TempDir()

@@ -7,49 +7,49 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// Task is something to do in a lesson.
+// Task is one task of a lesson.
 type Task struct {
-	// ID of it, which is also the name of its file and its test.
+	// ID is the task's ID, which is also the name of its file and its test.
 	ID string
-	// Answer to its question; empty if there is no question.
+	// Answer is the right answer to its question; empty if there is no question.
 	Answer string
-	// Removes are objects, as kind and name, that the learner is to delete. They are of [Pillars].
+	// Removes are objects, as kind and name, that the learner has to delete. Their kinds are in [Pillars].
 	Removes []string
-	// Test is all that is done and looked at: its setup, its solution and its checks.
+	// Test has the setup, the solution and the checks.
 	Test *format.Loaded
-	// Wrong turns that are known.
+	// Wrong are the known wrong turns.
 	Wrong []*Wrong
 
-	// at is where lesson.yaml names it.
+	// at is the position in lesson.yaml.
 	at    format.Position
 	texts map[Language]*taskText
-	// japanese are the descriptions of the steps in Japanese, by their names.
+	// japanese maps the name of a step to its Japanese description.
 	japanese map[string]string
 }
 
-// Pillars are the kinds without whose objects nothing goes on. A learner is told when one of those is gone, unless the
-// task is to remove it.
+// Pillars are the kinds whose objects a task needs to work. The learner is told when one of them is gone, unless the
+// task removes it.
 var Pillars = []string{"Namespace", "CustomResourceDefinition", "Operator"}
 
-// Wrong is a wrong turn: something that a learner may do, and does not lead to the end of the task.
+// Wrong is a wrong turn: something that a learner may do and that does not solve the task.
 type Wrong struct {
-	// ID of it.
+	// ID is the wrong turn's ID.
 	ID string
-	// Test does it and sees it.
+	// Test has the steps that take it and detect it.
 	Test *format.Loaded
 }
 
 // Check is one goal of a task.
 type Check struct {
-	// Name of its step.
+	// Name is the name of its step.
 	Name string
 	// Description is the goal in words.
 	Description map[Language]string
-	// Test has that one step.
+	// Test is a test with only that step.
 	Test *format.Loaded
 }
 
-// What the names of steps begin with.
+// The prefixes of the names of steps.
 const (
 	setupStep    = "setup"
 	solutionStep = "solution"
@@ -58,16 +58,16 @@ const (
 	seeStep      = "see"
 )
 
-// Title in a language.
+// Title returns the task's title.
 func (t *Task) Title(in Language) string { return t.texts[in].title.text }
 
-// Text says what to do, in Markdown.
+// Text returns what to do, in Markdown.
 func (t *Task) Text(in Language) string { return t.texts[in].body.text }
 
-// Question is what is to be predicted, in Markdown; empty if there is none.
+// Question returns what the learner should predict, in Markdown; empty if there is none.
 func (t *Task) Question(in Language) string { return t.texts[in].question.text }
 
-// Hints in rising strength, in Markdown.
+// Hints returns the hints in Markdown, the weakest first.
 func (t *Task) Hints(in Language) []string {
 	var out []string
 	for _, h := range t.texts[in].hints {
@@ -76,7 +76,7 @@ func (t *Task) Hints(in Language) []string {
 	return out
 }
 
-// Message is what the learner is told at a wrong turn, in Markdown.
+// Message returns the message for a wrong turn, in Markdown.
 func (t *Task) Message(wrong string, in Language) string {
 	for _, w := range t.texts[in].wrong {
 		if w.id == wrong {
@@ -86,13 +86,13 @@ func (t *Task) Message(wrong string, in Language) string {
 	return ""
 }
 
-// Solution says what the solution does and why, in Markdown.
+// Solution returns what the solution does and why, in Markdown.
 func (t *Task) Solution(in Language) string { return t.texts[in].solution.text }
 
-// Done says what just happened and why, in Markdown.
+// Done returns what has happened and why, in Markdown.
 func (t *Task) Done(in Language) string { return t.texts[in].done.text }
 
-// Description is what a step is about: of a check, its goal.
+// Description returns the description of a step; for a check, the goal.
 func (t *Task) Description(step string, in Language) string {
 	if text := t.japanese[step]; in == Japanese && text != "" {
 		return text
@@ -105,13 +105,13 @@ func (t *Task) Description(step string, in Language) string {
 	return ""
 }
 
-// Setup prepares the start of the task. It may have no steps.
+// Setup returns the test that prepares the start of the task. It may have no steps.
 func (t *Task) Setup() *format.Loaded { return part(t.Test, setupStep) }
 
-// Solve does what the learner is to do.
+// Solve returns the test that does what the learner has to do.
 func (t *Task) Solve() *format.Loaded { return part(t.Test, solutionStep) }
 
-// Checks are the goals, in order.
+// Checks returns the goals in order.
 func (t *Task) Checks() []Check {
 	var out []Check
 	for i := range t.Test.Test.Spec.Steps {
@@ -129,18 +129,19 @@ func (t *Task) Checks() []Check {
 	return out
 }
 
-// Do takes the wrong turn.
+// Do returns the test that takes the wrong turn.
 func (w *Wrong) Do() *format.Loaded { return part(w.Test, doStep) }
 
-// See tells whether the learner has taken it.
+// See returns the test that passes if the learner has taken the wrong turn.
 func (w *Wrong) See() *format.Loaded { return part(w.Test, seeStep) }
 
-// part is a test of those steps whose names begin with a prefix.
+// part returns a test with the steps whose names begin with a prefix.
 func part(of *format.Loaded, prefix string) *format.Loaded {
 	return with(of, func(s *format.TestStep) bool { return strings.HasPrefix(s.Name, prefix) })
 }
 
-// with is a test of some of the steps. Everything else is that of the whole test, so that it runs as that would.
+// with returns a test with some of the steps. Everything else is as in the whole test, so that the steps run in the
+// same way.
 func with(of *format.Loaded, keep func(*format.TestStep) bool) *format.Loaded {
 	test := *of.Test
 	test.Spec.Steps = nil
@@ -150,14 +151,14 @@ func with(of *format.Loaded, keep func(*format.TestStep) bool) *format.Loaded {
 		}
 	}
 	test.Annotations = maps.Clone(test.Annotations)
-	// An annotation of a step that is left out would be a mistake.
+	// An annotation for a step that was removed would be an error.
 	maps.DeleteFunc(test.Annotations, func(key, _ string) bool { return !about(&test, key) })
 	out := *of
 	out.Test = &test
 	return &out
 }
 
-// about says whether an annotation is about a test: about all of it, or about one of its steps.
+// about reports whether an annotation concerns the whole test or one of its steps.
 func about(test *format.Test, annotation string) bool {
 	for _, prefix := range []string{"operator-lab.dev/ja.", "operator-lab.dev/stays."} {
 		step, ok := strings.CutPrefix(annotation, prefix)

@@ -12,16 +12,16 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// text is what a lesson says in one language.
+// text is the text of a lesson in one language.
 type text struct {
 	file                  string
 	title, intro, finally passage
 	tasks                 []*taskText
-	// lines of the whole file.
+	// lines are the lines of the whole file.
 	lines []line
 }
 
-// taskText is what it says of one task.
+// taskText is the text of one task.
 type taskText struct {
 	id             string
 	title          passage
@@ -31,7 +31,7 @@ type taskText struct {
 	solution, done passage
 }
 
-// wrongText is what it says of a wrong turn.
+// wrongText is the text of a wrong turn.
 type wrongText struct {
 	id string
 	passage
@@ -40,11 +40,11 @@ type wrongText struct {
 // passage is a piece of Markdown.
 type passage struct {
 	text string
-	// line at which it begins; while there is nothing in it, that of its heading; 0: there is none.
+	// line is the number of its first line, or of its heading while it is empty; 0 if it does not exist.
 	line int
 }
 
-// line is one line of Markdown, and what it belongs to.
+// line is one line of Markdown, with its context.
 type line struct {
 	text string
 	kind lineKind
@@ -55,12 +55,12 @@ type lineKind int
 const (
 	prose lineKind = iota
 	heading
-	// fence is the first or last line of a block of code.
+	// fence marks the first or last line of a code block.
 	fence
 	code
 )
 
-// task returns what is said of a task; nil if nothing is.
+// task returns the text of a task; nil if there is none.
 func (t *text) task(id string) *taskText {
 	for _, task := range t.tasks {
 		if task.id == id {
@@ -70,7 +70,7 @@ func (t *text) task(id string) *taskText {
 	return nil
 }
 
-// headings of the parts of a task, and of the end.
+// headings are the headings of the parts of a task, and of the closing text.
 type headings struct{ question, hint, wrong, solution, done, finally string }
 
 var headingsIn = map[Language]headings{
@@ -78,24 +78,24 @@ var headingsIn = map[Language]headings{
 	Japanese: {"質問", "ヒント", "間違い", "解答", "できたら", "おわりに"},
 }
 
-// parts are the headings of the parts of a task.
+// parts returns the headings of the parts of a task.
 func (h headings) parts() []string {
 	return []string{h.question, h.hint, h.wrong + ": <id>", h.solution, h.done}
 }
 
-// textReader reads a text, heading by heading.
+// textReader parses a text, heading by heading.
 type textReader struct {
 	*text
 	language Language
 	words    headings
-	// into is where the lines go until the next heading; nil: they are in a place that is wrong already.
+	// into receives the lines until the next heading; nil if a problem was reported for this place.
 	into *passage
-	// at is the line that is read, from 1.
+	// at is the number of the current line, from 1.
 	at    int
 	wrong format.Problems
 }
 
-// readText reads the text of a lesson in a language. What could be read is there also where something is wrong.
+// readText parses the text of a lesson in a language. With problems, it returns what could be parsed.
 func readText(file string, data []byte, in Language) (*text, format.Problems) {
 	r := &textReader{text: &text{file: file}, language: in, words: headingsIn[in]}
 	if len(data) > format.MaxFileSize {
@@ -134,11 +134,11 @@ var (
 	headingLine = regexp.MustCompile(`^(#+)[ \t]+(.*)$`)
 )
 
-// split sorts the lines of a text. It returns the lines at which code begins that has no end. Code ends also where other
-// code begins, with its language: so not all that follows is wrong as well.
+// split splits a text into lines with their context. It returns the lines at which code begins that has no end. Code
+// also ends where other code begins with its language, so that not everything after it is reported.
 func (t *text) split(s string) (open []int) {
 	var (
-		ends  string // what ends the code; empty outside of it
+		ends  string // what ends the code; empty outside of code
 		begun int
 	)
 	for i, l := range strings.Split(strings.TrimSuffix(strings.ReplaceAll(s, "\r\n", "\n"), "\n"), "\n") {
@@ -177,14 +177,14 @@ func (p *passage) add(text string, at int) {
 	}
 }
 
-// begin begins a passage after a heading; nil: what follows belongs nowhere.
+// begin begins a passage after a heading; nil drops the lines that follow.
 func (r *textReader) begin(p *passage) {
 	if r.into = p; p != nil && p.line == 0 {
 		p.line = r.at
 	}
 }
 
-// heading reads a heading.
+// heading parses a heading.
 func (r *textReader) heading(text string) {
 	m := headingLine.FindStringSubmatch(text)
 	title := strings.TrimSpace(strings.TrimRight(m[2], "# \t"))
@@ -200,7 +200,7 @@ func (r *textReader) heading(text string) {
 	}
 }
 
-// lessonTitle reads the title of the lesson.
+// lessonTitle parses the title of the lesson.
 func (r *textReader) lessonTitle(title string) {
 	if r.title.line > 0 {
 		r.problem("tasks begin with ## and their id", "a second title: the first is in line %d", r.title.line)
@@ -216,10 +216,10 @@ func (r *textReader) lessonTitle(title string) {
 	r.begin(&r.intro)
 }
 
-// taskTitle is the id of a task and its title.
+// taskTitle matches the ID of a task with its title.
 var taskTitle = regexp.MustCompile(`^([a-z0-9][-a-z0-9]*)(?:: *|：)(.+)$`)
 
-// section reads the heading of a task, or of the end.
+// section parses the heading of a task, or of the closing text.
 func (r *textReader) section(title string) {
 	if r.finally.line > 0 {
 		r.problem("", "nothing comes after %q", r.words.finally)
@@ -243,7 +243,7 @@ func (r *textReader) section(title string) {
 	r.begin(&task.body)
 }
 
-// part reads the heading of a part of a task.
+// part parses the heading of a part of a task.
 func (r *textReader) part(title string) {
 	if len(r.tasks) == 0 || r.finally.line > 0 {
 		r.problem("headings with ### are for parts of a task", "%q belongs to no task", title)
@@ -271,7 +271,7 @@ func (r *textReader) part(title string) {
 	}
 }
 
-// once begins a part that a task has once.
+// once begins a part that may occur only once in a task.
 func (r *textReader) once(p *passage, title string) {
 	if p.line > 0 {
 		r.problem("", "a second %q: the first is in line %d", title, p.line)
@@ -279,7 +279,7 @@ func (r *textReader) once(p *passage, title string) {
 	r.begin(p)
 }
 
-// wrongTurn begins what is said at a wrong turn.
+// wrongTurn begins the message of a wrong turn.
 func (r *textReader) wrongTurn(task *taskText, id string) {
 	if id == "" {
 		r.problem(fmt.Sprintf("write \"### %s: <id>\"", r.words.wrong), "a wrong turn without its id")
@@ -288,7 +288,7 @@ func (r *textReader) wrongTurn(task *taskText, id string) {
 	r.begin(&task.wrong[len(task.wrong)-1].passage)
 }
 
-// unknown reports a heading that is none of the known ones: often it is that of another language.
+// unknown reports an unknown heading; often it is that of another language.
 func (r *textReader) unknown(title string) {
 	hint := format.Suggest(title, r.words.parts())
 	for _, other := range slices.Sorted(maps.Keys(headingsIn)) {
@@ -303,7 +303,7 @@ func (r *textReader) unknown(title string) {
 	r.begin(nil)
 }
 
-// trim removes the empty lines at the ends of all passages.
+// trim removes empty lines at both ends of all passages.
 func (r *textReader) trim() {
 	all := []*passage{&r.intro, &r.finally}
 	for _, t := range r.tasks {

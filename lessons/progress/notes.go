@@ -11,27 +11,27 @@ import (
 	"unicode/utf8"
 )
 
-// version of the form of the file.
+// version is the version of the file format.
 const version = 1
 
-// What no file of ours has.
+// Limits that files written by this package never exceed.
 const (
 	longestFile = 1 << 20
 	longestWord = 200
 )
 
-// header explains the file to who opens it.
+// header explains the file to people who open it.
 const header = `# What is done of the lessons of operator-lab. 'operator-lab lesson' reads and writes this file; change it when none
 # runs. Remove a line, and the task is to be done again; remove the file, and all are.
 #   last <lesson> <task>                  where you were
 #   done <lesson> <task> <when> <digest>  done, in the lesson as it was then: it has another digest when it changes
 `
 
-// notes are what is in a file.
+// notes is the content of a file.
 type notes struct {
-	// last lesson and task.
+	// last is the lesson and the task where the learner was last.
 	last [2]string
-	// done, the latest last. Lessons that are not known are kept: another version may know them.
+	// done are the done tasks, the latest last. Unknown lessons are kept, because another version may know them.
 	done []note
 }
 
@@ -42,12 +42,12 @@ type note struct {
 	digest       string
 }
 
-// find is the index of a task that is done; -1 if it is not.
+// find returns the index of a done task; -1 if it is not done.
 func (n *notes) find(lesson, task string) int {
 	return slices.IndexFunc(n.done, func(d note) bool { return d.lesson == lesson && d.task == task })
 }
 
-// write writes a file.
+// write formats a file.
 func (n *notes) write() []byte {
 	var out bytes.Buffer
 	_, _ = fmt.Fprintf(&out, "%sversion %d\n", header, version)
@@ -60,8 +60,8 @@ func (n *notes) write() []byte {
 	return out.Bytes()
 }
 
-// parse reads a file: all lines that can be read, and what is wrong with the first that cannot. Of a file of another
-// version nothing is read.
+// parse parses a file: all valid lines, and the problem of the first invalid one. A file of another version is not
+// parsed.
 func parse(data []byte) (notes, *Damaged) {
 	if len(data) > longestFile {
 		return notes{}, &Damaged{Line: 1, Reason: fmt.Sprintf("is larger than %d MiB", longestFile>>20)}
@@ -100,7 +100,7 @@ func parse(data []byte) (notes, *Damaged) {
 	return n, wrong
 }
 
-// otherVersion says what is wrong with the line of the version; empty if nothing is.
+// otherVersion describes the problem of the line with the version; empty if there is none.
 func otherVersion(fields []string) string {
 	if len(fields) != 2 {
 		return "a version is one number"
@@ -114,7 +114,7 @@ func otherVersion(fields []string) string {
 	return ""
 }
 
-// line reads one line, and says what is wrong with it; empty if nothing is.
+// line parses one line, and describes its problem; empty if there is none.
 func (n *notes) line(fields []string) string {
 	for _, w := range fields {
 		if len(w) > longestWord || !printable(w) {
@@ -145,7 +145,7 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// quote is a word that may be anything, and of any length.
+// quote quotes and shortens an arbitrary word.
 func quote(s string) string {
 	const most = 40
 	if runes := []rune(s); len(runes) > most {

@@ -1,4 +1,4 @@
-// Package progress keeps which lessons are done, in a file that people can read.
+// Package progress records which lessons are done, in a file that people can read.
 package progress
 
 import (
@@ -19,16 +19,16 @@ import (
 // FileName is the name of the file in the state directory.
 const FileName = "lessons.txt"
 
-// File is what is kept. It is as it was when it was opened, and what was changed here since; a change goes into the file
-// as it is then, so that two processes do not undo each other's.
+// File is the recorded progress. It has the content of the file when it was opened, and the changes made with it since.
+// Each change is applied to the current file, so that concurrent processes do not undo each other's changes.
 type File struct {
 	path string
 	notes
 	now func() time.Time
 }
 
-// Open reads the file of a path. If there is none, nothing is done yet. If the error is [*Damaged], what could be read
-// is there all the same.
+// Open reads the file at a path. A missing file means that nothing is done yet. If the error is [*Damaged], the valid
+// lines were read all the same.
 func Open(path string) (*File, error) {
 	f := &File{path: path, now: time.Now}
 	_, err := f.load()
@@ -38,28 +38,29 @@ func Open(path string) (*File, error) {
 	return f, err
 }
 
-// Damaged says that a file is not one of this version. It is not lost: before anything is written in its place it is
-// kept under another name.
+// Damaged is the error for a file that is not a valid file of this version. Its content is not lost: before the file is
+// replaced it is kept under another name.
 type Damaged struct {
-	// Path of the file.
+	// Path is the path of the file.
 	Path string
-	// Line that is wrong, from 1.
+	// Line is the number of the invalid line, from 1.
 	Line int
-	// Reason is what is wrong with it.
+	// Reason says what is wrong with the line.
 	Reason string
 }
 
+// Error names the file, the line and the reason.
 func (d *Damaged) Error() string { return fmt.Sprintf("%s:%d: %s", d.Path, d.Line, d.Reason) }
 
-// Hint says how to go on.
+// Hint says what the user can do.
 func (d *Damaged) Hint() string {
 	return "go on: what can be read counts, and the file is kept as " + filepath.Base(d.Path) + ".bak-<time> before another is written; or set it right"
 }
 
-// Done says whether a task is done.
+// Done reports whether a task is done.
 func (f *File) Done(lesson, task string) bool { return f.find(lesson, task) >= 0 }
 
-// Lesson counts the tasks of a lesson, and those of them that are done.
+// Lesson returns the number of done tasks of a lesson, and of all its tasks.
 func (f *File) Lesson(l *book.Lesson) (done, total int) {
 	for _, t := range l.Tasks {
 		if f.Done(l.ID, t.ID) {
@@ -69,7 +70,7 @@ func (f *File) Lesson(l *book.Lesson) (done, total int) {
 	return done, len(l.Tasks)
 }
 
-// Changed says whether something that is done was done in another version of the lesson. It stays done.
+// Changed reports whether a task was done in another version of the lesson. It stays done.
 func (f *File) Changed(l *book.Lesson) bool {
 	return slices.ContainsFunc(l.Tasks, func(t *book.Task) bool {
 		i := f.find(l.ID, t.ID)
@@ -77,10 +78,10 @@ func (f *File) Changed(l *book.Lesson) bool {
 	})
 }
 
-// Last is where the learner was last; both are empty at the very beginning.
+// Last returns where the learner was last; both are empty at the beginning.
 func (f *File) Last() (lesson, task string) { return f.last[0], f.last[1] }
 
-// Mark notes that a task is done, in a lesson of a digest.
+// Mark records that a task is done; digest is the lesson's digest.
 func (f *File) Mark(lesson, task, digest string) error {
 	if err := words(lesson, task, digest); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (f *File) Mark(lesson, task, digest string) error {
 	})
 }
 
-// SetLast notes where the learner is.
+// SetLast records where the learner is.
 func (f *File) SetLast(lesson, task string) error {
 	if err := words(lesson, task); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (f *File) SetLast(lesson, task string) error {
 	})
 }
 
-// words refuses what would not come back as it is.
+// words returns an error for a word that the file format cannot hold.
 func words(all ...string) error {
 	for _, w := range all {
 		if len(w) > longestWord || len(strings.Fields(w)) != 1 || strings.TrimSpace(w) != w || !printable(w) {
@@ -120,7 +121,7 @@ func words(all ...string) error {
 	return nil
 }
 
-// change changes the file as it is now. What is done says whether anything changed.
+// change changes the current file. do reports whether it changed anything.
 func (f *File) change(do func(*notes) bool) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return fmt.Errorf("keep the progress: %w", err)
@@ -146,7 +147,7 @@ func (f *File) change(do func(*notes) bool) error {
 	return write(f.path, f.write())
 }
 
-// load reads the file as it is now.
+// load reads the current file.
 func (f *File) load() ([]byte, error) {
 	data, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,7 +166,7 @@ func (f *File) load() ([]byte, error) {
 	return data, nil
 }
 
-// lock takes a lock, and waits for whoever has it: nobody has it for longer than it takes to write the file.
+// lock takes a lock, and waits for its holder, which never holds it longer than it takes to write the file.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -182,7 +183,7 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// keep writes what a file was under a name that is not taken.
+// keep writes the old content of a file under a free name.
 func keep(path string, data []byte, now time.Time) error {
 	base := path + ".bak-" + now.UTC().Format("20060102-150405")
 	for name, n := base, 2; ; name, n = fmt.Sprintf("%s-%d", base, n), n+1 {
@@ -198,7 +199,7 @@ func keep(path string, data []byte, now time.Time) error {
 	}
 }
 
-// write puts a file in the place of another at once, so that a crash leaves one of them.
+// write replaces a file atomically, so that a crash leaves either the old or the new one.
 func write(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// open opens a file, and stops its clock.
+// open opens a file with a fixed clock.
 func open(t *testing.T, path string) *File {
 	t.Helper()
 	f, err := Open(path)
@@ -29,7 +29,7 @@ func open(t *testing.T, path string) *File {
 	return f
 }
 
-// lesson is one with tasks of these ids.
+// lesson returns a lesson with tasks of these IDs.
 func lesson(id, digest string, tasks ...string) *book.Lesson {
 	l := &book.Lesson{ID: id, Digest: digest}
 	for _, task := range tasks {
@@ -98,7 +98,8 @@ done etcd sing 2026-03-14T12:00:00Z 2222
 	}
 }
 
-// TestMarkAgain: what is done in another version of the lesson is of that version, and what changes nothing is not written.
+// TestMarkAgain checks that a task done in another version of the lesson is recorded with that version, and that an
+// unchanged file is not written.
 func TestMarkAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
 	f := open(t, path)
@@ -117,7 +118,7 @@ func TestMarkAgain(t *testing.T) {
 	}
 }
 
-// TestWords: what would not come back as it is is refused.
+// TestWords checks that words which could not be read back are refused.
 func TestWords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
 	f := open(t, path)
@@ -133,8 +134,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestDamaged: what is wrong is said with its line, what can be read counts, and the file is kept before another is
-// written.
+// TestDamaged checks that a problem is reported with its line, that valid lines count, and that the file is kept before
+// it is replaced.
 func TestDamaged(t *testing.T) {
 	const good = "done a b 2026-03-14T12:00:00Z 1111\n"
 	for name, c := range map[string]struct {
@@ -185,7 +186,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestDamagedTwice: what was kept is not overwritten, and what changes nothing keeps nothing.
+// TestDamagedTwice checks that a kept file is not overwritten, and that nothing is kept without a change.
 func TestDamagedTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
 	for i, want := range []string{".bak-20260314-120000", ".bak-20260314-120000-2", ".bak-20260314-120000-3"} {
@@ -204,7 +205,7 @@ func TestDamagedTwice(t *testing.T) {
 	}
 }
 
-// kept are the files that were kept of a damaged one.
+// kept returns the kept copies of a damaged file.
 func kept(t *testing.T, path string) []string {
 	t.Helper()
 	found, err := filepath.Glob(path + ".bak-*")
@@ -212,7 +213,7 @@ func kept(t *testing.T, path string) []string {
 	return found
 }
 
-// TestUnreadable: that is no damage, nobody is to think that all is lost.
+// TestUnreadable checks that an unreadable file is an error and is not treated as damaged.
 func TestUnreadable(t *testing.T) {
 	folder := t.TempDir()
 	_, err := Open(folder)
@@ -226,7 +227,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestTwoFiles: two that are open at a time do not undo each other's changes.
+// TestTwoFiles checks that two open files do not undo each other's changes.
 func TestTwoFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
 	one, two := open(t, path), open(t, path)
@@ -238,7 +239,7 @@ func TestTwoFiles(t *testing.T) {
 	}
 }
 
-// TestProcesses: many that write at the same time lose nothing, and one that is killed leaves a file that can be read.
+// TestProcesses checks that concurrent processes lose nothing, and that a killed one leaves a readable file.
 func TestProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
 	const processes, each = 4, 25
@@ -260,7 +261,7 @@ func TestProcesses(t *testing.T) {
 			}
 		}
 	}
-	must(t, f.Mark("after", "it", "1111")) // the lock went with the process
+	must(t, f.Mark("after", "it", "1111")) // the lock ended with the process
 }
 
 const (
@@ -269,7 +270,7 @@ const (
 	writerTasks  = "PROGRESS_TEST_TASKS"
 )
 
-// writer starts a process that does tasks of a lesson.
+// writer starts a process that marks tasks of a lesson as done.
 func writer(t *testing.T, path, lesson string, tasks int) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriter$")
@@ -285,7 +286,7 @@ func writer(t *testing.T, path, lesson string, tasks int) *exec.Cmd {
 	return cmd
 }
 
-// TestWriter is what such a process runs.
+// TestWriter is the code of such a process.
 func TestWriter(t *testing.T) {
 	path := os.Getenv(writerPath)
 	if path == "" {
@@ -301,7 +302,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is in a file, what is read of it is read again as it is written, and nothing is silently left out.
+// FuzzParse checks that parsed content is the same after writing and parsing it again, and that nothing is silently
+// left out.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(header + "version 1\nlast a b\ndone a b 2026-03-14T12:00:00Z 1111\n"))
 	for _, s := range []string{"", "version 2\n", "version 1\ndone a b", "version 1\r\nlast a b\r\n", "\x00", "version 1\ndone a b 2026-03-14T12:00:00+09:00 1\ndone a b 0000-01-01T00:00:00Z 2\n"} {

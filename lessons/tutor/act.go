@@ -10,7 +10,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// problem is a wish of the learner that cannot be fulfilled now, and what can be done instead.
+// problem returns an error for something the learner cannot do now; hint says what can be done instead.
 func (t *Tutor) problem(text, hint string) error {
 	return &sandbox.Problem{Err: errors.New(text), Hint: hint}
 }
@@ -31,20 +31,20 @@ func (t *Tutor) Hint() error {
 	return nil
 }
 
-// Solution reveals how it can be done. It does not do it.
+// Solution reveals the text of the solution. It does not carry the solution out.
 func (t *Tutor) Solution() {
 	text := t.current().Solution(t.options.Language)
 	t.show(func(v *View) { v.Solution = text })
 }
 
-// Check looks at once.
+// Check runs the checks of the task at once.
 func (t *Tutor) Check(ctx context.Context) error {
 	t.acting.Lock()
 	defer t.acting.Unlock()
 	return t.look(ctx)
 }
 
-// Answer answers the question of the task, again if need be.
+// Answer answers the question of the task; a later answer replaces it. Then it runs the checks.
 func (t *Tutor) Answer(ctx context.Context, text string) error {
 	_, number := valueOf(t.current().Answer).(float64)
 	text = answered(text, number)
@@ -66,7 +66,8 @@ func (t *Tutor) Answer(ctx context.Context, text string) error {
 	return t.Check(ctx)
 }
 
-// answered is an answer as it is compared: Japanese keyboards give full-width digits, and people add what they counted.
+// answered normalizes an answer: full-width digits of Japanese keyboards become ASCII, and a counter word after a
+// number is dropped.
 func answered(text string, number bool) string {
 	text = strings.TrimSpace(width.Narrow.String(text))
 	if number {
@@ -75,10 +76,11 @@ func answered(text string, number bool) string {
 	return text
 }
 
-// ErrLessonOver says that there is no further task in the lesson.
+// ErrLessonOver is returned by [Tutor.Next] after the last task of the lesson.
 var ErrLessonOver = errors.New("this was the last task of the lesson")
 
-// Next goes on to the next task of the lesson. A task that is not done is not left: its end is the start of the next.
+// Next goes on to the next task of the lesson. It fails while the current task is not done, because each task starts
+// where the one before it ends.
 func (t *Tutor) Next(ctx context.Context) error {
 	t.acting.Lock()
 	defer t.acting.Unlock()
@@ -95,13 +97,13 @@ func (t *Tutor) Next(ctx context.Context) error {
 	t.letGo()
 	t.turnTo(v.Index) // counted from 1: it is the index of the next
 	if err := t.startTask(ctx); err != nil {
-		t.turnBack(v) // what an undo brings back is still its start
+		t.turnBack(v) // a later undo still restores the old task's start
 		return err
 	}
 	return nil
 }
 
-// letGo lets the loops go on that the learner holds with a key: the start of the next task may wait for them.
+// letGo resumes the loops that the learner paused with a key: the start of the next task may wait for them.
 func (t *Tutor) letGo() {
 	for _, op := range t.options.Room.Lab.Operators() {
 		if loop := t.options.Room.Lab.Taps(op.Name); loop != nil && !op.Spec.Paused {
@@ -110,7 +112,7 @@ func (t *Tutor) letGo() {
 	}
 }
 
-// Solve does what the solution says, as the learner would.
+// Solve carries out the solution as the learner would, and waits until all checks hold.
 func (t *Tutor) Solve(ctx context.Context) error {
 	t.acting.Lock()
 	defer t.acting.Unlock()

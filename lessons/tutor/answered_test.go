@@ -6,7 +6,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// TestAnswered: what a Japanese keyboard gives counts as a number.
+// TestAnswered checks that the input of a Japanese keyboard counts as a number.
 func TestAnswered(t *testing.T) {
 	for _, c := range []struct {
 		text   string
@@ -27,7 +27,7 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// TestCounted: a wrong prediction is told what was counted, and nothing else that is not so yet.
+// TestCounted checks that only a wrong prediction reveals what was counted, and no other difference.
 func TestCounted(t *testing.T) {
 	for _, c := range []struct{ is, wanted, answer, want string }{
 		{"3", "2", "2", "3"},

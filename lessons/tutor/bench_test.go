@@ -11,8 +11,8 @@ import (
 	"github.com/operator-lab/operator-lab/lessons/tutor"
 )
 
-// BenchmarkLesson measures what a learner waits for: from the command to the first page, in a sandbox that boots; from a
-// change in the cluster to the tick; from u to the start of the task.
+// BenchmarkLesson measures what a learner waits for: from the command to the first page, in a sandbox that boots; from
+// a change in the cluster to the tick; from an undo to the start of the task.
 func BenchmarkLesson(b *testing.B) {
 	b.ReportAllocs()
 	var start, begin, tick, undo time.Duration
@@ -21,7 +21,7 @@ func BenchmarkLesson(b *testing.B) {
 		c := hold(b, tutor.Options{Lesson: song(b)})
 		start += time.Since(began)
 		began = time.Now()
-		must(b, c.BeginAt(b.Context(), 1)) // with the first task solved, so that the rest is of the tutor alone
+		must(b, c.BeginAt(b.Context(), 1)) // with the first task solved, so that only the tutor is measured
 		begin += time.Since(began)
 		ctx, cancel := context.WithCancel(b.Context())
 		watched := make(chan struct{})

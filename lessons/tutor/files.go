@@ -12,14 +12,14 @@ import (
 	"strconv"
 )
 
-// writtenFile remembers what was written beside it, so that a manifest which the learner has changed is told from one
-// that only an older release of the lesson had.
+// writtenFile records the digests of the manifests as they were written. It tells a manifest that the learner has
+// changed from one of an older release.
 const writtenFile = ".written.json"
 
-// manifests are those of a lesson, in the directory where the learner has them.
+// manifests are the manifests of a lesson in the learner's directory.
 type manifests struct {
 	dir string
-	// written are digests of what was written last, by name.
+	// written maps a name to the digest of the text that was written last.
 	written map[string]string
 }
 
@@ -30,7 +30,7 @@ func openManifests(dir string) (*manifests, error) {
 	m := &manifests{dir, map[string]string{}}
 	data, err := os.ReadFile(filepath.Join(dir, writtenFile))
 	if err == nil {
-		_ = json.Unmarshal(data, &m.written) // damaged: then all of them count as the learner's
+		_ = json.Unmarshal(data, &m.written) // if it is damaged, all manifests count as changed by the learner
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -38,8 +38,8 @@ func openManifests(dir string) (*manifests, error) {
 	return m, err
 }
 
-// write writes one, and returns where that of the learner is if it had to give way. One that the learner has changed is
-// left alone as long as the lesson's own is the same, unless all is to be as it was.
+// write writes one manifest. A file that the learner has changed is kept as long as the lesson's text is the one
+// written last, unless again is true. Otherwise it is renamed, and moved is its new path.
 func (m *manifests) write(name string, text []byte, again bool) (moved string, err error) {
 	path := filepath.Join(m.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -63,7 +63,7 @@ func (m *manifests) write(name string, text []byte, again bool) (moved string, e
 	return moved, os.WriteFile(path, text, 0o600)
 }
 
-// close remembers what was written.
+// close saves the digests.
 func (m *manifests) close() error {
 	data, err := json.Marshal(m.written)
 	if err != nil {
@@ -77,7 +77,7 @@ func digestOfText(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// setAside gives a file a name of its own that is free, so that nothing of the learner's is lost.
+// setAside renames a file to a free name, so that the learner's changes are not lost.
 func setAside(path string) (moved string, err error) {
 	moved = path + ".yours"
 	for n := 2; ; n++ {
@@ -90,7 +90,7 @@ func setAside(path string) (moved string, err error) {
 	}
 }
 
-// writeFiles puts the lesson's manifests where the learner has them; see [manifests.write].
+// writeFiles writes the lesson's manifests into the learner's directory; see [manifests.write].
 func (t *Tutor) writeFiles(again bool) error {
 	if t.options.Dir == "" {
 		return nil

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestManifests: what the learner has changed is kept, what only an older lesson had is replaced.
+// TestManifests checks that manifests which the learner has changed are kept, and that those of an older lesson are
+// replaced.
 func TestManifests(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "song.yaml")
@@ -40,7 +41,7 @@ func TestManifests(t *testing.T) {
 	write("two", false) // a newer release of the lesson
 	has("song.yaml", "two")
 	change("mine")
-	write("two", false) // the lesson is taken again
+	write("two", false) // the lesson is started again
 	has("song.yaml", "mine")
 	if moved := write("two", true); moved != "song.yaml.yours" { // an undo
 		t.Errorf("it was moved to %q", moved)
@@ -56,7 +57,7 @@ func TestManifests(t *testing.T) {
 	has("song.yaml.yours2", "mine again")
 }
 
-// TestManifestsOfUnknownOrigin are the learner's: nothing is known of who wrote them.
+// TestManifestsOfUnknownOrigin checks that existing manifests without a record count as the learner's.
 func TestManifestsOfUnknownOrigin(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"song.yaml": "mine", writtenFile: "{"} {

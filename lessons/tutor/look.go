@@ -12,10 +12,10 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// settlePatience is how long an operator may have something left to do before a task begins.
+// settlePatience limits how long to wait for the operators to become idle before a task begins.
 const settlePatience = 5 * time.Second
 
-// look holds the checks and the known wrong turns against the cluster as it is now.
+// look runs the checks and the conditions of the known wrong turns once, and updates the view.
 func (t *Tutor) look(ctx context.Context) error {
 	if t.View().Done {
 		return nil
@@ -56,11 +56,11 @@ func (t *Tutor) look(ctx context.Context) error {
 	return nil
 }
 
-// noticeAfter is how long something must have been wrong until the learner is told: on the way to the right end there is
-// much that would be wrong if it stayed so.
+// noticeAfter is how long a problem must last before the learner is told: many passing states would be wrong if they
+// stayed.
 const noticeAfter = time.Second
 
-// lasting is a notice if it has been one for a while; else it is empty.
+// lasting returns the notice if it has been the same for at least noticeAfter; else it is empty.
 func (t *Tutor) lasting(notice string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *Tutor) lasting(notice string) string {
 	return notice
 }
 
-// lookAgain is when to look again although nothing was written.
+// lookAgain returns the time until the next look if nothing is written.
 func (t *Tutor) lookAgain() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,7 +92,7 @@ func allHold(all [][]*Failure) bool {
 	return true
 }
 
-// details says why a check does not hold.
+// details returns why a check does not hold, one line each.
 func details(failures []*Failure) []string {
 	if len(failures) == 0 {
 		return nil
@@ -108,8 +108,8 @@ func details(failures []*Failure) []string {
 	return out
 }
 
-// notice is what a learner who is not done should know: that something is gone without which nothing goes on, that a
-// prediction was wrong, or that they are on a wrong turn.
+// notice returns what a learner who is not done should know: a wrong turn, a missing object that the task needs, an
+// operator that does not run, or a wrong prediction.
 func (t *Tutor) notice(ctx context.Context, task *book.Task, checks []book.Check, all [][]*Failure) string {
 	for i, w := range task.Wrong {
 		if len(all[len(checks)+i]) == 0 {
@@ -127,8 +127,8 @@ func (t *Tutor) notice(ctx context.Context, task *book.Task, checks []book.Check
 	return t.prediction(checks, all)
 }
 
-// prediction is what a wrong answer is told: what was really counted. It is silent as long as something else is to be
-// done, because only then can anybody know.
+// prediction returns what to tell after a wrong answer: the value that was really counted. It is empty while another
+// check fails, because the value is not final before.
 func (t *Tutor) prediction(checks []book.Check, all [][]*Failure) string {
 	answer := t.View().Answer
 	if answer == "" {
@@ -138,7 +138,7 @@ func (t *Tutor) prediction(checks []book.Check, all [][]*Failure) string {
 	for i, c := range checks {
 		switch {
 		case len(all[i]) == 0:
-		case !judgesAnswer(c.Test), len(all[i][0].Differences) > 1: // such as a loop that still runs
+		case !judgesAnswer(c.Test), len(all[i][0].Differences) > 1: // for example a loop that still runs
 			return ""
 		case len(all[i][0].Differences) == 1:
 			really = counted(all[i][0].Differences[0], answer)
@@ -165,7 +165,7 @@ func counted(d report.Difference, answer string) string {
 	return plain(d.Is)
 }
 
-// plain is a value without the quotes that it has if it is a text.
+// plain returns a value without its quotes, if it is a quoted string.
 func plain(value string) string {
 	if text, err := strconv.Unquote(value); err == nil {
 		return text
@@ -173,7 +173,7 @@ func plain(value string) string {
 	return value
 }
 
-// finish notes that a task is done.
+// finish records that a task is done, and shows it.
 func (t *Tutor) finish(task *book.Task) {
 	done := task.Done(t.options.Language)
 	if t.options.Progress != nil {

@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is how long a condition may take on a machine that is busy with other things. It is no expectation.
+// patience limits the wait for a condition. It is long because the machine may be busy.
 const patience = 90 * time.Second
 
-// class is a lesson being held.
+// class is a running lesson.
 type class struct {
 	testing.TB
 	*tutor.Tutor
@@ -48,7 +48,7 @@ type class struct {
 	you  client.Client
 }
 
-// hold holds a lesson in a sandbox with zundoko's CRDs.
+// hold starts a lesson in a sandbox with zundoko's CRDs.
 func hold(tb testing.TB, o tutor.Options) *class {
 	tb.Helper()
 	crds, err := zundoko.CRDs(zundoko.Hardened)
@@ -87,7 +87,7 @@ func hold(tb testing.TB, o tutor.Options) *class {
 	o.Room = tutor.Room{Sandbox: box, Lab: l, Kubectl: kubectl(tb)}
 	c := &class{TB: tb, Tutor: tutor.New(o), room: o.Room}
 	held.Store(c.Tutor)
-	scheme := runtime.NewScheme() // of its own: others read the common one
+	scheme := runtime.NewScheme() // a new one, because others read the common one
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		tb.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func hold(tb testing.TB, o tutor.Options) *class {
 	return c
 }
 
-// kubectl is the lab's own.
+// kubectl returns the path of the lab's kubectl.
 func kubectl(tb testing.TB) string {
 	tb.Helper()
 	binary, err := sandbox.FindBinary()
@@ -115,7 +115,7 @@ func kubectl(tb testing.TB) string {
 	return filepath.Join(dir, "kubectl")
 }
 
-// song reads the lesson of the tests, changed.
+// song returns the lesson of the tests with changes.
 func song(tb testing.TB, changes ...func(fstest.MapFS)) *book.Lesson {
 	tb.Helper()
 	files := fstest.MapFS{}
@@ -141,7 +141,7 @@ func song(tb testing.TB, changes ...func(fstest.MapFS)) *book.Lesson {
 	return b.Lessons[0]
 }
 
-// await looks until the view is as it should be.
+// await waits until the view satisfies a condition.
 func (c *class) await(what string, as func(tutor.View) bool) tutor.View {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), patience)

@@ -14,13 +14,13 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// How long a step of a lesson may take: members of etcd come one after the other.
+// Time limits of the steps of a lesson. They are generous because members of etcd start one after the other.
 const (
 	actPatience  = 30 * time.Second
 	waitPatience = 2 * time.Minute
 )
 
-// configuration plays in the namespace default and leaves what is made there.
+// configuration returns the runner's configuration for lessons: the namespace default, without cleanup.
 func configuration() *format.Configuration {
 	c := format.DefaultConfiguration()
 	c.Spec.Namespace.Name = metav1.NamespaceDefault
@@ -33,7 +33,7 @@ func configuration() *format.Configuration {
 	return c
 }
 
-// options to run parts of the task.
+// runs returns the options to run parts of the task.
 func (t *Tutor) runs(tests ...*format.Loaded) runner.Options {
 	return runner.Options{
 		Configuration: configuration(), Tests: tests, Connection: t.connection, Kubectl: t.options.Room.Kubectl,
@@ -41,14 +41,14 @@ func (t *Tutor) runs(tests ...*format.Loaded) runner.Options {
 	}
 }
 
-// values are what the steps of a task see.
+// values returns the bindings that the steps of a task see.
 func (t *Tutor) values() map[string]any {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return map[string]any{"answer": valueOf(t.view.Answer), "start": t.start.values}
 }
 
-// play runs a part of a task to its end.
+// play runs a part of a task to its end. The error is its first failure.
 func (t *Tutor) play(ctx context.Context, part *format.Loaded) error {
 	if len(part.Test.Spec.Steps) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (t *Tutor) play(ctx context.Context, part *format.Loaded) error {
 	return nil
 }
 
-// looks runs parts of a task just once, side by side, and returns what came of each.
+// looks runs parts of a task once each, without retries, and returns the failures of each part.
 func (t *Tutor) looks(ctx context.Context, parts ...*format.Loaded) ([][]*Failure, error) {
 	if len(parts) == 0 {
 		return nil, nil
@@ -81,22 +81,22 @@ func (t *Tutor) looks(ctx context.Context, parts ...*format.Loaded) ([][]*Failur
 	return out, nil
 }
 
-// Failure is a step of a scenario file that failed.
+// Failure is a failed operation of a scenario step.
 type Failure struct {
-	// Step it is in, and the operation that failed.
+	// Step is the name of the step.
 	Step, Operation string
 	report.Failure
 }
 
-// Error says which step it was, and why.
+// Error names the step and the operation, and says why it failed.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("step %s: %s: %s", f.Step, f.Operation, f.Message)
 }
 
-// Hint says what can be done about it.
+// Hint says what can be done about the failure; may be empty.
 func (f *Failure) Hint() string { return f.Failure.Hint }
 
-// failuresOf are the operations that failed, in order.
+// failuresOf returns the failed operations in order.
 func failuresOf(test *report.Test) []*Failure {
 	var out []*Failure
 	for _, step := range test.Steps {
@@ -117,7 +117,7 @@ func (t *Tutor) setUp(ctx context.Context) error {
 	return nil
 }
 
-// solve does what the learner is to do.
+// solve answers the question and carries out the solution.
 func (t *Tutor) solve(ctx context.Context) error {
 	task := t.current()
 	t.show(func(v *View) { v.Answer = task.Answer })
@@ -127,7 +127,7 @@ func (t *Tutor) solve(ctx context.Context) error {
 	return nil
 }
 
-// ErrNotDone says that checks do not hold although the solution was carried out.
+// ErrNotDone is returned if checks do not hold although the solution was carried out.
 var ErrNotDone = errors.New("the checks do not hold")
 
 // awaitDone returns when all checks of the task hold at the same time.
@@ -153,7 +153,7 @@ func (t *Tutor) awaitDone(ctx context.Context) error {
 	}
 }
 
-// failing are the first failures of the checks that do not hold now.
+// failing returns the first failure of each check that does not hold now.
 func (t *Tutor) failing(ctx context.Context, checks []book.Check) ([]*Failure, error) {
 	parts := make([]*format.Loaded, len(checks))
 	for i, c := range checks {

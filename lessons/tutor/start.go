@@ -12,7 +12,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// startTask prepares the task and remembers how it begins, so that it can be begun again.
+// startTask prepares the task and saves its start, so that an undo can restore it.
 func (t *Tutor) startTask(ctx context.Context) error {
 	t.options.Say(t.t("preparing the task", "タスクを準備しています"))
 	if err := t.setUp(ctx); err != nil {
@@ -33,14 +33,14 @@ func (t *Tutor) startTask(ctx context.Context) error {
 		return err
 	}
 	if t.options.Progress != nil {
-		// That it could not be remembered where the learner is does not keep them from learning.
+		// The task goes on even if the learner's position cannot be saved.
 		_ = t.options.Progress.SetLast(t.options.Lesson.ID, t.current().ID)
 	}
 	return t.look(ctx)
 }
 
-// settle waits until the operators do nothing more by themselves, so that what happens next was done by the learner. A
-// loop that never rests is not waited for.
+// settle waits until the operators are idle, so that what happens next was done by the learner. It gives up after
+// settlePatience, because a loop may never rest.
 func (t *Tutor) settle(ctx context.Context) error {
 	if len(t.options.Lesson.Operators) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (t *Tutor) settle(ctx context.Context) error {
 	return nil
 }
 
-// survey takes down what there is now: what the checks compare with, and what is missed when it is gone.
+// survey records the current objects, for the checks' values and to notice missing ones.
 func (t *Tutor) survey(ctx context.Context) error {
 	seen, err := surfaceOf(ctx, t.options.Room.Sandbox.Config(), t.options.Room.Lab.Operators())
 	if err != nil {
@@ -68,19 +68,19 @@ func (t *Tutor) survey(ctx context.Context) error {
 	return nil
 }
 
-// loops are the states of the Loops by their names, as expressions see them.
+// loops returns the statuses of the Loops by name, for expressions.
 func (t *Tutor) loops() map[string]any {
 	out := map[string]any{}
 	for _, loop := range t.options.Room.Lab.Loops() {
 		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&loop.Status)
-		if err == nil { // it is made of numbers and texts
+		if err == nil { // it consists of numbers and strings, so it always converts
 			out[loop.Name] = asExpressionsSee(status)
 		}
 	}
 	return out
 }
 
-// asExpressionsSee makes all numbers floats, as they are in a scenario.
+// asExpressionsSee converts all integers to floats, as in a scenario.
 func asExpressionsSee(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -97,7 +97,7 @@ func asExpressionsSee(value any) any {
 	return value
 }
 
-// valueOf is an answer as expressions see it: a number, a text, or nothing.
+// valueOf returns an answer as a value for expressions: a number, a string, or nil if it is empty.
 func valueOf(answer string) any {
 	if answer == "" {
 		return nil
@@ -108,8 +108,8 @@ func valueOf(answer string) any {
 	return answer
 }
 
-// Undo brings the cluster back to the start of the task, whatever was done to it since, and the manifests too. The lab
-// begins a new journal, which it returns.
+// Undo restores the cluster and the manifests to the start of the task. The lab begins a new journal, which Undo
+// returns.
 func (t *Tutor) Undo(ctx context.Context) (*trace.Journal, error) {
 	t.acting.Lock()
 	defer t.acting.Unlock()
@@ -120,8 +120,8 @@ func (t *Tutor) Undo(ctx context.Context) (*trace.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What fails from here on is told of a cluster that is back at the start: that is what the view shows, too.
-	hints, solution := t.View().Hints, t.View().Solution // what was read is not unread
+	// From here on the cluster is back at the start, and the view shows that even if a later step fails.
+	hints, solution := t.View().Hints, t.View().Solution // hints and solution stay revealed
 	t.turnTo(index)
 	all := len(t.current().Hints(t.options.Language))
 	t.show(func(v *View) { v.Hints, v.Solution, v.More = hints, solution, len(hints) < all })
@@ -131,7 +131,8 @@ func (t *Tutor) Undo(ctx context.Context) (*trace.Journal, error) {
 	return journal, t.look(ctx)
 }
 
-// restore brings cluster and operators back. Operators run again also if the cluster could not be brought back.
+// restore restores the cluster and the operators. Operators are started again even if the cluster could not be
+// restored.
 func (t *Tutor) restore(ctx context.Context, begin start) (*trace.Journal, error) {
 	room := t.options.Room
 	t.options.Say(t.t("stopping the operators", "オペレーターを停止しています"))

@@ -24,10 +24,10 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 )
 
-// surface is what there is in a cluster, by kind and name.
+// surface maps "Kind/name" to what was recorded of each object in the cluster.
 type surface map[string]seen
 
-// seen is what is taken down of an object.
+// seen is what is recorded of an object.
 type seen struct {
 	uid             types.UID
 	generation      int64
@@ -36,14 +36,14 @@ type seen struct {
 	content         digest
 }
 
-// digest of what somebody wants of an object.
+// digest is a digest of the wanted part of an object: without status and server-set metadata.
 type digest [sha256.Size]byte
 
-// fleeting are kinds whose objects come and go, or change all the time, without anybody's doing.
+// fleeting are kinds whose objects come, go or change all the time by themselves.
 var fleeting = map[string]bool{"Event": true, "Lease": true, "EndpointSlice": true, "Endpoints": true, "APIService": true, "Loop": true, "Fault": true}
 
-// surfaceOf takes down what there is. An object of the namespace default goes by its kind and name, as in "Pod/web"; one
-// of another namespace by "Pod/kube-system/web".
+// surfaceOf records the objects of the cluster. The key of an object in the namespace default is kind and name, as in
+// "Pod/web"; in another namespace it is as in "Pod/kube-system/web".
 func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Operator) (surface, error) {
 	finder, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -54,7 +54,7 @@ func surfaceOf(ctx context.Context, config *rest.Config, running []v1alpha1.Oper
 		return nil, err
 	}
 	lists, err := finder.ServerPreferredResources()
-	if err != nil && len(lists) == 0 { // what could be discovered is there also with an error
+	if err != nil && len(lists) == 0 { // with an error, some groups may have been discovered all the same
 		return nil, err
 	}
 	var mu sync.Mutex
@@ -104,8 +104,8 @@ func (s surface) add(kind string, o metav1.Object, content digest) {
 	}
 }
 
-// digestOf leaves out what the API server counts, and the status. The generation is counted, too: of a kind without a
-// status subresource it rises with each status that an operator writes.
+// digestOf returns the digest of an object without its status and the metadata that the API server sets. The generation
+// is left out too: for a kind without a status subresource each status update increases it.
 func digestOf(object map[string]any) digest {
 	wanted := maps.Clone(object)
 	delete(wanted, "status")
@@ -118,19 +118,19 @@ func digestOf(object map[string]any) digest {
 	}
 	text, err := json.Marshal(wanted)
 	if err != nil {
-		return digest{} // it came as JSON: this cannot be
+		return digest{} // cannot happen: it came as JSON
 	}
 	return sha256.Sum256(text)
 }
 
-// addOperators adds those of the lab by their names: their UIDs are of a round, and there is a new one after an undo.
+// addOperators adds the lab's operators by name only: their UIDs change with each undo.
 func (s surface) addOperators(running []v1alpha1.Operator) {
 	for _, op := range running {
 		s["Operator/"+op.Name] = seen{}
 	}
 }
 
-// values are the objects as expressions see them.
+// values returns the objects for expressions.
 func (s surface) values() map[string]any {
 	out := map[string]any{}
 	for key, o := range s {
@@ -139,21 +139,21 @@ func (s surface) values() map[string]any {
 	return out
 }
 
-// furniture is what Kubernetes' own controllers put into each namespace, a moment after there is one: a task may begin
-// before or after that moment, and then another one comes after an undo.
+// furniture reports whether Kubernetes' own controllers create this object in each namespace, a moment after the
+// namespace. A task may begin before or after that moment, and after an undo the object is a new one.
 func furniture(key string) bool {
 	return strings.HasPrefix(key, "ConfigMap/") && path.Base(key) == "kube-root-ca.crt" ||
 		strings.HasPrefix(key, "ServiceAccount/") && path.Base(key) == metav1.NamespaceDefault
 }
 
-// differences between what there was and what there is, for people: what is gone, new, another, or changed.
+// differences describes for people what is gone, new, replaced or changed since s was recorded.
 func (s surface) differences(now surface) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(s)) {
 		was := s[key]
 		is, there := now[key]
 		switch {
-		case furniture(key) && is.uid != was.uid: // it was put there again, or is about to be
+		case furniture(key) && is.uid != was.uid: // it was or will be created again
 		case !there:
 			out = append(out, key+" is gone")
 		case is.uid != was.uid:
@@ -172,11 +172,11 @@ func (s surface) differences(now surface) []string {
 	return out
 }
 
-// gone says which of the pillars is missing, or about to go, that the task does not remove; empty if none is.
+// gone names a missing or deleted pillar that the task does not remove itself; empty if there is none.
 func (t *Tutor) gone(ctx context.Context) string {
 	now, err := t.pillars(ctx)
 	if err != nil {
-		return "" // the API server is away; that is told by others
+		return "" // the API server cannot be reached; others report that
 	}
 	t.mu.Lock()
 	was := t.start.surface
@@ -196,7 +196,7 @@ func (t *Tutor) gone(ctx context.Context) string {
 	return ""
 }
 
-// pillars are the objects of [book.Pillars].
+// pillars returns the objects of the kinds in [book.Pillars].
 func (t *Tutor) pillars(ctx context.Context) (surface, error) {
 	reader, err := metadata.NewForConfig(t.options.Room.Sandbox.Config())
 	if err != nil {

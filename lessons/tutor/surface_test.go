@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestDifferences: what a learner changed is found, and what Kubernetes itself puts into a namespace some time is not.
+// TestDifferences checks that a learner's changes are found, and that objects which Kubernetes adds to each namespace
+// are ignored.
 func TestDifferences(t *testing.T) {
 	object := func(name, uid string) unstructured.Unstructured {
 		o := unstructured.Unstructured{Object: map[string]any{}}

@@ -1,8 +1,8 @@
-// Package tutor holds a lesson: it brings a cluster to where a task starts, looks whether the learner has done it, says
-// what is still missing, and takes the cluster back to the start when asked to.
+// Package tutor runs a lesson: it brings a cluster to the start of a task, checks whether the learner has done it, says
+// what is still missing, and undoes everything back to the start on request.
 //
-// All that it checks and does is in the scenario files of the lesson, and scenarios/runner runs them: there is one
-// engine. A task is done when all of its checks hold at the same time.
+// All checks and actions are scenario files of the lesson, which scenarios/runner runs. A task is done when all of its
+// checks hold at the same time.
 package tutor
 
 import (
@@ -22,40 +22,44 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// Room is where a lesson is held: a sandbox with a lab in it, which nobody else uses.
+// Room is the sandbox of a lesson and the lab in it. Nobody else uses them.
 type Room struct {
+	// Sandbox is the running sandbox.
 	Sandbox *sandbox.Sandbox
-	Lab     *lab.Lab
-	// Kubectl is the program that scripts find by that name. Default: that on the PATH.
+	// Lab is the lab in the sandbox.
+	Lab *lab.Lab
+	// Kubectl is the program that scripts find as kubectl. Default: kubectl on the PATH.
 	Kubectl string
-	// Environment has more variables for scripts, as NAME=value.
+	// Environment holds additional variables for scripts, as NAME=value.
 	Environment []string
 }
 
-// Options of [New].
+// Options are the options of [New]. Room and Lesson are required.
 type Options struct {
-	Room   Room
+	// Room is where the lesson runs.
+	Room Room
+	// Lesson is the lesson.
 	Lesson *book.Lesson
-	// Next is the lesson after it; nil at the end of the book.
+	// Next is the lesson that follows; nil at the end of the book.
 	Next *book.Lesson
-	// Language of what the learner reads. Default: English.
+	// Language is the language of the learner's texts. Default: English.
 	Language book.Language
-	// Progress remembers which tasks were done. Default: nothing does.
+	// Progress records which tasks were done. Default: nothing is recorded.
 	Progress *progress.File
-	// Dir is where the learner has the lesson's manifests. Default: none are written.
+	// Dir is the learner's directory for the lesson's manifests. Default: none are written.
 	Dir string
-	// Say is told what is going on while the learner waits, in the language of the lesson. Default: nobody is.
+	// Say gets messages about the progress of long actions, in the language of the lesson. Default: they are dropped.
 	Say func(text string)
-	// Journal is made anew for each undo by the lab; Moved is told of it, before operators write into it. Default: nobody.
+	// Moved is called with the new journal after each undo, before operators write into it. Default: not called.
 	Moved func(*trace.Journal)
 }
 
-// Tutor holds one lesson. All methods may be called from any goroutine.
+// Tutor runs one lesson. All methods may be called from any goroutine.
 type Tutor struct {
 	options    Options
 	connection *runner.Connection
 
-	// acting is held by what must not happen at the same time: a look at the checks, a start, an undo.
+	// acting is held during a look at the checks, a start or an undo, which must not overlap.
 	acting sync.Mutex
 	poke   chan struct{}
 
@@ -64,12 +68,12 @@ type Tutor struct {
 	task    int // index of the task
 	start   start
 	changed chan struct{}
-	// suspected is what is wrong, if it stays so, and since when.
+	// suspected is the current notice, shown only after it has lasted; suspectedSince is when it first appeared.
 	suspected      string
 	suspectedSince time.Time
 }
 
-// start is how it was when a task began.
+// start is the state at the beginning of a task.
 type start struct {
 	checkpoint *sandbox.Checkpoint
 	lab        lab.State
@@ -77,7 +81,7 @@ type start struct {
 	values     map[string]any
 }
 
-// New returns a tutor who has not begun. The operators of the lesson need not run yet.
+// New returns a tutor; [Tutor.Begin] starts the lesson. The operators of the lesson need not run yet.
 func New(o Options) *Tutor {
 	if o.Language == "" {
 		o.Language = book.English
@@ -98,20 +102,20 @@ func New(o Options) *Tutor {
 	return t
 }
 
-// Actor is who does in the cluster what the tutor does, in the journal.
+// Actor is the actor in the journal for changes that the tutor makes.
 const Actor = "lesson"
 
-// Lesson that is held.
+// Lesson returns the tutor's lesson.
 func (t *Tutor) Lesson() *book.Lesson { return t.options.Lesson }
 
-// Language of what the learner reads.
+// Language returns the language of the learner's texts.
 func (t *Tutor) Language() book.Language { return t.options.Language }
 
-// Begin loads the operators of the lesson and brings the cluster to the start of the first task that is not done, or
-// of the first one if all are. What comes before it is solved on the way.
+// Begin loads the operators of the lesson and brings the cluster to the start of the first task that is not done, or of
+// the first task if all are done. It solves the tasks before it on the way.
 func (t *Tutor) Begin(ctx context.Context) error { return t.BeginAt(ctx, t.firstUndone()) }
 
-// BeginAt begins with a task by its index.
+// BeginAt does the same for the task with an index.
 func (t *Tutor) BeginAt(ctx context.Context, index int) error {
 	t.acting.Lock()
 	defer t.acting.Unlock()
@@ -135,7 +139,7 @@ func (t *Tutor) BeginAt(ctx context.Context, index int) error {
 	return t.startTask(ctx)
 }
 
-// firstUndone is the index of the first task that is not done; 0 if all are.
+// firstUndone returns the index of the first task that is not done; 0 if all are.
 func (t *Tutor) firstUndone() int {
 	if t.options.Progress == nil {
 		return 0
@@ -151,8 +155,8 @@ func (t *Tutor) Watch(ctx context.Context) {
 	grown, cancel := journal.Subscribe()
 	defer func() { cancel() }()
 	for t.awaitNews(ctx, grown) {
-		if t.acting.TryLock() { // else somebody acts, and looks by themselves
-			_ = t.look(ctx) // what could not be told is told by the next look
+		if t.acting.TryLock() { // else another action runs and looks itself
+			_ = t.look(ctx) // an error passes: the next look tells
 			t.acting.Unlock()
 		}
 		if now := t.options.Room.Lab.Journal(); now != journal { // there was an undo
@@ -163,8 +167,7 @@ func (t *Tutor) Watch(ctx context.Context) {
 	}
 }
 
-// awaitNews returns when there may be something new to see, but not at once after the last look. It reports false when
-// ctx has ended.
+// awaitNews waits at least lookPause, then until there may be something new. It reports false when ctx has ended.
 func (t *Tutor) awaitNews(ctx context.Context, grown <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -181,14 +184,14 @@ func (t *Tutor) awaitNews(ctx context.Context, grown <-chan struct{}) bool {
 	return true
 }
 
-// What is written into the cluster is looked at at once, but not more often than this. What nobody writes, such as a
-// web page, is looked at every now and then.
+// Intervals between looks: at least lookPause after a change, and every lookAtLeast without one, for state outside the
+// cluster such as a web page.
 const (
 	lookPause   = 150 * time.Millisecond
 	lookAtLeast = 2 * time.Second
 )
 
-// Poke says that something may have changed: a line of the audit log, for one.
+// Poke triggers a look at the checks, for example after a line of the audit log.
 func (t *Tutor) Poke() {
 	select {
 	case t.poke <- struct{}{}:
@@ -196,21 +199,21 @@ func (t *Tutor) Poke() {
 	}
 }
 
-// View is what the learner is to see now.
+// View returns what the learner is to see now.
 func (t *Tutor) View() View {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.view.clone()
 }
 
-// Changed is closed when the view next changes.
+// Changed returns a channel that is closed at the next change of the view.
 func (t *Tutor) Changed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changed
 }
 
-// show changes the view, and tells those who wait for that.
+// show changes the view, and closes the channel of [Tutor.Changed] if it differs.
 func (t *Tutor) show(change func(*View)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -224,21 +227,21 @@ func (t *Tutor) show(change func(*View)) {
 	t.changed = make(chan struct{})
 }
 
-// current is the task that is being done.
+// current returns the current task.
 func (t *Tutor) current() *book.Task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.options.Lesson.Tasks[t.task]
 }
 
-// Tell says to whom it is told what is going on while the learner waits, from now on.
+// Tell replaces Options.Say.
 func (t *Tutor) Tell(say func(text string)) {
 	t.acting.Lock()
 	defer t.acting.Unlock()
 	t.options.Say = say
 }
 
-// t chooses between the languages, and fills in.
+// t formats the English or the Japanese text, by the lesson's language.
 func (t *Tutor) t(english, japanese string, arguments ...any) string {
 	text := english
 	if t.options.Language == book.Japanese {

@@ -24,7 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// hikawa is one of a name.
+// hikawa returns a Hikawa with a name.
 func hikawa(name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"intervalMillis": int64(1)}}}
 	o.SetAPIVersion("zundokokiyoshi.kaitoy.github.com/v1beta1")
@@ -34,8 +34,8 @@ func hikawa(name string) *unstructured.Unstructured {
 	return o
 }
 
-// TestLesson goes through a lesson as a learner does: reads, takes a wrong turn, goes back, asks for hints, does the task,
-// predicts wrongly, predicts rightly; leaves, and comes back.
+// TestLesson goes through a lesson as a learner does: it takes a wrong turn, undoes it, asks for hints, does the task,
+// predicts wrongly and then rightly, leaves, and comes back.
 func TestLesson(t *testing.T) {
 	state := filepath.Join(t.TempDir(), progress.FileName)
 	kept, err := progress.Open(state)
@@ -82,7 +82,7 @@ func TestLesson(t *testing.T) {
 	}
 }
 
-// wrongTurn takes one, damages a manifest too, and undoes it.
+// wrongTurn takes a wrong turn, damages a manifest too, and undoes both.
 func (c *class) wrongTurn(dir string) {
 	c.Helper()
 	must(c, os.WriteFile(filepath.Join(dir, "song.yaml"), []byte("mine"), 0o600))
@@ -119,7 +119,7 @@ func (c *class) wrongTurn(dir string) {
 	}
 }
 
-// hints are revealed one after the other, and stay revealed.
+// hints checks that hints are revealed one after the other, and stay revealed.
 func (c *class) hints() {
 	c.Helper()
 	must(c, c.Hint())
@@ -133,7 +133,7 @@ func (c *class) hints() {
 	}
 }
 
-// predict answers wrongly, is told what it really is, and answers again.
+// predict answers wrongly, is told the right value, and answers again.
 func (c *class) predict() {
 	c.Helper()
 	if v := c.View(); v.Missing != "質問への答え" {
@@ -157,7 +157,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// TestComeBack begins where the learner was, with the tasks before solved.
+// TestComeBack begins where the learner left, with the earlier tasks solved.
 func TestComeBack(t *testing.T) {
 	sandboxtest.Long(t)
 	kept, err := progress.Open(filepath.Join(t.TempDir(), progress.FileName))
@@ -174,7 +174,7 @@ func TestComeBack(t *testing.T) {
 	}
 }
 
-// hall is a namespace, and bundled the operator, that the lesson has.
+// hall is the namespace, and bundled the operator, of the lesson.
 func hall() client.Object { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hall"}} }
 
 func bundled() client.Object {
@@ -185,7 +185,7 @@ func bundled() client.Object {
 	return o
 }
 
-// TestGone takes away what the task needs: the learner is told, and undo brings it back.
+// TestGone deletes what the task needs: the learner is told, and an undo restores it.
 func TestGone(t *testing.T) {
 	sandboxtest.Long(t)
 	c := hold(t, tutor.Options{Lesson: song(t)})
@@ -214,7 +214,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestNextLetsGo: a loop that the learner has paused with a key does not keep the next task from being prepared.
+// TestNextLetsGo checks that a loop which the learner has paused with a key does not block the next task.
 func TestNextLetsGo(t *testing.T) {
 	c := hold(t, tutor.Options{Lesson: song(t)})
 	must(t, c.BeginAt(t.Context(), 0))
@@ -226,7 +226,7 @@ func TestNextLetsGo(t *testing.T) {
 	}
 }
 
-// TestGoneAsMeant: nobody is told that something is gone that the task removes.
+// TestGoneAsMeant checks that nothing is reported for objects which the task removes.
 func TestGoneAsMeant(t *testing.T) {
 	c := hold(t, tutor.Options{Lesson: song(t, func(files fstest.MapFS) {
 		text := strings.Replace(string(files["01-song/lesson.yaml"].Data), "- id: sing", "- id: sing\n    removes: [Namespace/hall]", 1)
@@ -234,7 +234,7 @@ func TestGoneAsMeant(t *testing.T) {
 	})})
 	must(t, c.BeginAt(t.Context(), 0))
 	must(t, c.you.Delete(t.Context(), hall()))
-	must(t, c.you.Delete(t.Context(), bundled())) // which is not meant, so it is told
+	must(t, c.you.Delete(t.Context(), bundled())) // not part of the task, so it is reported
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for c.View().Notice == "" && ctx.Err() == nil {
@@ -245,7 +245,7 @@ func TestGoneAsMeant(t *testing.T) {
 	}
 }
 
-// TestVerify verifies a lesson that is right.
+// TestVerify verifies a correct lesson.
 func TestVerify(t *testing.T) {
 	verdict, err := hold(t, tutor.Options{Lesson: song(t)}).Verify(t.Context())
 	must(t, err)
@@ -257,7 +257,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestVerifyFinds verifies a lesson in which everything is wrong that can be.
+// TestVerifyFinds verifies a lesson with every kind of mistake.
 func TestVerifyFinds(t *testing.T) {
 	sandboxtest.Long(t)
 	replace := func(file, old, with string) func(fstest.MapFS) {

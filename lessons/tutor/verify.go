@@ -11,28 +11,28 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// Verdict is what came of the verification of a lesson.
+// Verdict is the result of verifying a lesson.
 type Verdict struct {
-	// Tasks that were gone through, checks that were seen failing before the solution and passing after it, wrong turns
-	// that gave their message, and undos that brought back the start.
+	// Tasks counts the tasks gone through, Checks the checks that failed before the solution and held after it, Wrong
+	// the wrong turns that gave their message, and Undos the undos that restored the start.
 	Tasks, Checks, Wrong, Undos int
-	// Problems are all that is not as it should be, one line each.
+	// Problems has one line for each thing that is not as it should be.
 	Problems []string
-	// Took is how long it took, without the boot.
+	// Took is the duration without the boot.
 	Took time.Duration
 }
 
-// verification goes through a lesson as a learner would who makes every mistake.
+// verification goes through a lesson like a learner who makes every mistake.
 type verification struct {
 	*Tutor
 	verdict *Verdict
 	task    *book.Task
-	began   surface // of the task
+	began   surface // objects at the start of the task
 }
 
-// Verify shows of every task that each of its checks fails at its start and holds after its solution, that each wrong
-// turn is told, and that undo brings back the start. The tutor must not have begun. The error is of what kept it from
-// being told; what was found until then is in the verdict.
+// Verify checks for each task that all its checks fail at the start and hold after the solution, that each wrong turn
+// gives its message, and that an undo restores the start. It must be called instead of Begin. If an error ends it
+// early, the verdict holds what was found until then.
 func (t *Tutor) Verify(ctx context.Context) (*Verdict, error) {
 	v := &Verdict{}
 	began := time.Now()
@@ -60,7 +60,7 @@ func (v *verification) problem(format string, arguments ...any) {
 	v.verdict.Problems = append(v.verdict.Problems, "task "+v.task.ID+": "+fmt.Sprintf(format, arguments...))
 }
 
-// all goes through one task; what is there afterwards is its start, or if another one follows its end.
+// all goes through one task. It leaves the cluster at the task's start, or at its end if another task follows.
 func (v *verification) all(ctx context.Context, another bool) error {
 	if err := v.fails(ctx, "before the solution"); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (v *verification) all(ctx context.Context, another bool) error {
 	return errors.Join(v.solve(ctx), v.awaitDone(ctx))
 }
 
-// fails shows that each check fails.
+// fails verifies that each check fails.
 func (v *verification) fails(ctx context.Context, when string) error {
 	for _, c := range v.task.Checks() {
 		failed, err := v.failing(ctx, []book.Check{c})
@@ -102,7 +102,7 @@ func (v *verification) fails(ctx context.Context, when string) error {
 	return nil
 }
 
-// noWrongTurn shows that no wrong turn is seen where none was taken.
+// noWrongTurn verifies that no wrong turn is detected.
 func (v *verification) noWrongTurn(ctx context.Context, when string) error {
 	for _, w := range v.task.Wrong {
 		all, err := v.looks(ctx, w.See())
@@ -116,7 +116,7 @@ func (v *verification) noWrongTurn(ctx context.Context, when string) error {
 	return nil
 }
 
-// wrongTurn takes a wrong turn and goes back.
+// wrongTurn takes a wrong turn, waits for its message and undoes it.
 func (v *verification) wrongTurn(ctx context.Context, w *book.Wrong) error {
 	if err := v.play(ctx, w.Do()); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (v *verification) wrongTurn(ctx context.Context, w *book.Wrong) error {
 	return v.undoes(ctx)
 }
 
-// awaitNotice looks until the learner is told of it.
+// awaitNotice runs the checks until the learner gets the message; false if it does not come.
 func (v *verification) awaitNotice(ctx context.Context, message string) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, waitPatience)
 	defer cancel()
@@ -171,7 +171,7 @@ func (v *verification) whyUnseen(ctx context.Context, see *format.Loaded) string
 	return fmt.Sprintf("it is seen, but the learner is told %q", view.Notice)
 }
 
-// passes shows that the checks hold after the solution, and not with another answer.
+// passes verifies that the checks hold after the solution, and fail with another answer.
 func (v *verification) passes(ctx context.Context) error {
 	if err := v.solve(ctx); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (v *verification) passes(ctx context.Context) error {
 	return v.otherAnswer(ctx)
 }
 
-// otherAnswer shows that a wrong prediction is told what was really counted.
+// otherAnswer verifies that a wrong prediction is corrected with the value that was counted.
 func (v *verification) otherAnswer(ctx context.Context) error {
 	v.show(func(view *View) { view.Answer = v.task.Answer + "1" })
 	checks := v.task.Checks()
@@ -209,13 +209,13 @@ func (v *verification) otherAnswer(ctx context.Context) error {
 	return nil
 }
 
-// unbothered waits until the task is done, and shows that nobody who does the right thing is told to be wrong.
+// unbothered waits until the task is done, and verifies that the solution causes no notice on the way.
 func (v *verification) unbothered(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, waitPatience)
 	defer cancel()
 	told := ""
 	for {
-		// That it cannot be told, as while the API server is away, passes.
+		// Errors pass, such as while the API server is not reachable.
 		_ = v.Check(limited)
 		view := v.View()
 		if view.Notice != "" && view.Notice != told {
@@ -227,13 +227,13 @@ func (v *verification) unbothered(ctx context.Context) error {
 		}
 		select {
 		case <-limited.Done():
-			return v.awaitDone(ctx) // which says what is missing
+			return v.awaitDone(ctx) // its error says what is missing
 		case <-time.After(lookPause):
 		}
 	}
 }
 
-// undoes shows that an undo brings back what there was at the start.
+// undoes verifies that an undo restores the objects of the start.
 func (v *verification) undoes(ctx context.Context) error {
 	if _, err := v.Undo(ctx); err != nil {
 		return fmt.Errorf("undo: %w", err)
@@ -260,7 +260,7 @@ func (v *verification) undoes(ctx context.Context) error {
 	}
 }
 
-// surface is what there was when the task began, or was begun again.
+// surface returns the objects recorded when the task began or was undone.
 func (t *Tutor) surface() surface {
 	t.mu.Lock()
 	defer t.mu.Unlock()

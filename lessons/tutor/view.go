@@ -6,54 +6,66 @@ import (
 	"github.com/operator-lab/operator-lab/lessons/book"
 )
 
-// View is what a learner sees of a lesson. Texts are in markdown.
+// View is what a learner sees of a lesson. Its texts are markdown.
 type View struct {
-	// Lesson, its number and its title.
+	// Lesson is the lesson's ID.
 	Lesson string
+	// Number is the lesson's number.
 	Number int
-	Title  string
-	// Task, its title, and that it is the Index-th of Tasks, counted from 1.
-	Task      string
+	// Title is the lesson's title.
+	Title string
+	// Task is the task's ID.
+	Task string
+	// TaskTitle is the task's title.
 	TaskTitle string
-	Index     int
-	Tasks     int
-	// Text to read: with the first task, the introduction is before it.
+	// Index is the task's position in the lesson, counted from 1.
+	Index int
+	// Tasks is the number of tasks in the lesson.
+	Tasks int
+	// Text is the task's text; the first task's begins with the introduction.
 	Text string
-	// Question is asked before the learner acts; empty without one. Answer is what was answered so far.
+	// Question is asked before the learner acts; empty without one.
 	Question string
-	Answer   string
-	// Checks are the boxes to tick.
+	// Answer is the learner's last answer; empty without one.
+	Answer string
+	// Checks are the task's checks with their state.
 	Checks []Check
-	// Missing says what is still missing, in a sentence; empty if nothing is, or nobody has looked yet.
+	// Missing is the text of the first check that does not hold, or asks for the answer; empty if nothing is missing,
+	// or before the first look.
 	Missing string
-	// Notice is what the learner should know: that they are on a wrong turn, or that something is gone that is needed.
+	// Notice is what the learner should know, such as a wrong turn or a missing object; empty if there is nothing.
 	Notice string
-	// Hints that were asked for, and whether there are more.
+	// Hints are the hints revealed so far.
 	Hints []string
-	More  bool
-	// Solution once it was asked for.
+	// More reports whether there are more hints.
+	More bool
+	// Solution is the solution, once revealed.
 	Solution string
-	// Done: all checks hold, or have held. DoneText then says what has happened.
-	Done     bool
+	// Done reports whether all checks have held at the same time.
+	Done bool
+	// DoneText says what has happened, once the task is done.
 	DoneText string
-	// Last says that it is the last task of the lesson; Finally then closes it.
-	Last    bool
+	// Last reports whether it is the last task of the lesson.
+	Last bool
+	// Finally is the closing text of the lesson; only with the last task.
 	Finally string
-	// Next is the title of the task or the lesson that comes next, and NextLesson the id if it is another lesson.
-	Next       string
+	// Next is the title of the task or lesson that follows; empty at the end of the book.
+	Next string
+	// NextLesson is the ID of the lesson that follows the last task.
 	NextLesson string
-	// Serial grows when anything changes.
+	// Serial increases with every change.
 	Serial int64
 }
 
-// Check is one box.
+// Check is one check of the task.
 type Check struct {
-	// Name of its step in the file, and Text for the learner.
+	// Name is the name of the check's step in the file.
 	Name string
+	// Text is its description for the learner.
 	Text string
-	// Done: it holds now.
+	// Done reports whether it holds now.
 	Done bool
-	// Detail says why it does not, as the runner does; may be empty.
+	// Detail says why it does not hold, in the runner's words; may be empty.
 	Detail []string
 }
 
@@ -72,7 +84,7 @@ func (v View) same(other View) bool {
 		})
 }
 
-// turnTo shows a task from the beginning.
+// turnTo shows a task from its beginning.
 func (t *Tutor) turnTo(index int) {
 	lesson, lang := t.options.Lesson, t.options.Language
 	task := lesson.Tasks[index]
@@ -96,7 +108,7 @@ func (t *Tutor) turnTo(index int) {
 	})
 }
 
-// turnBack shows a task again as it was shown.
+// turnBack restores an earlier view.
 func (t *Tutor) turnBack(was View) {
 	t.mu.Lock()
 	t.task = was.Index - 1
@@ -120,7 +132,7 @@ func (t *Tutor) sayNext(v *View, index int) {
 	}
 }
 
-// message of a wrong turn.
+// message returns the message of a wrong turn.
 func (t *Tutor) message(task *book.Task, wrong string) string {
 	return task.Message(wrong, t.options.Language)
 }
