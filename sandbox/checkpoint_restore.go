@@ -1,14 +1,17 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operator-lab/operator-lab/sandbox/storage"
@@ -69,7 +72,28 @@ func (s *Sandbox) restore(ctx context.Context, c *Checkpoint) error {
 	if err := s.awaitRestored(ctx); err != nil {
 		return err
 	}
-	return s.awaitRunning(ctx, ran)
+	return errors.Join(s.keepAddresses(ctx, then), s.awaitRunning(ctx, ran))
+}
+
+// keepAddresses puts back the IPAddresses that the API server has deleted, or made anew, because it was told of them before
+// it was told of their Services, and took them for leaked. By now it knows the Services.
+func (s *Sandbox) keepAddresses(ctx context.Context, then *store) error {
+	client, err := s.plane.etcdAPI(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	now, err := readStore(ctx, client, addresses)
+	if err != nil {
+		return err
+	}
+	was := then.below(addresses)
+	// An address that was given since then stays.
+	now.Kvs = slices.DeleteFunc(now.Kvs, func(kv *mvccpb.KeyValue) bool {
+		return !slices.ContainsFunc(was.Kvs, func(each *mvccpb.KeyValue) bool { return bytes.Equal(each.Key, kv.Key) })
+	})
+	_, err = write(ctx, client, changes(now, was, nil))
+	return err
 }
 
 // prepareRestore makes all that the sandbox is to hold, beside what it holds. Programs run on.
@@ -141,7 +165,7 @@ func (s *Sandbox) settleStore(ctx context.Context, then *store) (revision int64,
 		return 0, err
 	}
 	defer func() { _ = client.Close() }()
-	if revision, err = putBack(ctx, client, then); err != nil {
+	if revision, err = putBack(ctx, client, then, registry); err != nil {
 		return 0, err
 	}
 	return revision, errors.Join(os.Remove(s.layout.pending()), os.Remove(s.layout.restored()))

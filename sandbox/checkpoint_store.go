@@ -49,9 +49,12 @@ func (p *plane) etcdAPI(ctx context.Context) (*clientv3.Client, error) {
 // store is what etcd stores below [registry], as of one revision.
 type store etcdserverpb.RangeResponse
 
-// readStore reads what etcd stores now.
-func readStore(ctx context.Context, client *clientv3.Client) (*store, error) {
-	answer, err := client.Get(ctx, registry, clientv3.WithPrefix())
+// addresses is the prefix of the keys of IPAddresses, in which the API server keeps the addresses of Services.
+const addresses = registry + "ipaddresses/"
+
+// readStore reads what etcd stores now below a prefix.
+func readStore(ctx context.Context, client *clientv3.Client, prefix string) (*store, error) {
+	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
 		return nil, fmt.Errorf("read what etcd stores: %w", err)
 	}
@@ -59,6 +62,17 @@ func readStore(ctx context.Context, client *clientv3.Client) (*store, error) {
 		return slices.ContainsFunc(ofTheServer, func(prefix string) bool { return bytes.HasPrefix(kv.Key, []byte(prefix)) })
 	})
 	return (*store)(answer), nil
+}
+
+// below returns the part of a store whose keys begin with a prefix.
+func (s *store) below(prefix string) *store {
+	part := &store{}
+	for _, kv := range s.Kvs {
+		if bytes.HasPrefix(kv.Key, []byte(prefix)) {
+			part.Kvs = append(part.Kvs, kv)
+		}
+	}
+	return part
 }
 
 // save writes a store to a new file, after its own checksum.
@@ -99,17 +113,17 @@ func (s *Sandbox) saveStore(ctx context.Context, dir string) (revision int64, er
 		return 0, err
 	}
 	defer func() { _ = client.Close() }()
-	now, err := readStore(ctx, client)
+	now, err := readStore(ctx, client, registry)
 	if err != nil {
 		return 0, err
 	}
 	return now.Header.Revision, now.save(filepath.Join(dir, storeName(now.Header.Revision)))
 }
 
-// putBack writes to etcd what differs from an earlier store, and returns the revision at which nothing did any more.
-// Those who watch are told of it as of any other write. Nobody but the API server may write meanwhile; what it still had
-// to write for somebody who is gone by now is seen by a second look.
-func putBack(ctx context.Context, client *clientv3.Client, then *store) (revision int64, err error) {
+// putBack writes to etcd what differs below a prefix from an earlier store, and returns the revision at which nothing did
+// any more. Watches report it like any other write. Nobody but the API server may write meanwhile; a write that it had
+// still to finish for a client that is gone is found by looking again.
+func putBack(ctx context.Context, client *clientv3.Client, then *store, prefix string) (revision int64, err error) {
 	alive, err := client.Leases(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("list the leases of etcd: %w", err)
@@ -119,22 +133,30 @@ func putBack(ctx context.Context, client *clientv3.Client, then *store) (revisio
 		leases[int64(lease.ID)] = true
 	}
 	for range putBackRounds {
-		now, err := readStore(ctx, client)
+		now, err := readStore(ctx, client, prefix)
 		if err != nil {
 			return 0, err
 		}
 		revision = now.Header.Revision
-		changes := changes(now, then, leases)
+		changes := changes(now, then.below(prefix), leases)
 		if len(changes) == 0 {
 			return revision, nil
 		}
-		for _, batch := range batches(changes) {
-			answer, err := client.Txn(ctx).Then(batch...).Commit()
-			if err != nil {
-				return 0, fmt.Errorf("write to etcd what it stored: %w", err)
-			}
-			revision = answer.Header.Revision
+		if revision, err = write(ctx, client, changes); err != nil {
+			return 0, err
 		}
+	}
+	return revision, nil
+}
+
+// write carries out operations, in as many transactions as it takes, and returns the revision of the last one.
+func write(ctx context.Context, client *clientv3.Client, operations []clientv3.Op) (revision int64, err error) {
+	for _, batch := range batches(operations) {
+		answer, err := client.Txn(ctx).Then(batch...).Commit()
+		if err != nil {
+			return 0, fmt.Errorf("write to etcd what it stored: %w", err)
+		}
+		revision = answer.Header.Revision
 	}
 	return revision, nil
 }
