@@ -76,7 +76,8 @@ func (s *Sandbox) restore(ctx context.Context, c *Checkpoint) error {
 }
 
 // keepAddresses puts back the IPAddresses that the API server has deleted, or made anew, because it was told of them before
-// it was told of their Services, and took them for leaked. By now it knows the Services.
+// it was told of their Services, and took them for leaked. Nothing tells when it knows the Services; restore calls this once all other programs serve again,
+// which takes far longer than a watch event.
 func (s *Sandbox) keepAddresses(ctx context.Context, then *store) error {
 	client, err := s.plane.etcdAPI(ctx)
 	if err != nil {
@@ -132,7 +133,8 @@ func hold(ctx context.Context, programs []*program) error {
 // commitRestore gives the sandbox what was prepared. From its first step on it will have that, whatever happens: if this
 // process is killed, whoever starts the sandbox next does the rest.
 func (s *Sandbox) commitRestore(ctx context.Context, c *Checkpoint, then *store) error {
-	if err := storage.RemoveAll(s.layout.undone()); err != nil {
+	// An earlier restore may have failed to reach etcd; this one replaces it.
+	if err := errors.Join(storage.RemoveAll(s.layout.undone()), storage.RemoveAll(s.layout.restored())); err != nil {
 		return err
 	}
 	if err := os.Rename(s.layout.restoring(), s.layout.restored()); err != nil {
@@ -165,7 +167,7 @@ func (s *Sandbox) settleStore(ctx context.Context, then *store) (revision int64,
 		return 0, err
 	}
 	defer func() { _ = client.Close() }()
-	if revision, err = putBack(ctx, client, then, registry); err != nil {
+	if revision, err = putBack(ctx, client, then); err != nil {
 		return 0, err
 	}
 	return revision, errors.Join(os.Remove(s.layout.pending()), os.Remove(s.layout.restored()))

@@ -120,10 +120,10 @@ func (s *Sandbox) saveStore(ctx context.Context, dir string) (revision int64, er
 	return now.Header.Revision, now.save(filepath.Join(dir, storeName(now.Header.Revision)))
 }
 
-// putBack writes to etcd what differs below a prefix from an earlier store, and returns the revision at which nothing did
+// putBack writes to etcd what differs from an earlier store, and returns the revision at which nothing did
 // any more. Watches report it like any other write. Nobody but the API server may write meanwhile; a write that it had
 // still to finish for a client that is gone is found by looking again.
-func putBack(ctx context.Context, client *clientv3.Client, then *store, prefix string) (revision int64, err error) {
+func putBack(ctx context.Context, client *clientv3.Client, then *store) (revision int64, err error) {
 	alive, err := client.Leases(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("list the leases of etcd: %w", err)
@@ -133,12 +133,12 @@ func putBack(ctx context.Context, client *clientv3.Client, then *store, prefix s
 		leases[int64(lease.ID)] = true
 	}
 	for range putBackRounds {
-		now, err := readStore(ctx, client, prefix)
+		now, err := readStore(ctx, client, registry)
 		if err != nil {
 			return 0, err
 		}
 		revision = now.Header.Revision
-		changes := changes(now, then.below(prefix), leases)
+		changes := changes(now, then, leases)
 		if len(changes) == 0 {
 			return revision, nil
 		}
