@@ -1,8 +1,11 @@
 // Package operators lists the operators that come with the lab.
 //
 // Each is ordinary controller-runtime code in a package of its own, which knows nothing of the lab and runs on any
-// cluster. This package says what the lab, or anybody else, needs to load one: its manifests, its parameters and
+// cluster. This package describes what the lab, or anybody else, needs to load one: its manifests, its parameters and
 // how its controllers join a manager.
+//
+// A new operator needs a function here that returns its [Operator], a call of it in [All], and the scenario that 'run'
+// plays in scenarios/<name>/demo. TestOperators checks what is required of it.
 package operators
 
 import (
@@ -22,15 +25,16 @@ import (
 
 // Operator is one of the bundled operators.
 type Operator struct {
-	// Name of the operator in commands, such as etcd.
+	// Name is the operator's name in commands, such as etcd.
 	Name string
 	// Summary describes the operator in one line.
 	Summary string
 	// Source names the article that the operator comes from.
 	Source string
-	// AddToScheme registers its types.
+	// AddToScheme registers its types. Without types of its own it does nothing.
 	AddToScheme func(*runtime.Scheme) error
-	// Manifests are its YAML files.
+	// Manifests are its YAML files: custom resource definitions in crds/<variant>, its service account, roles and bindings
+	// in rbac and rbac/<variant>, its namespace in manager.
 	Manifests fs.FS
 	// Namespace and ServiceAccount say where and as whom it runs in a cluster.
 	Namespace, ServiceAccount string
@@ -52,7 +56,8 @@ func (o Operator) Groups() []string {
 
 // Instance is an operator to be run, with its parameters.
 type Instance interface {
-	// Flags binds its parameters, so that every command (and later a manifest) sets them by the same names.
+	// Flags binds its parameters, so that every command and the lab's Operator object set them by the same names. One of
+	// them must be variant.
 	Flags(*pflag.FlagSet)
 	// Variant returns the variant that the parameters choose.
 	Variant() string
@@ -108,10 +113,19 @@ type Commands interface {
 	Commands() []*cobra.Command
 }
 
-// All returns the bundled operators, sorted by name.
+// All returns the bundled operators, sorted by name. It is the only list of them.
 func All() []Operator { return []Operator{etcdOperator(), maintpageOperator(), zundokoOperator()} }
 
-// Find returns the operator of a name.
+// Names returns the names of the bundled operators, sorted.
+func Names() []string {
+	var names []string
+	for _, o := range All() {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// Find returns the operator with a name, and whether there is one.
 func Find(name string) (Operator, bool) {
 	for _, o := range All() {
 		if o.Name == name {

@@ -10,7 +10,7 @@ import (
 	podnet "github.com/operator-lab/operator-lab/sandbox/network"
 )
 
-// Access is the way into a sandbox that another process holds.
+// Access gives access to a sandbox that another process runs.
 type Access struct {
 	record *Record
 	plane  *plane
@@ -32,21 +32,21 @@ func (r *Record) Open() (*Access, error) {
 	return &Access{record: r, plane: p, admin: admin}, err
 }
 
-// Name of the sandbox.
+// Name returns the name of the sandbox.
 func (a *Access) Name() string { return a.record.Name }
 
-// Kubeconfig is the path of a kubeconfig with an administrator's credentials.
+// Kubeconfig returns the path of a kubeconfig with an administrator's credentials.
 func (a *Access) Kubeconfig() string { return a.record.Kubeconfig() }
 
-// Config is an administrator's client configuration, as [Sandbox.Config].
+// Config returns an administrator's client configuration, as [Sandbox.Config] does.
 func (a *Access) Config() *rest.Config { return rest.CopyConfig(a.admin) }
 
-// User issues credentials, as [Sandbox.User].
+// User issues credentials, as [Sandbox.User] does.
 func (a *Access) User(name string, groups ...string) (*rest.Config, error) {
 	return a.plane.user(name, groups)
 }
 
-// DialContext connects to pods and Services, as [Sandbox.DialContext], by way of the sandbox's proxy.
+// DialContext connects to pods and Services as [Sandbox.DialContext] does, through the sandbox's proxy.
 func (a *Access) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return podnet.DialThrough(ctx, a.record.Proxy, network, address)
 }

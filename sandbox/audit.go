@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// auditPolicy asks the API server to tell of every write with the object it made, and of nothing else. Leases, Events
-// and reviews are the cluster's own noise.
+// auditPolicy makes the API server report every write with the resulting object, and nothing else. Leases, Events and
+// reviews are left out: there are too many.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted, Panic]
@@ -30,8 +30,8 @@ rules:
 
 func (l layout) auditPolicy() string { return filepath.Join(l.dir, "audit-policy.yaml") }
 
-// auditPipe is where the API server writes its audit log: a pipe of its own, on its standard output, so that nothing
-// of it touches a disk.
+// auditPipe returns the pipe that the API server gets as its standard output for the audit log, which is not written to
+// a disk.
 func auditPipe(each func(line []byte)) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -63,7 +63,7 @@ func checkBinary(path string) (string, error) {
 	return path, nil
 }
 
-// identity tells builds of the binary apart without reading its hundred megabytes.
+// identity identifies a build of the binary without reading all of its hundred megabytes.
 func identity(binary string, more ...string) (string, error) {
 	info, err := os.Stat(binary)
 	if err != nil {
@@ -87,7 +87,7 @@ func link(binary, dir string, programs ...string) error {
 		if err := os.Symlink(binary, tmp); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		// Renamed into place: somebody may be starting the program through the old link.
+		// Rename replaces a link at once: somebody may be starting the program through the old one.
 		if err := os.Rename(tmp, path); err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func TestRestoreKeepsAddresses(t *testing.T) {
 	if len(was) < services {
 		t.Fatalf("there are only %d addresses", len(was))
 	}
-	point, err := s.Checkpoint(t.Context(), "services")
+	point, err := s.Checkpoints().Save(t.Context(), "services")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRestoreKeepsAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatalf("the addresses do not go with their Services: %v", err)
 		}
-		if err := s.Restore(t.Context(), point); err != nil {
+		if err := s.Checkpoints().Restore(t.Context(), point); err != nil {
 			t.Fatal(err)
 		}
 		now := addressesOf(t, c)

@@ -24,10 +24,10 @@ func BenchmarkUndo(b *testing.B) {
 				firstWrite(b, s.Config())
 				var point *sandbox.Checkpoint
 				checkpoints.time(func() {
-					point = must(b, func() (*sandbox.Checkpoint, error) { return s.Checkpoint(b.Context(), "bench") })
+					point = must(b, func() (*sandbox.Checkpoint, error) { return s.Checkpoints().Save(b.Context(), "bench") })
 				})
 				firstWrite(b, s.Config())
-				restores.time(func() { check(b, s.Restore(b.Context(), point)) })
+				restores.time(func() { check(b, s.Checkpoints().Restore(b.Context(), point)) })
 				firstWrite(b, s.Config())
 				check(b, s.Stop())
 			}

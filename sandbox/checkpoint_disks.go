@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyTree copies a directory with all that is in it: times and permissions too, what programs have kept themselves from
-// reading, and files with holes as such. Sockets are left out, as nobody listens at a copy.
+// copyTree copies a directory with everything in it, also with times and permissions, files that their owner may not
+// read, and holes in files. Sockets are left out, because nobody would listen on a copy.
 func copyTree(ctx context.Context, from, to string) error {
 	info, err := os.Lstat(from)
 	if err != nil {
@@ -90,7 +90,7 @@ func copyRegular(from, to string, info fs.FileInfo) (err error) {
 	})
 }
 
-// readable opens what a program may have kept itself, and so us, from reading.
+// readable opens a file for reading, also one whose permissions forbid that to its owner.
 func readable(name string, info fs.FileInfo, read func(*os.File) error) error {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) && os.Chmod(name, info.Mode().Perm()|0o500) == nil {
@@ -103,16 +103,17 @@ func readable(name string, info fs.FileInfo, read func(*os.File) error) error {
 	return errors.Join(read(f), f.Close())
 }
 
-// isSparse reports whether a file has holes, or room that nothing was written to yet: etcd makes room in advance.
+// isSparse reports whether a file may have holes, or allocated parts that nothing was written to yet, as etcd makes
+// them.
 func isSparse(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (stat.Blocks*512 < info.Size() || info.Size() >= roomy)
 }
 
-// roomy is the size from which on a file is looked at for room.
+// roomy is the size in bytes from which on a file is searched for unwritten parts.
 const roomy = 1 << 20
 
-// copySparse copies the parts of a file that hold something. Not every file system can tell them.
+// copySparse copies the parts of a file that hold data. Not every file system can tell which those are.
 func copySparse(out, in *os.File, size int64) error {
 	for at := int64(0); at < size; {
 		begin, err := in.Seek(at, unix.SEEK_DATA)

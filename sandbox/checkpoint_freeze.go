@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// freezeTime is how long it may take until all processes of the nodes stand still; it takes some milliseconds.
+// freezeTime limits how long freezing may take; it takes some milliseconds.
 const freezeTime = 5 * time.Second
 
-// freezeNodes has the nodes stand still, with all that runs on them, and the controllers that make and remove volumes,
-// until thaw is called. Without nodes there is nothing to freeze.
-func (s *Sandbox) freezeNodes(ctx context.Context) (thaw func(), err error) {
-	if s.options.Nodes == 0 {
+// freezeNodes stops all processes of the nodes, and the controllers that make and remove volumes, until thaw is called.
+// Without nodes there is nothing to freeze.
+func (c *Checkpoints) freezeNodes(ctx context.Context) (thaw func(), err error) {
+	if c.box.options.Nodes == 0 {
 		return func() {}, nil
 	}
 	var pids []int
-	for _, p := range s.programs {
-		// The number that a lost node had may be somebody else's now.
-		if (nodeIndex(p.name) > 0 || p.name == "kube-controller-manager") && p.pid() > 0 && !p.isOff() {
+	for _, p := range c.box.programs {
+		// The pid that a lost node had may be another process's now.
+		if (nodeIndex(p.name) > 0 || p.name == "kube-controller-manager") && p.pid() > 0 && !p.now().isOff() {
 			pids = append(pids, p.pid())
 		}
 	}
@@ -35,21 +35,22 @@ func (s *Sandbox) freezeNodes(ctx context.Context) (thaw func(), err error) {
 	return f.thaw, nil
 }
 
-// defrost is what a shell runs that lets processes go on whose ids it reads, once nobody is left who could tell it more:
-// a process that stands still does not notice that its sandbox is gone. Signals that a terminal sends do not end it.
+// defrost is a script for a shell: it reads pids until its input ends, which it does when this process ends or calls
+// thaw, and then continues those processes. A stopped process cannot notice itself that its sandbox is gone. Signals
+// that a terminal sends to all processes do not end the shell.
 const defrost = `trap '' HUP INT TERM QUIT
 all=
 while read -r pid; do all="$all $pid"; done
 [ -z "$all" ] || kill -s CONT -- $all 2>/dev/null`
 
-// frozen are processes that stand still.
+// frozen holds processes that are stopped by SIGSTOP.
 type frozen struct {
 	shell *exec.Cmd
 	pipe  io.WriteCloser
 	known map[int]bool
 }
 
-// freeze has processes stand still with all that descend from them.
+// freeze stops processes and all their descendants.
 func freeze(ctx context.Context, pids []int) (*frozen, error) {
 	f := &frozen{shell: exec.Command("sh", "-c", defrost), known: map[int]bool{}}
 	f.shell.Env = []string{"PATH=" + os.Getenv("PATH")}
@@ -76,7 +77,8 @@ func freeze(ctx context.Context, pids []int) (*frozen, error) {
 	}
 }
 
-// stop stops what runs, and reports whether nothing did. Parents go first: they make no more children then.
+// stop stops processes that are not known yet, and reports whether all were stopped before. Parents go first, so that
+// they start no more children.
 func (f *frozen) stop(pids []int, all map[int]process) (still bool) {
 	still = true
 	for _, pid := range pids {
@@ -95,20 +97,20 @@ func (f *frozen) stop(pids []int, all map[int]process) (still bool) {
 	return still
 }
 
-// thaw lets them go on.
+// thaw continues all of them.
 func (f *frozen) thaw() {
 	_ = f.pipe.Close()
 	_ = f.shell.Wait()
 }
 
-// process is one of this machine.
+// process is a process of this machine.
 type process struct {
 	children []int
-	// still: it is stopped, or dead.
+	// still says that it is stopped or dead.
 	still bool
 }
 
-// addProcess adds one by what the system says of it.
+// addProcess adds a process, with its parent and state as the system reports them.
 func addProcess(all map[int]process, pid, parent int, state byte) {
 	p := all[pid]
 	p.still = state == 'T' || state == 't' || state == 'Z' || state == 'X'

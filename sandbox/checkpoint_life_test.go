@@ -43,7 +43,7 @@ func TestCancelledRestore(t *testing.T) {
 		moment := time.Duration(i*i) * 25 * time.Millisecond
 		setMap(t, c, "then", "now")
 		ctx, cancel := context.WithTimeout(t.Context(), moment)
-		err := lab.Restore(ctx, point)
+		err := lab.Checkpoints().Restore(ctx, point)
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("cancelled after %v: %v", moment, err)
@@ -78,16 +78,16 @@ func TestStopDuringRestore(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		err := lab.Restore(t.Context(), point)
+		err := lab.Checkpoints().Restore(t.Context(), point)
 		stopped()
 		t.Logf("stopped after %v: %v", moment, err)
 		if left := programs(lab.Dir()); len(left) > 0 {
 			t.Errorf("stopped after %v: processes %v are left", moment, left)
 		}
-		if err := lab.Restore(t.Context(), point); err == nil {
+		if err := lab.Checkpoints().Restore(t.Context(), point); err == nil {
 			t.Error("a sandbox that is stopped can be restored")
 		}
-		if _, err := lab.Checkpoint(t.Context(), "task"); err == nil {
+		if _, err := lab.Checkpoints().Save(t.Context(), "task"); err == nil {
 			t.Error("there is a checkpoint of a sandbox that is stopped")
 		}
 		again := start(t, sandbox.Options{Name: name})
@@ -154,12 +154,12 @@ func undoes(ctx context.Context) int {
 			return say(err.Error(), 1)
 		}
 		fmt.Fprintln(os.Stdout, "saves")
-		point, err := lab.Checkpoint(ctx, "task")
+		point, err := lab.Checkpoints().Save(ctx, "task")
 		if err != nil {
 			return say(err.Error(), 1)
 		}
 		fmt.Fprintln(os.Stdout, "restores")
-		if err := lab.Restore(ctx, point); err != nil {
+		if err := lab.Checkpoints().Restore(ctx, point); err != nil {
 			return say(err.Error(), 1)
 		}
 	}

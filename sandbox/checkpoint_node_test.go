@@ -107,7 +107,7 @@ func TestRestoreOfNodes(t *testing.T) {
 		createPod(t, c, later)
 		later = awaitPod(t, c, "later", "to be ready", isReady)
 		if lost {
-			if err := lab.LoseNode("node-1"); err != nil {
+			if err := lab.Nodes().Lose("node-1"); err != nil {
 				t.Fatal(err)
 			}
 		}

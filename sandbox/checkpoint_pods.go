@@ -13,15 +13,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// renewPods has the pods that ran or were starting, and whose containers are never started again, be ones that have yet
-// to start. For the kubelet, which finds no container of them, they would have failed: that is right after a power cut,
-// and wrong after an undo. It has to be called before the kubelets run. It returns those that ran.
-func (s *Sandbox) renewPods(ctx context.Context) (ran []types.NamespacedName, err error) {
-	client, err := kubernetes.NewForConfig(s.admin)
+// renewPods resets the status of pods that ran or were starting and whose containers are never restarted, so that they
+// start again. The kubelet, which finds no container of them, would mark them as failed: right after a power cut, wrong
+// after an undo. It must be called before the kubelets run. It returns the pods that ran.
+func (c *Checkpoints) renewPods(ctx context.Context) (ran []types.NamespacedName, err error) {
+	client, err := kubernetes.NewForConfig(c.box.admin)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.awaitReady(ctx, client); err != nil {
+	if err := c.awaitReady(ctx, client); err != nil {
 		return nil, err
 	}
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.restartPolicy=Never,spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"})
@@ -42,14 +42,14 @@ func (s *Sandbox) renewPods(ctx context.Context) (ran []types.NamespacedName, er
 	return ran, nil
 }
 
-// podPatience is how long pods may take to run again after an undo. One that does not is no reason to fail: it may be
-// waiting for something itself.
+// podPatience limits the wait for pods to run again after an undo. A pod that does not is no error: it may itself wait
+// for something.
 const podPatience = 20 * time.Second
 
-// awaitRunning returns when pods run again. Until then they are not what they were: a power cut, for one, would find
-// nothing that could fail.
-func (s *Sandbox) awaitRunning(ctx context.Context, pods []types.NamespacedName) error {
-	client, err := kubernetes.NewForConfig(s.admin)
+// awaitRunning returns when the pods run again. Before that their state is not restored: a power cut, for example,
+// would find nothing that could fail.
+func (c *Checkpoints) awaitRunning(ctx context.Context, pods []types.NamespacedName) error {
+	client, err := kubernetes.NewForConfig(c.box.admin)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (s *Sandbox) awaitRunning(ctx context.Context, pods []types.NamespacedName)
 			}
 			select {
 			case <-limited.Done():
-			case <-s.done:
-				return s.Err()
+			case <-c.box.done:
+				return c.box.Err()
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
@@ -72,8 +72,8 @@ func (s *Sandbox) awaitRunning(ctx context.Context, pods []types.NamespacedName)
 	return ctx.Err()
 }
 
-// awaitReady returns when the API server has all that it serves.
-func (s *Sandbox) awaitReady(ctx context.Context, client kubernetes.Interface) error {
+// awaitReady returns when the API server is ready.
+func (c *Checkpoints) awaitReady(ctx context.Context, client kubernetes.Interface) error {
 	for {
 		var code int
 		client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&code)
@@ -83,8 +83,8 @@ func (s *Sandbox) awaitReady(ctx context.Context, client kubernetes.Interface) e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.done:
-			return s.Err()
+		case <-c.box.done:
+			return c.box.Err()
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -24,17 +24,17 @@ import (
 // registry is the prefix of the keys of everything that an API server stores.
 const registry = "/registry/"
 
-// ofTheServer are prefixes of keys below which the running API server tells others that it is alive. They are its own,
-// and are no part of a checkpoint.
+// ofTheServer are prefixes of keys below which the running API server reports that it is alive. They belong to that
+// server, and are no part of a checkpoint.
 var ofTheServer = []string{"/registry/masterleases/", "/registry/leases/kube-system/apiserver-"}
 
-// Limits of one transaction: etcd by default takes 128 operations, and 1.5 MiB, of each client.
+// Limits of one transaction: by default etcd accepts 128 operations and 1.5 MiB.
 const (
 	transactionOperations = 128
 	transactionBytes      = 1 << 20
 )
 
-// etcdAPI is a client of etcd with the API server's certificate.
+// etcdAPI returns a client of etcd with the API server's certificate.
 func (p *plane) etcdAPI(ctx context.Context) (*clientv3.Client, error) {
 	config, err := p.etcdTLS()
 	if err != nil {
@@ -42,17 +42,17 @@ func (p *plane) etcdAPI(ctx context.Context) (*clientv3.Client, error) {
 	}
 	return clientv3.New(clientv3.Config{
 		Context: ctx, Endpoints: []string{"127.0.0.1:" + strconv.Itoa(p.ports.Etcd)}, TLS: config,
-		Logger: zap.NewNop(), // what it says of an etcd that is away is said by its errors, too
+		Logger: zap.NewNop(), // its errors report the same
 	})
 }
 
-// store is what etcd stores below [registry], as of one revision.
+// store holds what etcd stores below [registry] as of one revision.
 type store etcdserverpb.RangeResponse
 
 // addresses is the prefix of the keys of IPAddresses, in which the API server keeps the addresses of Services.
 const addresses = registry + "ipaddresses/"
 
-// readStore reads what etcd stores now below a prefix.
+// readStore reads everything that etcd stores below a prefix.
 func readStore(ctx context.Context, client *clientv3.Client, prefix string) (*store, error) {
 	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *store) below(prefix string) *store {
 	return part
 }
 
-// save writes a store to a new file, after its own checksum.
+// save writes a store to a new file, preceded by its checksum.
 func (s *store) save(file string) error {
 	content, err := (*etcdserverpb.RangeResponse)(s).Marshal()
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *store) save(file string) error {
 	return os.WriteFile(file, append(sum[:], content...), 0o600)
 }
 
-// loadStore reads what [store.save] wrote.
+// loadStore reads a file of [store.save].
 func loadStore(file string) (*store, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -102,13 +102,13 @@ func loadStore(file string) (*store, error) {
 	return s, (*etcdserverpb.RangeResponse)(s).Unmarshal(content)
 }
 
-// storeName is the file of a checkpoint with what etcd stored at a revision. A checkpoint that another one of its name has
+// storeName returns the name of the file with the store at a revision. A checkpoint that another one of its name has
 // replaced does not find its file.
 func storeName(revision int64) string { return fmt.Sprintf("etcd-%d.db", revision) }
 
-// saveStore saves what etcd stores to a directory, and returns its revision.
-func (s *Sandbox) saveStore(ctx context.Context, dir string) (revision int64, err error) {
-	client, err := s.plane.etcdAPI(ctx)
+// saveStore saves what etcd stores to a file in dir, and returns the revision.
+func (c *Checkpoints) saveStore(ctx context.Context, dir string) (revision int64, err error) {
+	client, err := c.box.plane.etcdAPI(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -120,19 +120,16 @@ func (s *Sandbox) saveStore(ctx context.Context, dir string) (revision int64, er
 	return now.Header.Revision, now.save(filepath.Join(dir, storeName(now.Header.Revision)))
 }
 
-// putBack writes to etcd what differs from an earlier store, and returns the revision at which nothing did
-// any more. Watches report it like any other write. Nobody but the API server may write meanwhile; a write that it had
-// still to finish for a client that is gone is found by looking again.
+// putBack writes the differences from an earlier store to etcd, and returns the revision at which there are none any
+// more. Watches report it like any other write. Only the API server may write meanwhile; a write that it still had to
+// finish for a client that is gone is found by comparing again.
 func putBack(ctx context.Context, client *clientv3.Client, then *store) (revision int64, err error) {
-	alive, err := client.Leases(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("list the leases of etcd: %w", err)
-	}
-	leases := map[int64]bool{}
-	for _, lease := range alive.Leases {
-		leases[int64(lease.ID)] = true
-	}
+	var failed error
 	for range putBackRounds {
+		leases, err := aliveLeases(ctx, client)
+		if err != nil {
+			return 0, err
+		}
 		now, err := readStore(ctx, client, registry)
 		if err != nil {
 			return 0, err
@@ -142,11 +139,25 @@ func putBack(ctx context.Context, client *clientv3.Client, then *store) (revisio
 		if len(changes) == 0 {
 			return revision, nil
 		}
-		if revision, err = write(ctx, client, changes); err != nil {
-			return 0, err
+		// A lease that has expired since it was listed is missing in the next round.
+		if revision, failed = write(ctx, client, changes); failed != nil && !errors.Is(failed, rpctypes.ErrLeaseNotFound) {
+			return 0, failed
 		}
 	}
-	return revision, nil
+	return revision, failed
+}
+
+// aliveLeases returns the IDs of the leases of etcd that have not expired.
+func aliveLeases(ctx context.Context, client *clientv3.Client) (map[int64]bool, error) {
+	answer, err := client.Leases(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the leases of etcd: %w", err)
+	}
+	alive := map[int64]bool{}
+	for _, lease := range answer.Leases {
+		alive[int64(lease.ID)] = true
+	}
+	return alive, nil
 }
 
 // write carries out operations, in as many transactions as it takes, and returns the revision of the last one.
@@ -161,12 +172,12 @@ func write(ctx context.Context, client *clientv3.Client, operations []clientv3.O
 	return revision, nil
 }
 
-// putBackRounds is how often is looked at most whether everything is as it was. An API server that writes on its own
-// account, as it does when an API that it does not serve itself goes away or comes back, does not keep a restore from ending.
+// putBackRounds limits how often the stores are compared. An API server that writes of its own accord, as when an
+// aggregated API goes away or comes back, does not keep a restore from ending.
 const putBackRounds = 3
 
-// changes are the operations that make one store the other. Events have leases, which end them after an hour: those whose
-// lease is over stay without one.
+// changes returns the operations that turn one store into the other. Events have leases that delete them after an hour:
+// those whose lease has expired get none.
 func changes(now, then *store, leases map[int64]bool) []clientv3.Op {
 	surplus := map[string]*mvccpb.KeyValue{}
 	for _, kv := range now.Kvs {
@@ -191,7 +202,7 @@ func changes(now, then *store, leases map[int64]bool) []clientv3.Op {
 	return all
 }
 
-// batches divides operations into transactions that etcd takes.
+// batches divides operations into transactions that etcd accepts.
 func batches(all []clientv3.Op) (out [][]clientv3.Op) {
 	var batch []clientv3.Op
 	size := 0
@@ -208,7 +219,7 @@ func batches(all []clientv3.Op) (out [][]clientv3.Op) {
 	return out
 }
 
-// isEtcdAway reports whether an error says that etcd cannot be reached, or could not be while it was asked.
+// isEtcdAway reports whether an error says that etcd cannot be reached, or went away during the request.
 func isEtcdAway(err error) bool {
 	if said, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		return said.Code() == codes.Unavailable

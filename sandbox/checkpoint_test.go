@@ -32,7 +32,7 @@ import (
 
 func checkpoint(t *testing.T, lab *sandbox.Sandbox, name string) *sandbox.Checkpoint {
 	t.Helper()
-	c, err := lab.Checkpoint(t.Context(), name)
+	c, err := lab.Checkpoints().Save(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func checkpoint(t *testing.T, lab *sandbox.Sandbox, name string) *sandbox.Checkp
 
 func restore(t *testing.T, lab *sandbox.Sandbox, c *sandbox.Checkpoint) {
 	t.Helper()
-	if err := lab.Restore(t.Context(), c); err != nil {
+	if err := lab.Checkpoints().Restore(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -415,7 +415,7 @@ func refused(t *testing.T, lab *sandbox.Sandbox, c kubernetes.Interface, point *
 	t.Helper()
 	kept := createMap(t, c, "kept-"+strings.ToLower(filepath.Base(t.Name())), "now")
 	pids := fmt.Sprint(lab.PIDs())
-	err := lab.Restore(t.Context(), point)
+	err := lab.Checkpoints().Restore(t.Context(), point)
 	if sandbox.HintOf(err) == "" || !strings.Contains(err.Error(), "checkpoint") {
 		t.Errorf("the error is %v, its hint %q", err, sandbox.HintOf(err))
 	}
@@ -472,7 +472,7 @@ func TestCheckpointsAreOurs(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"", "../other", "a/b", "A"} {
-		if _, err := lab.Checkpoint(t.Context(), name); sandbox.HintOf(err) == "" {
+		if _, err := lab.Checkpoints().Save(t.Context(), name); sandbox.HintOf(err) == "" {
 			t.Errorf("a checkpoint named %q: %v", name, err)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
-// claim takes the name: the directory, its lock, the ports, the certificates.
+// claim takes the name of the sandbox: its directory, lock, ports and certificates.
 func (s *Sandbox) claim(ctx context.Context) (err error) {
 	if err := s.takeName(ctx); err != nil {
 		return err
@@ -22,11 +22,11 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 	if err := os.MkdirAll(s.layout.bin(), 0o700); err != nil {
 		return err
 	}
-	if err := s.awaitPredecessor(ctx); err != nil {
+	if err := s.layout.awaitPredecessor(ctx); err != nil {
 		return err
 	}
 	if s.options.Fresh {
-		if err := s.wipe(); err != nil {
+		if err := s.layout.wipe(); err != nil {
 			return err
 		}
 	}
@@ -55,12 +55,12 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 	return s.openNetwork()
 }
 
-// takeName makes the directory and locks it, and clears what killed labs left of theirs.
+// takeName makes and locks the directory, and removes what killed labs have left.
 func (s *Sandbox) takeName(ctx context.Context) error {
 	if err := os.MkdirAll(sandboxesDir(s.options.StateDir), 0o700); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
-	// Nobody clears a directory between its making and its locking.
+	// Nobody else removes a directory after it is made and before it is locked.
 	claiming, err := openLock(filepath.Join(s.options.StateDir, "claim.lock"), syscall.LOCK_EX)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Sandbox) takeName(ctx context.Context) error {
 	return err
 }
 
-// takeLock gives a reader that is just looking (status, list) the moment it needs.
+// takeLock takes the lock. It waits for a moment: a reader (status, list) may hold it.
 func (s *Sandbox) takeLock(ctx context.Context) (*flock, error) {
 	for tries := 0; ; tries++ {
 		lock, err := lockFile(s.layout.lock())
@@ -104,32 +104,32 @@ func (s *Sandbox) takeLock(ctx context.Context) (*flock, error) {
 	}
 }
 
-// awaitPredecessor waits for programs whose lab was killed a moment ago: they are about to end.
-func (s *Sandbox) awaitPredecessor(ctx context.Context) error {
+// awaitPredecessor waits for the programs of a lab that was killed a moment ago to end.
+func (l layout) awaitPredecessor(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return lifeline.AwaitGone(ctx, s.layout.bin())
+	return guard.AwaitGone(ctx, l.bin())
 }
 
-// wipe removes what the sandbox held: all but the locks and marks of the claim itself.
-func (s *Sandbox) wipe() error {
-	entries, err := os.ReadDir(s.layout.dir)
+// wipe removes what the sandbox held, except the locks and marks of its claim.
+func (l layout) wipe() error {
+	entries, err := os.ReadDir(l.dir)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		path := filepath.Join(s.layout.dir, entry.Name())
-		if path == s.layout.lock() || path == s.layout.ephemeral() || path == s.layout.bin() {
+		path := filepath.Join(l.dir, entry.Name())
+		if path == l.lock() || path == l.ephemeral() || path == l.bin() {
 			continue // bin holds the lock file of the programs
 		}
 		if err := storage.RemoveAll(path); err != nil {
 			return err
 		}
 	}
-	return os.RemoveAll(s.layout.program(lifeline.PreparedFile))
+	return os.RemoveAll(l.program(PreparedFile))
 }
 
-// openRecord reserves the ports of the last time, or others, and writes down which.
+// openRecord reserves the ports of the last run, or others, and records them.
 func (s *Sandbox) openRecord() error {
 	last, err := readRecord(s.layout)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,9 +148,9 @@ func (s *Sandbox) openRecord() error {
 	if err != nil {
 		return err
 	}
-	// An API server of another build may bring other bootstrap objects: it runs its hooks.
+	// The API server of another build may bring other bootstrap objects, so it has to run its hooks.
 	if build, err := identity(s.options.Binary); err != nil || build != last.Build {
-		if err := os.Remove(s.layout.program(lifeline.PreparedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(s.layout.program(PreparedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		last.Build = build

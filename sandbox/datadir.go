@@ -101,7 +101,8 @@ func copyFile(from, to string) (err error) {
 	return err
 }
 
-// walkData visits etcd's files. The write-ahead log that etcd allocates in advance holds nothing and is left out.
+// walkData calls a function for each of etcd's files, except the write-ahead log that etcd allocates in advance, which
+// holds nothing.
 func walkData(dir string, visit func(rel string) error) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -34,6 +35,25 @@ func ExampleStart() {
 	}
 	fmt.Println("collected")
 	// Output: collected
+}
+
+// A checkpoint brings back what the sandbox held, for example between the cases of a test.
+func ExampleSandbox_Checkpoints() {
+	ctx := context.Background()
+	lab, err := sandbox.Start(ctx, sandbox.Options{Ephemeral: true})
+	if err != nil {
+		log.Panic(err)
+	}
+	before, err := lab.Checkpoints().Save(ctx, "before")
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := collects(ctx, lab); err != nil {
+		log.Panic(err)
+	}
+	if err := errors.Join(lab.Checkpoints().Restore(ctx, before), lab.Stop()); err != nil {
+		log.Panic(err)
+	}
 }
 
 // collects makes an owner and a child, deletes the owner, and waits until the child is gone.

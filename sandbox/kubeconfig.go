@@ -28,7 +28,8 @@ func kubeconfigOf(name string, config *rest.Config) *clientcmdapi.Config {
 	return k
 }
 
-// writeKubeconfig keeps the namespace that somebody chose for the context since it was last written.
+// writeKubeconfig writes a kubeconfig. It keeps the namespace that somebody chose for the context since it was last
+// written.
 func writeKubeconfig(path, name string, config *rest.Config) error {
 	k := kubeconfigOf(name, config)
 	if before, err := clientcmd.LoadFromFile(path); err == nil && before.Contexts[name] != nil {

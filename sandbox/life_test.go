@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
@@ -353,12 +353,12 @@ func TestKilledDemoIsCleared(t *testing.T) {
 	dir := filepath.Join(stateDir, "sandboxes", "demo")
 	demo := launch(t, "run", "zundoko", "--plain", "--name", "demo", "--interval", "1h")
 	sandboxtest.Eventually(t, "the demo's sandbox to be ready", readyIn("demo"))
-	if lifeline.Gone(filepath.Join(dir, "bin")) {
+	if guard.Gone(filepath.Join(dir, "bin")) {
 		t.Error("the programs are alive, and nobody can tell")
 	}
 	demo.kill()
 	sandboxtest.Eventually(t, "its programs to end", func(context.Context) error {
-		if !lifeline.Gone(filepath.Join(dir, "bin")) {
+		if !guard.Gone(filepath.Join(dir, "bin")) {
 			return errors.New("they are alive")
 		}
 		return nil

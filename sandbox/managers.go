@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Programs are the names of the control plane's programs.
+// Programs returns the names of the control plane's programs.
 func Programs() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
 
-// lessonSet are the controllers the lab runs: everything an operator's objects meet, nothing of clouds, and none
-// of the three that the binary runs in its own way: garbage collector and namespaces with quicker clocks, the binder of
-// volumes with volumes of its own.
+// lessonSet are the controllers that the lab runs: those that matter for the objects of an operator, without those for
+// clouds. Three more run in the binary in its own way: garbage collector and namespaces with shorter intervals, and the
+// volume binder for the sandbox's own volumes.
 var lessonSet = []string{
 	"clusterrole-aggregation-controller", "cronjob-controller", "daemonset-controller", "deployment-controller",
 	"disruption-controller", "endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller",
@@ -24,7 +24,7 @@ var lessonSet = []string{
 	"taint-eviction-controller", "ttl-after-finished-controller", "validatingadmissionpolicy-status-controller",
 }
 
-// managerPrograms are kube-controller-manager and kube-scheduler.
+// managerPrograms returns kube-controller-manager and kube-scheduler.
 func (p *plane) managerPrograms() ([]*program, error) {
 	common := []string{
 		"--leader-elect=false", "--secure-port=0", "--profiling=false", "--kube-api-qps=1000", "--kube-api-burst=2000",
@@ -35,7 +35,7 @@ func (p *plane) managerPrograms() ([]*program, error) {
 		"--root-ca-file="+p.pki.path(clusterCA+".crt"),
 		"--endpointslice-updates-batch-period=0s",
 		"--volumes="+p.volumes(),
-		// A node renews its lease every second; one that did not for five is taken for lost.
+		// A node renews its lease every second; after five seconds without it counts as lost.
 		"--node-monitor-period=500ms", "--node-monitor-grace-period=5s",
 	))
 	if err != nil {

@@ -28,12 +28,12 @@ func TestCordonedNodeComesBack(t *testing.T) {
 	if _, err := c.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := lab.RestartNode("node-1"); err != nil {
+	if err := lab.Nodes().Restart("node-1"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), sandboxtest.Patience)
 	defer cancel()
-	if err := lab.AwaitNodes(ctx); err != nil {
+	if err := lab.Nodes().Await(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := lab.Stop(); err != nil {

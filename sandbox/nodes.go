@@ -2,34 +2,28 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/retry"
-
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/network"
-	images "github.com/operator-lab/operator-lab/sandbox/program"
+	"github.com/operator-lab/operator-lab/sandbox/node"
 )
 
-// MaxNodes is how many simulated nodes a sandbox can have. Each is a process.
+// MaxNodes is the largest number of simulated nodes in a sandbox. Each is a process.
 const MaxNodes = 32
 
-// NodeName is the name of a node by its number, from 1.
+// SimulatedLabel is a label of every node of a sandbox.
+const SimulatedLabel = "operator-lab.dev/simulated"
+
+// NodeName returns the name of a node by its number, from 1.
 func NodeName(index int) string { return network.NodeName(index) }
 
-// nodeIndex is the number of a node by its name; 0 if it is none of ours.
+// nodeIndex returns the number of a node by its name, or 0 if it is not one of ours.
 func nodeIndex(name string) int {
 	index, err := strconv.Atoi(strings.TrimPrefix(name, "node-"))
 	if err != nil || NodeName(index) != name {
@@ -57,7 +51,62 @@ func checkImages(binary, file string) error {
 	return err
 }
 
-// nodePrograms are the kubelets.
+// Nodes are the simulated nodes of a sandbox. The methods of [node.Fleet] are about what runs on them.
+type Nodes struct {
+	*node.Fleet
+	programs []*program // the kubelets
+}
+
+func (l layout) troubles() string { return filepath.Join(l.dir, "troubles.json") }
+
+// Names returns the names of all nodes, including lost ones.
+func (n *Nodes) Names() []string {
+	var names []string
+	for _, p := range n.programs {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Lose switches a node off, as a power cut does: its process and all containers on it end at once, nobody is told, and it
+// is not started again before [Nodes.Return]. When it returns the node is off.
+func (n *Nodes) Lose(name string) error { return n.do(name, (*program).lose) }
+
+// Return switches a lost node on again. What should run on it starts anew.
+func (n *Nodes) Return(name string) error { return n.do(name, (*program).regain) }
+
+// Restart switches a node off and on again. When it returns the node was off. A lost node stays lost.
+func (n *Nodes) Restart(name string) error { return n.do(name, (*program).kill) }
+
+// Await returns when all nodes that are not lost can be given pods, or with ctx's error.
+func (n *Nodes) Await(ctx context.Context) error { return awaitAll(ctx, n.programs) }
+
+// awaitAll returns when all programs that are not lost serve, or with ctx's error.
+func awaitAll(ctx context.Context, programs []*program) error {
+	for _, p := range programs {
+		if err := p.awaitServing(ctx); err != nil {
+			return fmt.Errorf("wait for %s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// do calls a function for one node. The error of a name that no node has lists the names.
+func (n *Nodes) do(name string, do func(*program)) error {
+	for _, p := range n.programs {
+		if p.name == name {
+			do(p)
+			return nil
+		}
+	}
+	hint := "start it with nodes: it has none"
+	if names := n.Names(); len(names) > 0 {
+		hint = "its nodes are " + strings.Join(names, ", ")
+	}
+	return &Problem{fmt.Errorf("the sandbox has no node %q", name), hint}
+}
+
+// nodePrograms returns the kubelets.
 func (p *plane) nodePrograms(count int, imagesFile string, plan network.Plan) ([]*program, error) {
 	var nodes []*program
 	for index := range count {
@@ -100,83 +149,5 @@ func (p *plane) nodeProgram(index int, imagesFile string, plan network.Plan) (*p
 	return &program{name: name, logFile: p.logFile(name), launch: c.launch, halt: c.halt, orderly: true}, nil
 }
 
-// nodeGrace is how long a node may take to end its containers when the sandbox stops.
+// nodeGrace limits how long a node may take to end its containers when the sandbox stops.
 const nodeGrace = 3 * time.Second
-
-// uninitialized is the taint of a node that waits for its cloud provider.
-const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
-
-// tendNodes plays the cloud provider: it gives every new node its address and range of pod addresses, and removes the
-// nodes of an earlier run that had more of them. It runs until ctx ends.
-func (s *Sandbox) tendNodes(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(s.admin)
-	if err != nil {
-		return err
-	}
-	factory := informers.NewSharedInformerFactory(client, 0)
-	nodes := factory.Core().V1().Nodes().Informer()
-	tend := func(o any) {
-		n := o.(*corev1.Node)
-		// An update that lost a race against another one is followed by an event of that one.
-		if err := s.tendNode(ctx, client, n); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			s.step(n.Name, err.Error())
-		}
-	}
-	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: tend, UpdateFunc: func(_, o any) { tend(o) },
-	}); err != nil {
-		return err
-	}
-	factory.StartWithContext(ctx)
-	return nil
-}
-
-func (s *Sandbox) tendNode(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
-	index := nodeIndex(n.Name)
-	if index == 0 || n.Labels[SimulatedLabel] == "" {
-		return nil // somebody else's
-	}
-	if index > s.options.Nodes {
-		return client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(n.UID))})
-	}
-	if !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized }) {
-		return nil
-	}
-	status := map[string]any{"status": map[string]any{"addresses": []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: s.plan.NodeIP(index)}, {Type: corev1.NodeHostName, Address: n.Name},
-	}}}
-	if err := patchNode(ctx, client, n.Name, status, "status"); err != nil {
-		return err
-	}
-	podCIDR := s.plan.PodCIDR(index)
-	spec := map[string]any{"podCIDR": podCIDR, "podCIDRs": []string{podCIDR}}
-	if err := patchNode(ctx, client, n.Name, map[string]any{"spec": spec}); err != nil {
-		return err
-	}
-	return s.initialized(ctx, client, n.Name)
-}
-
-// initialized takes the taint off, among those that other controllers put on and take off at the same time.
-func (s *Sandbox) initialized(ctx context.Context, client kubernetes.Interface, name string) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
-		_, err = client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
-		return err
-	})
-}
-
-// SimulatedLabel is on every node of a sandbox.
-const SimulatedLabel = "operator-lab.dev/simulated"
-
-func patchNode(ctx context.Context, client kubernetes.Interface, name string, change any, subresources ...string) error {
-	patch, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	_, err = client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
-	return err
-}

@@ -12,17 +12,18 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
-// tailLines is how much of a program's log is kept to show why it died.
+// tailLines is the number of lines of a program's log that are kept to show why it died.
 const tailLines = 12
 
-// beforeCrash is how many lines before a crash are kept: the program may have said why.
+// beforeCrash is the number of lines before a crash that are kept: the program may have said why.
 const beforeCrash = 3
 
-// output is everything one run of a program prints. It goes to the program's log file; the lines of the lifeline
-// contract are taken out; and its end is the program's death, which envtest has no other way to tell.
+// output is what one run of a program prints. It goes to the program's log file, without the lines that the program
+// writes for its parent ([guard.WatchParent], [guard.Ready]). When it ends, the program is dead, which envtest does not
+// report.
 type output struct {
 	w     *os.File // the program's standard error, and output unless audit is set
 	audit *os.File // the API server's standard output, when somebody listens to its audit log
@@ -51,7 +52,7 @@ func openOutput(logFile string) (*output, error) {
 	return o, nil
 }
 
-// started gives up this process's copies of the writing ends; from then on only the program keeps its output open.
+// started closes this process's copies of the writing ends; from then on only the program keeps its output open.
 func (o *output) started() {
 	_ = o.w.Close()
 	if o.audit != nil {
@@ -67,13 +68,13 @@ func (o *output) read(r *os.File) {
 	for {
 		line, err := lines.ReadString('\n')
 		switch text := strings.TrimSuffix(line, "\n"); {
-		case text == lifeline.ReadyLine:
+		case text == guard.ReadyLine:
 			if !ready {
 				ready = true
 				close(o.ready)
 			}
-		case strings.HasPrefix(text, lifeline.PIDPrefix):
-			pid, _ := strconv.ParseInt(strings.TrimPrefix(text, lifeline.PIDPrefix), 10, 64)
+		case strings.HasPrefix(text, guard.PIDPrefix):
+			pid, _ := strconv.ParseInt(strings.TrimPrefix(text, guard.PIDPrefix), 10, 64)
 			o.born(int(pid))
 		case line != "":
 			o.keep(text)
@@ -85,7 +86,7 @@ func (o *output) read(r *os.File) {
 	}
 }
 
-// crashes are how a Go program that dies by itself begins its last words. Pages of goroutines follow.
+// crashes are the beginnings of the message with which a Go program crashes. Pages of goroutines follow.
 var crashes = []string{"panic: ", "fatal error: ", "unexpected fault address ", "runtime: "}
 
 func (o *output) keep(line string) {
@@ -102,14 +103,14 @@ func (o *output) keep(line string) {
 	}
 }
 
-// end is the last lines printed, or what a crash began with.
+// end returns the last lines printed, or the beginning of a crash.
 func (o *output) end() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strings.Join(o.tail, "\n")
 }
 
-// born notes the program's pid, and kills it when that was asked for before.
+// born records the program's pid, and kills it if that was asked for before.
 func (o *output) born(pid int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,8 +120,8 @@ func (o *output) born(pid int) {
 	}
 }
 
-// kill ends the program without ceremony, also one that is only about to start. As long as its output is open its
-// pid cannot be anybody else's.
+// kill ends the program with SIGKILL, also one that is only about to start. As long as its output is open no other
+// process can have its pid.
 func (o *output) kill() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// validity is how long certificates hold. A sandbox's state may be started again long after it was made, and its
-// kubeconfig must still work then.
+// validity is the lifetime of certificates. A sandbox may be started again long after it was made, and its kubeconfig
+// must still work then.
 const validity = 10 * 365 * 24 * time.Hour
 
 // pki is a directory of certificates and ECDSA keys (files 0600). Three authorities are kept apart: one for the API,
@@ -40,15 +40,15 @@ const (
 	frontProxyCA = "front-proxy-ca"
 )
 
-// The addresses that the cluster knows. serviceIP is the first of serviceRange: the API server's own Service, whose
-// endpoint is advertisedIP.
+// Addresses in the cluster. serviceIP is the first of serviceRange, the API server's own Service; its endpoint is
+// advertisedIP.
 const (
 	serviceRange = "10.96.0.0/16"
 	serviceIP    = "10.96.0.1"
 	advertisedIP = "10.244.0.1"
 )
 
-// subject is what a certificate says.
+// subject describes a certificate.
 type subject struct {
 	file   string // name without ending
 	ca     string
@@ -57,7 +57,7 @@ type subject struct {
 	hosts  []string // serving certificate for these; client certificate when empty
 }
 
-// The actors of the control plane. Each has credentials of its own.
+// The clients and servers of the control plane. Each has credentials of its own.
 var subjects = []subject{
 	{file: "apiserver", ca: clusterCA, name: "kube-apiserver", hosts: []string{
 		"localhost", "127.0.0.1", serviceIP, advertisedIP,
@@ -109,7 +109,7 @@ func (p *pki) create() error {
 	if err := p.newServiceAccountKey(); err != nil {
 		return err
 	}
-	// Written last: a start that was interrupted half-way begins again.
+	// Written last, so that a start that was interrupted begins again.
 	return os.WriteFile(p.path("complete"), nil, 0o600)
 }
 
@@ -166,7 +166,7 @@ func (p *pki) load(name string) error {
 	return nil
 }
 
-// issue makes a certificate and its key, both PEM.
+// issue makes a certificate and its key, both in PEM.
 func (p *pki) issue(s subject) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -204,7 +204,7 @@ func (p *pki) issueFile(s subject) error {
 	return p.writePEM(s.file, certPEM, keyPEM)
 }
 
-// ensure issues what is not there yet.
+// ensure issues the certificates that do not exist yet.
 func (p *pki) ensure(subjects ...subject) error {
 	for _, s := range subjects {
 		// The certificate is written first: a key tells that both are there.
@@ -250,7 +250,7 @@ func (p *pki) writePEM(name string, certPEM, keyPEM []byte) error {
 	return os.WriteFile(p.path(name+".key"), keyPEM, 0o600)
 }
 
-// caPEM is an authority's certificate.
+// caPEM returns an authority's certificate.
 func (p *pki) caPEM(name string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.authorities[name].cert.Raw})
 }

@@ -21,22 +21,29 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/operator-lab/operator-lab/sandbox/early"
 )
 
-// startTimeout is how long etcd and the API server may take each. They need about a second; when twenty sandboxes
-// start at once on two cores it is most of a minute.
+// startTimeout limits how long etcd and the API server may take each. They need about a second, but most of a minute
+// when twenty sandboxes start at once on two cores.
 const startTimeout = 2 * time.Minute
 
-// plane is etcd and kube-apiserver, run by envtest on links to the operator-lab binary.
+// stopTimeout is how long each may take to end before it is killed, which is an error. They need a fifth of a second.
+const stopTimeout = 5 * time.Second
+
+// plane makes the programs of the control plane, and clients of them. etcd and kube-apiserver are run by envtest on
+// links to the operator-lab binary.
 type plane struct {
 	layout
 	pki   *pki
 	ports ports
-	// binary is what the links in bin point to.
+	// binary is the operator-lab binary, to which the links in bin lead.
 	binary string
-	// hub is the path of the socket through which the API server reaches nodes, pods and Services; empty: it dials.
+	// hub is the path of the socket through which the API server reaches nodes, pods and Services. Default: it connects
+	// directly.
 	hub string
-	// onAudit is told of every write, as a line of the API server's audit log; nil when nobody listens.
+	// onAudit is called with every write, as a line of the API server's audit log. Default: there is no audit log.
 	onAudit func(line []byte)
 }
 
@@ -52,6 +59,9 @@ func (p *plane) etcdProgram() *program {
 				return err
 			}
 			defer func() { _ = health.Close() }()
+			if err := p.answerHelp("etcd", "  --unsafe-no-fsync\n"); err != nil {
+				return err
+			}
 			return <-run.start(p.etcdOptions(health.url, out), out)
 		},
 		halt: run.stop,
@@ -71,7 +81,7 @@ func (p *plane) apiServerProgram() *program {
 			if err != nil {
 				return err
 			}
-			// envtest looks every 100 ms; once the server is ready it has nothing left to say but an error.
+			// envtest checks every 100 ms only. Once the server is ready, envtest can only report an error.
 			ready := make(chan error, 1)
 			go func() { ready <- p.awaitReady(ctx) }()
 			select {
@@ -112,7 +122,7 @@ func (r *envtestRun) start(process envtestProcess, out *output) <-chan error {
 	return started
 }
 
-// stop waits for a Start under way: a process that is not coming up has been killed before.
+// stop ends the process. It waits for a Start in progress: a process that does not come up has been killed before.
 func (r *envtestRun) stop() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +139,7 @@ func (p *plane) etcdOptions(health *url.URL, out *output) *envtest.Etcd {
 		DataDir:      p.etcd(),
 		URL:          health, // what envtest polls; the addresses below are what etcd serves
 		StartTimeout: startTimeout,
-		StopTimeout:  5 * time.Second,
+		StopTimeout:  stopTimeout,
 		Out:          out.w,
 		Err:          out.w,
 	}
@@ -160,7 +170,7 @@ func (p *plane) apiServerOptions(out *output) (*envtest.APIServer, error) {
 		CertDir:      p.pki.dir,
 		EtcdURL:      &url.URL{Scheme: "https", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(p.ports.Etcd))},
 		StartTimeout: startTimeout,
-		StopTimeout:  5 * time.Second,
+		StopTimeout:  stopTimeout,
 		Out:          out.w,
 		Err:          out.w,
 	}
@@ -182,7 +192,7 @@ func (p *plane) apiServerOptions(out *output) (*envtest.APIServer, error) {
 		Set("kubelet-client-key", p.pki.path("apiserver-kubelet-client.key")).
 		Set("kubelet-certificate-authority", p.pki.path(clusterCA+".crt")).
 		Set("kubelet-preferred-address-types", "InternalIP").
-		// A node that is lost is missed soon: upstream waits five minutes for it.
+		// A lost node is noticed soon: upstream waits five minutes for it.
 		Set("default-not-ready-toleration-seconds", strconv.Itoa(lostNodeSeconds)).
 		Set("default-unreachable-toleration-seconds", strconv.Itoa(lostNodeSeconds)).
 		Set("requestheader-client-ca-file", p.pki.path(frontProxyCA+".crt")).
@@ -196,16 +206,21 @@ func (p *plane) apiServerOptions(out *output) (*envtest.APIServer, error) {
 		Set("profiling", "false").
 		// envtest switches this plugin off because it has no service account controller; we have it.
 		Disable("disable-admission-plugins")
-	if err := p.egressThroughHub(api); err != nil {
+	if err := errors.Join(p.answerHelp("kube-apiserver", ""), p.egressThroughHub(api)); err != nil {
 		return nil, err
 	}
 	return api, p.audit(api, out)
 }
 
-// lostNodeSeconds is how long pods stay bound to a node that does not answer, unless they say otherwise.
+// answerHelp has a program answer envtest's question for one flag of it at once, see [early.HelpSuffix].
+func (p *plane) answerHelp(program, flags string) error {
+	return writeFile(p.program(program)+early.HelpSuffix, []byte(flags))
+}
+
+// lostNodeSeconds is the number of seconds that pods stay bound to a node that does not answer, by default.
 const lostNodeSeconds = 5
 
-// egressThroughHub has the API server connect to nodes, pods and Services through the pod network.
+// egressThroughHub makes the API server connect to nodes, pods and Services through the pod network.
 func (p *plane) egressThroughHub(api *envtest.APIServer) error {
 	if p.hub == "" {
 		return nil
@@ -234,7 +249,7 @@ func egressConfig(socket string) *apiserverv1beta1.EgressSelectorConfiguration {
 	}
 }
 
-// audit makes the API server tell of every write on its standard output, when somebody listens.
+// audit makes the API server report every write on its standard output, if onAudit is set.
 func (p *plane) audit(api *envtest.APIServer, out *output) (err error) {
 	if p.onAudit == nil {
 		return nil
@@ -261,7 +276,7 @@ func (p *plane) awaitReady(ctx context.Context) error {
 	return awaitOK(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/readyz", p.ports.API))
 }
 
-// awaitOK asks until the answer is 200.
+// awaitOK repeats a request until the answer is 200.
 func awaitOK(ctx context.Context, client *http.Client, url string) error {
 	for {
 		if ok(ctx, client, url) {
@@ -289,8 +304,8 @@ func ok(ctx context.Context, client *http.Client, url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// relay answers envtest's health check for an etcd that only talks to holders of a client certificate, which
-// envtest's check has not. It answers when etcd is healthy and not before, so nothing is polled in steps of 100 ms.
+// relay answers envtest's health check for an etcd that accepts only clients with a certificate, which that check does
+// not have. It answers as soon as etcd is healthy, so that nothing is polled every 100 ms.
 type relay struct {
 	*http.Server
 	url *url.URL
@@ -322,7 +337,7 @@ func (p *plane) relayHealth() (*relay, error) {
 	return r, nil
 }
 
-// etcdClient speaks HTTP to etcd with the API server's certificate.
+// etcdClient returns an HTTP client of etcd with the API server's certificate.
 func (p *plane) etcdClient() (*http.Client, error) {
 	config, err := p.etcdTLS()
 	if err != nil {
@@ -341,7 +356,7 @@ func (p *plane) etcdTLS() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
-// certificates is envtest's way to provision users, on our authority.
+// certificates makes envtest's users with certificates of our authority.
 type certificates struct{ pki *pki }
 
 var _ envtest.Authn = certificates{}
@@ -368,7 +383,7 @@ func (c certificates) AddUser(user envtest.User, base *rest.Config) (*rest.Confi
 	return config, nil
 }
 
-// config is a client of the API server by a file of the pki.
+// config returns a client configuration with a certificate of the pki, named by its file.
 func (p *plane) config(file string) (*rest.Config, error) {
 	certPEM, err := os.ReadFile(p.pki.path(file + ".crt"))
 	if err != nil {

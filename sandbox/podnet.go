@@ -17,8 +17,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/network"
 )
 
-// openNetwork opens the cluster's part of the pod network. It must be there before the API server starts, which reaches
-// nodes and pods through it; it knows no Services until [Sandbox.watchServices].
+// openNetwork opens the cluster's part of the pod network. It must exist before the API server starts, which reaches
+// nodes and pods through it. It knows no Services before [Sandbox.watchServices].
 func (s *Sandbox) openNetwork() error {
 	dir, err := socketsOf(s.layout, s.options.Nodes)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Sandbox) openNetwork() error {
 	return s.save(func(r *Record) { r.Loopback, r.Proxy = loopback, s.hub.ProxyURL() })
 }
 
-// openHub gives the proxy the port and password of the last time, so that what people have exported goes on working.
+// openHub opens the hub with the proxy's port and password of the last run, so that exported variables stay valid.
 func (s *Sandbox) openHub() (*network.Hub, error) {
 	o := network.HubOptions{APIServer: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports.API))}
 	o.ProxyPort, o.Password = proxyOf(s.record.Proxy)
@@ -49,7 +49,7 @@ func (s *Sandbox) openHub() (*network.Hub, error) {
 	return hub, err
 }
 
-// closeNetwork ends it.
+// closeNetwork closes the pod network.
 func (s *Sandbox) closeNetwork() error {
 	if s.releaseLoopback != nil {
 		defer s.releaseLoopback()
@@ -60,9 +60,14 @@ func (s *Sandbox) closeNetwork() error {
 	return errors.Join(s.hub.Close(), removeSockets(s.layout))
 }
 
-// watchServices has the network follow Services and their endpoints; it knows those that there are when this returns.
+// watchServices makes the network follow Services and their endpoints until it is closed, and returns when it knows all
+// that exist. A second call replaces what the first one has learned: after an API server was away, the informers of the
+// first one may wait for a while before they try again.
 func (s *Sandbox) watchServices(ctx context.Context) error {
-	if err := s.hub.Watch(ctx, s.Config()); err != nil {
+	watching, cancel := context.WithCancel(quiet(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	if err := s.hub.Watch(watching, s.Config()); err != nil {
 		return fmt.Errorf("follow Services: %w", err)
 	}
 	return nil
@@ -79,16 +84,16 @@ func proxyOf(proxy string) (port int, password string) {
 	return port, password
 }
 
-// socketPath is how long the path of a unix socket may be where that is shortest (macOS).
+// socketPath is the longest path of a unix socket that all systems accept (macOS has the shortest).
 const socketPath = 103
 
-// Names in the directory of sockets: the longest, and the longest of what a kubelet makes below its shortcut.
+// The longest name in the directory of sockets, and the longest that a kubelet makes below its shortcut.
 const (
 	longSocket  = "/orders-32.sock"
 	longKubelet = "/root-32/pod-resources/1234567890"
 )
 
-// socketsOf makes the directory of a sandbox's sockets: its own, or where that path is too long for a socket one of
+// socketsOf makes the directory of a sandbox's sockets: its own, or if that path is too long for a socket, one among
 // temporary files, always the same.
 func socketsOf(l layout, nodes int) (string, error) {
 	own := filepath.Join(l.dir, "sockets")
@@ -111,14 +116,14 @@ func socketsOf(l layout, nodes int) (string, error) {
 	}
 }
 
-// shortSockets are where a sandbox's sockets may be among temporary files.
+// shortSockets returns directories for a sandbox's sockets among temporary files.
 func shortSockets(l layout) []string {
 	sum := sha256.Sum256([]byte(l.dir))
 	name := fmt.Sprintf("operator-lab-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))
 	return []string{filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name)}
 }
 
-// removeSockets removes them, also after a lab was killed.
+// removeSockets removes the sockets among temporary files, also after a lab was killed.
 func removeSockets(l layout) error {
 	var errs []error
 	for _, dir := range shortSockets(l) {
@@ -129,7 +134,8 @@ func removeSockets(l layout) error {
 	return errors.Join(errs...)
 }
 
-// ownDir makes a directory that nobody else can enter. One of that name that is there may be somebody else's, or a link.
+// ownDir makes a directory that nobody else can enter. A directory or link of that name may exist and belong to
+// somebody else, which is an error.
 func ownDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -149,7 +155,7 @@ func isOurs(info fs.FileInfo) bool {
 	return ok && info.IsDir() && int(stat.Uid) == os.Getuid()
 }
 
-// shortcut is a short path to a node's directory, by way of the directory of sockets.
+// shortcut makes a short path to a node's directory, a link in the directory of sockets.
 func shortcut(sockets string, l layout, index int) (string, error) {
 	dir := filepath.Join(l.nodes(), NodeName(index))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -165,7 +171,7 @@ func shortcut(sockets string, l layout, index int) (string, error) {
 	return link, os.Symlink(dir, link)
 }
 
-// loopbacksOfOthers are the loopback ranges other sandboxes of this state directory use or will use again.
+// loopbacksOfOthers returns the loopback ranges that other sandboxes of this state directory use or will use again.
 func loopbacksOfOthers(state, name string) map[int]bool {
 	records, _ := List(state) // what cannot be read claims nothing
 	others := map[int]bool{}
@@ -177,11 +183,11 @@ func loopbacksOfOthers(state, name string) map[int]bool {
 	return others
 }
 
-// Proxy is the URL of an HTTP proxy, with credentials, that knows the cluster's names: with it in $http_proxy
+// Proxy returns the URL of an HTTP proxy, with credentials, that knows the cluster's names: with it in $http_proxy
 // 'curl http://web.default.svc.cluster.local' works as it does in a pod.
 func (s *Sandbox) Proxy() string { return s.hub.ProxyURL() }
 
-// DialContext connects to pods, Services and nodes by their names and addresses in the cluster, and to the world outside.
+// DialContext connects to pods, Services and nodes by their names and addresses in the cluster, and to any other host.
 // The network is tcp.
 func (s *Sandbox) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return s.hub.DialContext(ctx, network, address)

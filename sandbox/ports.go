@@ -66,7 +66,7 @@ func (r *reservation) bind(port int) error {
 
 func (r *reservation) release() { _ = unix.Close(r.fd) }
 
-// reservations are all ports of one sandbox, held.
+// reservations are the reserved ports of one sandbox.
 type reservations struct {
 	ports
 	held []reservation
@@ -107,7 +107,8 @@ func reserveUnlessTaken(port int, avoid map[int]bool) (reservation, error) {
 	}
 }
 
-// staysListening is patient with a program that was killed a moment ago and is being taken down by the kernel.
+// staysListening reports whether a port is still listened on after a moment: the kernel may be about to end a program that
+// was just killed.
 func staysListening(port int) bool {
 	for range 50 {
 		if !listening(port) {

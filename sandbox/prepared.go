@@ -22,6 +22,10 @@ import (
 // preparedKept is how many prepared data directories stay on disk: one per build of the binary and set of CRDs.
 const preparedKept = 8
 
+// PreparedFile is the name of a file beside the links by which programs are started. It tells kube-apiserver that etcd
+// already holds what its bootstrap hooks write.
+const PreparedFile = "prepared"
+
 // preparer makes etcd data directories that already hold what an API server writes when it starts for the first
 // time (and the CRDs asked for), because that start takes a second longer than every later one. It happens once per
 // build of the binary and set of CRDs, in the state directory.
@@ -32,8 +36,8 @@ type preparer struct {
 
 func (p *preparer) dir() string { return filepath.Join(p.state, "prepared") }
 
-// copyTo gives a sandbox its own copy of the prepared data, making the original first if need be. It reports whether
-// it had to.
+// copyTo copies the prepared data for a sandbox. It makes the original first if it does not exist, and reports whether
+// it did.
 func (p *preparer) copyTo(ctx context.Context, etcd string) (made bool, err error) {
 	key, err := p.key()
 	if err != nil {
@@ -63,7 +67,7 @@ func (p *preparer) key() (string, error) {
 	return identity(p.binary, serviceRange, string(crds))
 }
 
-// copyLocked copies under the shared lock, so that nobody clears the original away meanwhile.
+// copyLocked copies the original while it holds the shared lock, so that nobody removes it meanwhile.
 func (p *preparer) copyLocked(original, etcd string) error {
 	lock, err := openLock(filepath.Join(p.dir(), "lock"), syscall.LOCK_SH)
 	if err != nil {
@@ -85,7 +89,7 @@ func (p *preparer) copyLocked(original, etcd string) error {
 	return os.Rename(tmp, etcd)
 }
 
-// makeLocked makes the original under the exclusive lock; whoever waited for it finds it made.
+// makeLocked makes the original under the exclusive lock, unless another process has done so meanwhile.
 func (p *preparer) makeLocked(ctx context.Context, original string) error {
 	lock, err := openLock(filepath.Join(p.dir(), "lock"), syscall.LOCK_EX)
 	if err != nil {
@@ -110,7 +114,7 @@ func (p *preparer) makeLocked(ctx context.Context, original string) error {
 	return os.Rename(layout{work}.etcd(), original)
 }
 
-// clear removes what interrupted runs left and the least recently used originals.
+// clear removes what interrupted runs left, and the least recently used originals.
 func (p *preparer) clear() {
 	entries, _ := os.ReadDir(p.dir())
 	type original struct {
@@ -174,8 +178,8 @@ func (p *preparer) make(ctx context.Context, l layout) error {
 	return etcd.stop()
 }
 
-// unrepeatable are the keys below which an API server keeps what belongs to this one run of it: leases, its own
-// addresses, and the ConfigMap that publishes its certificate authorities.
+// unrepeatable are the keys of objects that belong to one run of an API server: leases, its own addresses, and the
+// ConfigMap that publishes its certificate authorities.
 var unrepeatable = []string{
 	"/registry/leases/",
 	"/registry/masterleases/",
@@ -186,7 +190,7 @@ var unrepeatable = []string{
 	"/registry/configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking",
 }
 
-// forget removes what must not be carried into another sandbox, through etcd's JSON gateway.
+// forget removes, through etcd's JSON gateway, what must not be copied into a sandbox.
 func (p *plane) forget(ctx context.Context) error {
 	client, err := p.etcdClient()
 	if err != nil {

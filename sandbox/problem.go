@@ -7,17 +7,21 @@ import (
 	"syscall"
 )
 
-// Problem is an error that a person can do something about: what is wrong in one line, and what helps in another.
+// Problem is an error that a person can do something about.
 type Problem struct {
-	Err  error
+	// Err says in one line what is wrong.
+	Err error
+	// Hint says in one line what helps.
 	Hint string
 }
 
+// Error returns what is wrong, without the hint.
 func (p *Problem) Error() string { return p.Err.Error() }
 
+// Unwrap returns Err.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// HintOf is what can be done about an error; empty where nothing is known.
+// HintOf returns what can be done about an error, or nothing.
 func HintOf(err error) string {
 	if p, is := errors.AsType[*Problem](err); is {
 		return p.Hint
@@ -25,13 +29,13 @@ func HintOf(err error) string {
 	return ""
 }
 
-// Errors that callers branch on; each comes wrapped in a [Problem].
+// Errors that callers distinguish. Each comes wrapped in a [Problem].
 var (
-	// ErrNameTaken: a sandbox of that name is running.
+	// ErrNameTaken says that a sandbox of that name is running.
 	ErrNameTaken = errors.New("a sandbox of this name is already running")
-	// ErrNotRunning: there is no running sandbox of that name.
+	// ErrNotRunning says that there is no running sandbox of that name.
 	ErrNotRunning = errors.New("no sandbox of this name is running")
-	// ErrNoBinary: the operator-lab binary, which is also etcd and kube-apiserver, was not found.
+	// ErrNoBinary says that the operator-lab binary, which is also etcd and kube-apiserver, was not found.
 	ErrNoBinary = errors.New("the operator-lab binary was not found")
 )
 
@@ -39,7 +43,7 @@ const damagedHint = "the saved state may be damaged: start over with --fresh (th
 
 const stateHint = "set OPERATOR_LAB_STATE_DIR to a directory you can write to"
 
-// causes are what the operating system refuses, and what helps.
+// causes are errors of the operating system, each with a hint.
 var causes = []struct {
 	errs []error
 	hint string
@@ -49,7 +53,7 @@ var causes = []struct {
 	{[]error{syscall.EMFILE, syscall.ENFILE}, "too many open files: raise the limit with 'ulimit -n 4096'"},
 }
 
-// explain turns what the operating system refused into a Problem.
+// explain turns an error of the operating system into a Problem.
 func explain(err error) error {
 	if err == nil || isProblem(err) || errors.Is(err, context.Canceled) {
 		return err
@@ -64,8 +68,8 @@ func explain(err error) error {
 	return err
 }
 
-// knownCause finds in a program's log what the operating system refused it: nobody else can tell. Only what cannot be
-// meant otherwise counts.
+// knownCause finds an error of the operating system in a program's log, where the program reports it to nobody else.
+// Only what cannot mean anything else counts.
 func knownCause(log string) error {
 	for _, no := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EMFILE, syscall.ENFILE} {
 		if strings.Contains(log, no.Error()) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -100,6 +101,33 @@ func TestInterruptedLabStops(t *testing.T) {
 		}
 		if left := programs(dir); len(left) > 0 {
 			t.Errorf("%v: processes %v are left", signal, left)
+		}
+	}
+}
+
+// TestAnswersForEnvtest checks that what a sandbox answers envtest in the name of its programs, whether they have a
+// certain flag, is what they say themselves.
+func TestAnswersForEnvtest(t *testing.T) {
+	t.Parallel()
+	binary, err := sandbox.FindBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	assets, err := sandbox.Assets(stateDir, binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := func(dir, program, flag string) bool {
+		out, err := exec.Command(filepath.Join(dir, program), "--help").CombinedOutput()
+		if err != nil {
+			t.Errorf("%s --help: %v: %s", program, err, out)
+		}
+		return regexp.MustCompile(`(?m)^\s*--` + flag + `\b`).Match(out)
+	}
+	lab := shared.Get(t)
+	for program, flag := range map[string]string{"etcd": "unsafe-no-fsync", "kube-apiserver": "insecure-port"} {
+		if is, want := help(filepath.Join(lab.Dir(), "bin"), program, flag), help(assets, program, flag); is != want {
+			t.Errorf("%s has --%s: the sandbox says %t, the program %t", program, flag, is, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// program is one process of the control plane, started again when it dies.
+// program is one process of the control plane or a node. It is started again when it dies.
 type program struct {
 	name    string
 	logFile string
@@ -21,51 +21,32 @@ type program struct {
 	launch func(ctx context.Context, out *output) error
 	// halt ends the process that launch started and returns when it is gone.
 	halt func() error
-	// orderly: halt ends more than the process, and nobody else does so at once.
+	// orderly says that halt also ends what the process has started.
 	orderly bool
+	// launched is called after each launch, before the program counts as serving. Default: nothing is.
+	launched func(context.Context) error
 
 	mu       sync.Mutex
-	turned   sync.Cond // it serves, or never will again
-	out      *output   // of the present run
-	serving  bool
-	stopping bool
-	asked    bool // somebody asked for its death: not its own fault
-	lost     bool // it is not started again before somebody says so
-	held     bool // nor is it as long as what it keeps on disk is exchanged
-	parked   bool // it is dead, and waits to be started again
+	turned   sync.Cond // the phase has changed
+	phase    phase
+	out      *output // of the present run
 	restarts int
 }
 
-// serves notes whether the program can be killed and started again now.
-func (p *program) serves(is bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.serving = is
-	p.turned.Broadcast()
-}
-
-// gaveUp notes that nobody will start the program again.
-func (p *program) gaveUp() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stopping = true
-	p.turned.Broadcast()
-}
-
-// Exit tells that a program of the control plane died although nobody stopped it.
+// Exit describes the death of a program of the control plane that nobody stopped.
 type Exit struct {
 	// Program is its name, such as "etcd".
 	Program string
-	// LogEnd is the last lines of its log.
+	// LogEnd has the last lines of its log.
 	LogEnd string
-	// LogFile holds the rest.
+	// LogFile is the path of the whole log.
 	LogFile string
-	// Restarted is false when the sandbox gave up.
+	// Restarted is false if the sandbox gives up.
 	Restarted bool
 }
 
-// Restarts in a row are free until a program has died this often, or has not served for [startTimeout]; a run of
-// steadyAfter starts the count anew.
+// A program is given up after this many deaths in a row, or if it has not served for [startTimeout]. After a run of
+// steadyAfter the count begins again.
 const (
 	maxRestarts = 5
 	steadyAfter = 10 * time.Second
@@ -78,7 +59,7 @@ func (p *program) start(ctx context.Context) error {
 		return err
 	}
 	p.mu.Lock()
-	if p.stopping || p.held {
+	if p.phase != starting {
 		p.mu.Unlock()
 		out.started()
 		return context.Canceled
@@ -88,9 +69,12 @@ func (p *program) start(ctx context.Context) error {
 
 	stopKilling := context.AfterFunc(ctx, out.kill)
 	err = p.launch(ctx, out)
+	if err == nil && p.launched != nil {
+		err = p.launched(ctx)
+	}
 	stopKilling()
 	if err == nil && ctx.Err() == nil {
-		p.serves(true)
+		p.turn(onServe)
 		return nil
 	}
 	// The process may not even be forked yet: this end of its output must stay open until it is.
@@ -104,7 +88,7 @@ func (p *program) start(ctx context.Context) error {
 	return p.failure(err, out)
 }
 
-// failure is the error of a launch: in one line where the cause is known, else with what the program itself said last.
+// failure returns the error of a launch: one line if the cause is known, else the end of the program's log.
 func (p *program) failure(err error, out *output) error {
 	tail := out.end()
 	if cause := knownCause(tail); cause != nil {
@@ -119,21 +103,21 @@ func (p *program) failure(err error, out *output) error {
 // watch starts the program again whenever it dies, and reports each death. It returns when the program is stopped,
 // or with an error when it will not stay up.
 func (p *program) watch(ctx context.Context, report func(Exit)) error {
-	defer p.gaveUp()
+	defer p.turn(onStop)
 	deaths, since := 0, time.Now() // how long it has served, or not
 	var failed error               // to start
 	for {
 		out := p.current()
 		<-out.ended
-		p.serves(false)
-		if p.isStopping() || ctx.Err() != nil {
-			return nil // it was asked to end
+		was := p.turn(onDeath)
+		if was == stopped || ctx.Err() != nil {
+			return nil
 		}
-		off := p.isOff()
+		off := was.isOff()
 		if off || failed == nil && time.Since(since) > steadyAfter {
 			deaths, failed = 0, nil
 		}
-		if !p.wasAsked() && !off {
+		if was != killed && !off {
 			deaths++
 		}
 		exit := Exit{Program: p.name, LogEnd: out.end(), LogFile: p.logFile, Restarted: deaths <= maxRestarts}
@@ -148,11 +132,11 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 			return fmt.Errorf("%s died %d times; the end of its log:\n%s", p.name, deaths, indent(exit.LogEnd))
 		}
 		_ = p.halt() // reaps
-		on, held := p.awaitPower()
+		on, wasHeld := p.awaitPower()
 		if !on {
 			return nil
 		}
-		if !held {
+		if !wasHeld {
 			p.mu.Lock()
 			p.restarts++
 			p.mu.Unlock()
@@ -160,7 +144,8 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 		if failed == nil {
 			since = time.Now()
 		}
-		// What it needs may be away as well, and nobody's fault: kube-controller-manager gives an API server ten seconds.
+		// What it needs may be away as well, through no fault of its own: kube-controller-manager waits ten seconds for
+		// an API server.
 		if failed = p.start(ctx); failed == nil {
 			since = time.Now()
 		}
@@ -169,11 +154,8 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 
 // stop ends the program for good and returns when its process is gone.
 func (p *program) stop() error {
-	p.mu.Lock()
-	p.stopping = true
-	p.turned.Broadcast()
-	out := p.out
-	p.mu.Unlock()
+	p.turn(onStop)
+	out := p.current() // nothing is launched any more
 	if out == nil {
 		return nil
 	}
@@ -183,53 +165,13 @@ func (p *program) stop() error {
 	return err
 }
 
-// kill ends the process with SIGKILL and returns when it is dead; [program.watch] starts it again. One that is being
-// started again is waited for: killed before it serves, it would look as if it could not be started.
-func (p *program) kill() { p.end(false) }
-
-// end is kill, or also keeps the program from being started again. One that is kept from it is dead already.
-func (p *program) end(lost bool) {
-	p.mu.Lock()
-	p.turned.L = &p.mu
-	for !p.serving && !p.stopping && !p.lost {
-		p.turned.Wait()
-	}
-	if p.stopping || p.lost {
-		p.mu.Unlock()
-		return
-	}
-	p.asked, p.serving, p.lost = true, false, lost
-	out := p.out
-	p.mu.Unlock()
-	out.kill()
-	<-out.ended
-	if lost {
-		p.awaitParked()
-	}
-}
-
-// wasAsked reports whether the present death was asked for, once.
-func (p *program) wasAsked() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	asked := p.asked
-	p.asked = false
-	return asked
-}
-
 func (p *program) current() *output {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out
 }
 
-func (p *program) isStopping() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stopping
-}
-
-// pid of the running process; 0 when none has told its own.
+// pid returns the pid of the running process, or 0 if it has not reported it.
 func (p *program) pid() int {
 	if out := p.current(); out != nil {
 		return int(out.pid.Load())
@@ -243,12 +185,12 @@ func (p *program) restarted() int {
 	return p.restarts
 }
 
-// command is a program that the sandbox starts itself, because envtest knows only etcd and kube-apiserver.
+// command is a program that the sandbox starts itself: envtest knows only etcd and kube-apiserver.
 type command struct {
 	path string
 	args []string
 	env  []string
-	// patience is how long the process may take to end after SIGTERM. Default: it is killed at once.
+	// patience limits how long the process may take to end after SIGTERM. Default: it is killed at once.
 	patience time.Duration
 
 	mu  sync.Mutex
@@ -279,7 +221,8 @@ func (c *command) launch(ctx context.Context, out *output) error {
 	}
 }
 
-// halt kills: what these programs know is in the API server. Only one that has something to tidy is asked first.
+// halt ends the process. It is killed, because the state of these programs is in the API server, or asked first if it
+// has a patience.
 func (c *command) halt() error {
 	c.mu.Lock()
 	cmd := c.cmd

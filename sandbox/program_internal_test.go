@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
 // TestStopWhileLaunching stops a program between its being asked to start and its being there: there is nothing yet to be
 // halted, and it is ended as soon as there is.
 func TestStopWhileLaunching(t *testing.T) {
 	launching, halted, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	cmd := exec.Command("/bin/sh", "-c", `echo "`+lifeline.PIDPrefix+`$$" >&2; exec sleep 600`)
+	cmd := exec.Command("/bin/sh", "-c", `echo "`+guard.PIDPrefix+`$$" >&2; exec sleep 600`)
 	p := &program{
 		name: "slow", logFile: filepath.Join(t.TempDir(), "log"),
 		launch: func(_ context.Context, out *output) error {
@@ -59,7 +59,7 @@ func TestStopWhileLaunching(t *testing.T) {
 // restore does that is cut off: it is started again, and nobody is told that it would not come up.
 func TestHoldWhileLaunching(t *testing.T) {
 	launched := make(chan struct{}, 1)
-	c := &command{path: "/bin/sh", args: []string{"-c", `echo "` + lifeline.PIDPrefix + `$$" >&2; echo "` + lifeline.ReadyLine + `" >&2; exec sleep 600`}}
+	c := &command{path: "/bin/sh", args: []string{"-c", `echo "` + guard.PIDPrefix + `$$" >&2; echo "` + guard.ReadyLine + `" >&2; exec sleep 600`}}
 	p := &program{name: "held", logFile: filepath.Join(t.TempDir(), "log"), halt: c.halt, launch: func(ctx context.Context, out *output) error {
 		select {
 		case launched <- struct{}{}:
@@ -106,7 +106,7 @@ func TestStartsAgain(t *testing.T) {
 			var starts, told atomic.Int32
 			c := &command{path: "/bin/sh"}
 			p := &program{name: "moody", logFile: filepath.Join(t.TempDir(), "log"), halt: c.halt, launch: func(ctx context.Context, out *output) error {
-				script := `echo "` + lifeline.PIDPrefix + `$$"; echo "` + lifeline.ReadyLine + `"; exec sleep 600`
+				script := `echo "` + guard.PIDPrefix + `$$"; echo "` + guard.ReadyLine + `"; exec sleep 600`
 				if n := starts.Add(1); n > 1 && n-1 <= test.failures {
 					script = "echo no; exit 1"
 				}
@@ -119,8 +119,8 @@ func TestStartsAgain(t *testing.T) {
 			watched := make(chan error, 1)
 			go func() { watched <- p.watch(t.Context(), func(Exit) { told.Add(1) }) }()
 			p.kill()
-			if err := p.awaitServing(t.Context()); err != nil || p.isStopping() == test.comes {
-				t.Errorf("given up: %v (%v)", p.isStopping(), err)
+			if err := p.awaitServing(t.Context()); err != nil || (p.now() == stopped) == test.comes {
+				t.Errorf("given up: %v (%v)", p.now() == stopped, err)
 			}
 			if err := p.stop(); err != nil {
 				t.Error(err)

@@ -35,24 +35,25 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 	"github.com/operator-lab/operator-lab/sandbox/network"
+	"github.com/operator-lab/operator-lab/sandbox/node"
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
-// DefaultName is the sandbox that commands mean when no name is given.
+// DefaultName is the name of the sandbox if none is given.
 const DefaultName = "default"
 
-// Options say how to start a sandbox. The zero value starts the sandbox named [DefaultName] with what it held last.
+// Options are the options of [Start]. The zero value starts the sandbox named [DefaultName] with what it held last.
 type Options struct {
-	// Name tells sandboxes apart; several run side by side. Default: [DefaultName], or a name of its own for an
+	// Name is the name of the sandbox; several run side by side. Default: [DefaultName], or a unique name for an
 	// ephemeral sandbox.
 	Name string
-	// StateDir holds everything of all sandboxes. Default: [StateDir]().
+	// StateDir is the directory with everything of all sandboxes. Default: [StateDir]().
 	StateDir string
 	// Binary is the operator-lab binary. Default: [FindBinary]().
 	Binary string
-	// Version is written into the record. Default: empty.
+	// Version is the version of the caller, for the [Record]. Default: empty.
 	Version string
 	// Fresh deletes what a sandbox of this name held before. Default: it is kept.
 	Fresh bool
@@ -60,30 +61,30 @@ type Options struct {
 	Ephemeral bool
 	// CRDs are installed before Start returns. Default: none.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// Operators are names for the record, of operators that run in this process. Default: none.
+	// Operators are the names of operators that run in this process, for the [Record]. Default: none.
 	Operators []string
-	// Nodes is how many simulated nodes there are; at most [MaxNodes]. Default: none, and Pods stay Pending.
+	// Nodes is the number of simulated nodes, at most [MaxNodes]. Default: none, and Pods stay Pending.
 	Nodes int
-	// Images is the path of a file that says what images are, see the package program. Default: only those that come
-	// with the lab are known.
+	// Images is the path of a file with more images, see the package images. Default: only those that come with the lab
+	// are known.
 	Images string
-	// Progress is told of each step of [Start] when it is done. Default: nobody is.
+	// Progress is called after each step of [Start]. Default: nothing is.
 	Progress func(Step)
-	// OnExit is told when a program died that nobody stopped. It is started again. Default: nobody is.
+	// OnExit is called when a program died that nobody stopped. It is started again. Default: nothing is.
 	OnExit func(Exit)
-	// OnAudit is told of every write by anybody, as a line of the API server's audit log (a JSON object of kind
-	// Event, audit.k8s.io/v1, with request and response) whose bytes it may keep. It must return soon: the API
-	// server waits. Default: there is no audit log.
+	// OnAudit is called with every write by anybody, as a line of the API server's audit log (a JSON object of kind
+	// Event, audit.k8s.io/v1, with request and response) whose bytes it may keep. It must return soon: the API server
+	// waits. Default: there is no audit log.
 	OnAudit func(line []byte)
 }
 
-// Step is a part of starting that is done.
+// Step is a finished step of [Start].
 type Step struct {
 	// Name is a program, "data" or "crds".
 	Name string
-	// Took is the time from the beginning of Start.
+	// Took is the time since the beginning of Start.
 	Took time.Duration
-	// Note says what is unusual about it; mostly empty.
+	// Note says what is unusual about it; usually empty.
 	Note string
 }
 
@@ -102,19 +103,15 @@ type Sandbox struct {
 	hub      *network.Hub
 
 	releaseLoopback func()
-	tendNodesOnce   func() error
 
-	turn   chan struct{} // to make or restore a checkpoint: one at a time
-	ending chan struct{} // closed when the sandbox is to be stopped
+	checkpoints *Checkpoints
+	nodes       *Nodes
 
 	stopOnce sync.Once
 	stopErr  error
-	watching context.Context // of what runs as long as the sandbox
-	cancel   context.CancelFunc
+	cancel   context.CancelFunc // of what runs as long as the sandbox
 	watchers sync.WaitGroup
 	done     chan struct{}
-
-	telling sync.Mutex // of troubles
 
 	mu     sync.Mutex
 	record *Record
@@ -133,13 +130,14 @@ func Start(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := enoughFiles(); err != nil {
 		return nil, err
 	}
-	if err := lifeline.Open(); err != nil {
+	if err := guard.OpenPipe(); err != nil {
 		return nil, explain(err)
 	}
 	s := &Sandbox{
 		options: o, layout: layoutOf(o.StateDir, o.Name), began: began,
-		done: make(chan struct{}), ending: make(chan struct{}), turn: make(chan struct{}, 1),
+		done: make(chan struct{}),
 	}
+	s.checkpoints = newCheckpoints(s)
 	err := s.start(ctx)
 	s.begun.Store(true)
 	if err == nil {
@@ -183,8 +181,8 @@ func (o *Options) complete() (err error) {
 	return err
 }
 
-// filesNeeded is what the API server, which inherits this process's limit, opens for watches and connections of a
-// small cluster.
+// filesNeeded is the number of files that the API server, which inherits this process's limit, opens for watches and
+// connections of a small cluster.
 const filesNeeded = 512
 
 func enoughFiles() error {
@@ -201,7 +199,7 @@ func enoughFiles() error {
 	}
 }
 
-// start is the table of contents of [Start].
+// start carries out [Start], step by step.
 func (s *Sandbox) start(ctx context.Context) error {
 	if err := s.claim(ctx); err != nil {
 		return err
@@ -217,16 +215,16 @@ func (s *Sandbox) start(ctx context.Context) error {
 		return err
 	}
 	// The API server is ready, so its bootstrap hooks have run, now or when the data was prepared.
-	if err := os.WriteFile(s.layout.program(lifeline.PreparedFile), nil, 0o600); err != nil {
+	if err := os.WriteFile(s.layout.program(PreparedFile), nil, 0o600); err != nil {
 		return err
 	}
-	if used { // otherwise they came with the data
+	if used { // prepared data has them already
 		if err := errors.Join(s.plane.installCRDs(ctx, s.options.CRDs), s.plane.installStorage(ctx)); err != nil {
 			return err
 		}
 		s.step("crds", "")
 	}
-	if err := errors.Join(s.awaitUsable(ctx), s.watchServices(s.watching)); err != nil {
+	if err := errors.Join(s.awaitUsable(ctx), s.watchServices(ctx)); err != nil {
 		return err
 	}
 	if err := writeKubeconfig(s.layout.kubeconfig(), contextName(s.options.Name), s.admin); err != nil {
@@ -235,7 +233,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 	return s.save(func(r *Record) { r.Ready = true })
 }
 
-// provideData makes etcd's data directory, and reports whether there was one already.
+// provideData makes etcd's data directory, and reports whether it existed already.
 func (s *Sandbox) provideData(ctx context.Context) (used bool, err error) {
 	if _, err := os.Stat(s.layout.etcd()); err == nil {
 		return true, nil
@@ -251,7 +249,7 @@ func (s *Sandbox) provideData(ctx context.Context) (used bool, err error) {
 	}
 	s.step("data", note)
 	// For the API server that is about to start.
-	return false, os.WriteFile(s.layout.program(lifeline.PreparedFile), nil, 0o600)
+	return false, os.WriteFile(s.layout.program(PreparedFile), nil, 0o600)
 }
 
 func (s *Sandbox) startPrograms(ctx context.Context) error {
@@ -263,48 +261,53 @@ func (s *Sandbox) startPrograms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.orders(0).Write(nil); err != nil { // those of an earlier run are over
+	s.nodes = &Nodes{
+		Fleet:    &node.Fleet{Count: s.options.Nodes, Sockets: s.plan.Dir, File: s.layout.troubles()},
+		programs: nodes,
+	}
+	if err := (node.Orders{File: s.nodes.File}).Write(nil); err != nil { // troubles of an earlier run are over
 		return err
 	}
 	s.programs = append([]*program{s.plane.etcdProgram(), s.plane.apiServerProgram()}, append(managers, nodes...)...)
-	// What the libraries say while the API server is away concerns nobody.
-	s.watching, s.cancel = context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.Discard()))
-	s.tendNodesOnce = sync.OnceValue(func() error { return s.tendNodes(s.watching) })
-	starts := make([]*program, 0, len(s.programs))
-	for _, p := range s.programs {
-		launch := p.launch
-		p.launch = func(ctx context.Context, out *output) error {
-			err := launch(ctx, out)
-			if err == nil {
-				err = s.launched(p.name)
-			}
-			return err
-		}
-		starts = append(starts, p)
+	lasting, cancel := context.WithCancel(quiet(ctx))
+	s.cancel = cancel
+	client, err := kubernetes.NewForConfig(s.admin)
+	if err != nil {
+		return err
 	}
-	if err := startTogether(ctx, starts...); err != nil {
+	provider := &cloudProvider{
+		client: client, nodes: s.options.Nodes, plan: s.plan, failed: func(node string, err error) { s.step(node, err.Error()) },
+	}
+	provideOnce := sync.OnceValue(func() error { return provider.start(lasting) })
+	for _, p := range s.programs {
+		p.launched = func(ctx context.Context) error {
+			s.step(p.name, "")
+			switch {
+			case p.name == "etcd" && !s.begun.Load():
+				return s.checkpoints.finishRestore(ctx)
+			case p.name == "kube-apiserver":
+				// Nodes that are starting wait for it, and nodes that only an earlier run had are deleted.
+				return provideOnce()
+			}
+			return nil
+		}
+	}
+	if err := startTogether(ctx, s.programs...); err != nil {
 		return err
 	}
 	for _, p := range s.programs {
-		s.watchers.Go(func() { s.watch(s.watching, p) })
+		s.watchers.Go(func() { s.watch(lasting, p) })
 	}
 	return s.save(func(*Record) {})
 }
 
-// launched is told of every program that serves.
-func (s *Sandbox) launched(name string) error {
-	s.step(name, "")
-	switch {
-	case name == "etcd" && !s.begun.Load():
-		return s.finishRestore(s.watching)
-	case name == "kube-apiserver":
-		// Nodes that are starting wait for it; those of an earlier run that are no more are to go.
-		return s.tendNodesOnce()
-	}
-	return nil
+// quiet returns a context that does not end with its parent, and discards the log of Kubernetes' libraries: while the API
+// server is away they complain.
+func quiet(ctx context.Context) context.Context {
+	return klog.NewContext(context.WithoutCancel(ctx), logr.Discard())
 }
 
-// startTogether starts programs side by side. When one fails the others are killed.
+// startTogether starts programs side by side. When one fails, the others are killed.
 func startTogether(ctx context.Context, programs ...*program) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -322,7 +325,7 @@ func startTogether(ctx context.Context, programs ...*program) error {
 	return first
 }
 
-// watch keeps a program running; when that fails the sandbox is over.
+// watch keeps a program running. If that fails, the sandbox cannot go on.
 func (s *Sandbox) watch(ctx context.Context, p *program) {
 	err := p.watch(ctx, func(e Exit) {
 		if s.options.OnExit != nil {
@@ -340,9 +343,9 @@ func (s *Sandbox) watch(ctx context.Context, p *program) {
 	}
 }
 
-// awaitUsable waits until the controllers have given the default namespace what every namespace gets, for only then can
-// a Pod be created in it, until the API server has its own Service, and until all custom resources are served. An API
-// server that dies meanwhile, as by a fault, is waited for as when it starts.
+// awaitUsable waits until the default namespace has its service account, without which no Pod can be created, until the
+// API server has its own Service, and until all custom resources are served. An API server that dies meanwhile, as by a
+// fault, is waited for as when it starts.
 func (s *Sandbox) awaitUsable(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(s.admin)
 	if err != nil {
@@ -379,7 +382,7 @@ func (s *Sandbox) step(name, note string) {
 	}
 }
 
-// save changes the record and writes it.
+// save changes the record and writes it to its file.
 func (s *Sandbox) save(change func(*Record)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -394,22 +397,28 @@ func (s *Sandbox) save(change func(*Record)) error {
 	return s.record.write()
 }
 
-// Name of the sandbox.
+// Checkpoints saves and restores the state of the sandbox.
+func (s *Sandbox) Checkpoints() *Checkpoints { return s.checkpoints }
+
+// Nodes returns the simulated nodes, to switch them off and on and to let things go wrong on them.
+func (s *Sandbox) Nodes() *Nodes { return s.nodes }
+
+// Name returns the name of the sandbox.
 func (s *Sandbox) Name() string { return s.options.Name }
 
-// Began is when Start was called.
+// Began returns the time at which [Start] was called.
 func (s *Sandbox) Began() time.Time { return s.began }
 
-// LogFile is the path of a program's log.
+// LogFile returns the path of a program's log. See [Programs] for the names; nodes are node-1, node-2, …
 func (s *Sandbox) LogFile(program string) string { return s.plane.logFile(program) }
 
-// Dir holds everything of this sandbox.
+// Dir returns the directory that holds everything of this sandbox.
 func (s *Sandbox) Dir() string { return s.layout.dir }
 
-// Kubeconfig is the path of a kubeconfig with an administrator's credentials.
+// Kubeconfig returns the path of a kubeconfig with an administrator's credentials.
 func (s *Sandbox) Kubeconfig() string { return s.layout.kubeconfig() }
 
-// Config is an administrator's client configuration, without a client-side rate limit. The caller owns it.
+// Config returns an administrator's client configuration, without a client-side rate limit. The caller owns it.
 func (s *Sandbox) Config() *rest.Config { return rest.CopyConfig(s.admin) }
 
 // User issues a client certificate for a user name and groups, and returns a configuration that uses it.
@@ -417,7 +426,7 @@ func (s *Sandbox) User(name string, groups ...string) (*rest.Config, error) {
 	return s.plane.user(name, groups)
 }
 
-// PIDs are the process ids of the control plane's programs by name.
+// PIDs returns the process ids of the control plane's programs and of the nodes, by name.
 func (s *Sandbox) PIDs() map[string]int {
 	pids := map[string]int{}
 	for _, p := range s.programs {
@@ -426,8 +435,8 @@ func (s *Sandbox) PIDs() map[string]int {
 	return pids
 }
 
-// Kill ends a program of the control plane with SIGKILL, as a crash would, and returns when it is dead. It is started
-// again, however often. See [Programs] for the names.
+// Kill ends a program of the control plane, or a node, with SIGKILL, as a crash would, and returns when it is dead. It
+// is started again, however often. See [Programs] for the names.
 func (s *Sandbox) Kill(program string) error {
 	for _, p := range s.programs {
 		if p.name == program {
@@ -438,10 +447,11 @@ func (s *Sandbox) Kill(program string) error {
 	return &Problem{fmt.Errorf("the control plane has no program %q", program), "its programs are " + strings.Join(Programs(), ", ")}
 }
 
-// Done is closed when the sandbox cannot go on because a program does not stay up; [Sandbox.Err] then says why.
+// Done returns a channel that is closed when the sandbox cannot go on because a program does not stay up; [Sandbox.Err]
+// then says why.
 func (s *Sandbox) Done() <-chan struct{} { return s.done }
 
-// Err is nil until [Sandbox.Done] is closed.
+// Err returns why the sandbox cannot go on. It is nil until [Sandbox.Done] is closed.
 func (s *Sandbox) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -459,10 +469,10 @@ func (s *Sandbox) stop() error {
 	if s.lock == nil {
 		return nil // never claimed
 	}
-	s.keepOut()
+	s.checkpoints.close()
 	var errs []error
 	if len(s.programs) > 0 {
-		// etcd last, so that nobody misses it while stopping.
+		// etcd last: the others use it while they stop.
 		errs = append(errs, stopAll(s.programs[1:]...), s.programs[0].stop())
 	}
 	if s.cancel != nil {

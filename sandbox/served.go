@@ -101,14 +101,14 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 	return AwaitWatchable(ctx, config, resources...)
 }
 
-// definedPatience is how long the API server may take to serve the kinds whose definitions it has. It serves no kind
-// whose names another one has, whatever its definition said before.
+// definedPatience limits the wait for the API server to serve the kinds whose definitions it has. It never serves a
+// kind whose names another kind has, whatever the status of its definition says.
 const definedPatience = 10 * time.Second
 
-// AwaitDefined returns when discovery names all kinds whose definitions are established. What is not named after ten seconds
-// is no error: the API server serves no kind whose names another one has. An API server that has just started answers, and is
-// ready, before that, and who asks it for such a kind, as kubectl and operators do, is told that there is none. The
-// configuration must be an administrator's.
+// AwaitDefined returns when discovery lists all kinds whose definitions are established. An API server that has just
+// started is ready before that, and clients that ask for such a kind, as kubectl and operators do, get the answer that
+// it does not exist. Kinds that are not listed after ten seconds are no error: the API server serves no kind whose
+// names another kind has. The configuration must be an administrator's.
 func AwaitDefined(ctx context.Context, config *rest.Config) error {
 	definitions, err := clientset.NewForConfig(config)
 	if err != nil {
@@ -138,7 +138,7 @@ func AwaitDefined(ctx context.Context, config *rest.Config) error {
 	}
 }
 
-// unknown are those of the resources that discovery does not name, or all if it does not answer.
+// unknown returns those of the resources that discovery does not list, or all if it does not answer.
 func unknown(known discovery.AggregatedDiscoveryInterface, resources []schema.GroupVersionResource) []schema.GroupVersionResource {
 	if len(resources) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func unknown(known discovery.AggregatedDiscoveryInterface, resources []schema.Gr
 	})
 }
 
-// served are the resources of definitions that are established.
+// served returns the resources of established definitions.
 func served(crds []apiextensionsv1.CustomResourceDefinition) (all []schema.GroupVersionResource) {
 	for i := range crds {
 		if apihelpers.IsCRDConditionTrue(&crds[i], apiextensionsv1.Established) {
@@ -163,7 +163,7 @@ func served(crds []apiextensionsv1.CustomResourceDefinition) (all []schema.Group
 	return all
 }
 
-// resourcesOf are the resources that a definition defines, one for each version that is served.
+// resourcesOf returns the resources of a definition, one for each served version.
 func resourcesOf(crd *apiextensionsv1.CustomResourceDefinition) (all []schema.GroupVersionResource) {
 	for _, version := range crd.Spec.Versions {
 		if version.Served {

@@ -12,12 +12,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
-// StateDir is where sandboxes live: $OPERATOR_LAB_STATE_DIR, else operator-lab below the XDG state directory
-// ($XDG_STATE_HOME, else ~/.local/state).
+// StateDir returns the directory of all sandboxes: $OPERATOR_LAB_STATE_DIR, else operator-lab below the XDG state
+// directory ($XDG_STATE_HOME, else ~/.local/state).
 func StateDir() (string, error) {
 	if dir := os.Getenv("OPERATOR_LAB_STATE_DIR"); dir != "" {
 		return filepath.Abs(dir)
@@ -59,10 +59,10 @@ func sandboxesDir(state string) string { return filepath.Join(state, "sandboxes"
 
 func layoutOf(state, name string) layout { return layout{filepath.Join(sandboxesDir(state), name)} }
 
-// A name becomes a directory and a context in a kubeconfig.
+// validName matches the names of sandboxes, which become names of directories and of contexts in a kubeconfig.
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// CheckName returns a [*Problem] when a sandbox cannot have the name.
+// CheckName returns a [*Problem] if a sandbox cannot have the name.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return &Problem{
@@ -73,50 +73,53 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Record is what a sandbox leaves on disk about itself.
+// Record describes a sandbox. It is stored in the sandbox's directory.
 type Record struct {
+	// Name is the name of the sandbox.
 	Name string `json:"name"`
-	// Version of operator-lab that last ran it.
+	// Version is the version of operator-lab that last ran it.
 	Version string `json:"version"`
-	// Build tells apart builds of the binary, also of one version.
+	// Build identifies the build of the binary, also among builds of one version.
 	Build string `json:"build"`
-	// PID of the process that holds it, while it runs.
-	PID     int       `json:"pid,omitempty"`
+	// PID is the process that runs it; 0 if none does.
+	PID int `json:"pid,omitempty"`
+	// Started is when it was last started.
 	Started time.Time `json:"started"`
 	// Ready is set once everything could be used.
-	Ready bool  `json:"ready"`
+	Ready bool `json:"ready"`
+	// Ports are the loopback ports of its programs.
 	Ports ports `json:"ports"`
 	// Children maps the name of each program to its pid.
 	Children map[string]int `json:"children,omitempty"`
 	// Restarts counts how often a program died and was started again.
 	Restarts map[string]int `json:"restarts,omitempty"`
-	// Nodes is how many simulated nodes it has.
+	// Nodes is the number of simulated nodes.
 	Nodes int `json:"nodes,omitempty"`
 	// Loopback is the second byte of the addresses of this machine that stand for the cluster's; see [network.Plan].
 	Loopback int `json:"loopback,omitempty"`
 	// Proxy is the URL of an HTTP proxy that knows the cluster's names, with its credentials.
 	Proxy string `json:"proxy,omitempty"`
-	// Operators are the bundled operators that run in the holding process.
+	// Operators are the bundled operators that run in the process that runs the sandbox.
 	Operators []string `json:"operators,omitempty"`
 
-	// Running is not stored: it is whether a process holds the sandbox's lock now.
+	// Running says whether a process holds the sandbox's lock now. It is not stored.
 	Running bool `json:"-"`
 	// Dir is the sandbox's directory.
 	Dir string `json:"-"`
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (r *Record) Kubeconfig() string { return layout{r.Dir}.kubeconfig() }
 
-// LogFile is the path of a program's log.
+// LogFile returns the path of a program's log.
 func (r *Record) LogFile(program string) string {
 	return filepath.Join(layout{r.Dir}.logs(), program+".log")
 }
 
-// URL is the API server's address.
+// URL returns the API server's address.
 func (r *Record) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", r.Ports.API) }
 
-// Lookup reads a sandbox's record. It returns [os.ErrNotExist] when there is none of that name.
+// Lookup reads a sandbox's record. It returns [os.ErrNotExist] if there is none of that name.
 func Lookup(state, name string) (*Record, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -141,7 +144,7 @@ func (r *Record) AwaitStopped(ctx context.Context) error {
 		}
 	}
 	if _, err := os.Stat(l.bin()); !errors.Is(err, os.ErrNotExist) { // an ephemeral one is deleted
-		return lifeline.AwaitGone(ctx, l.bin())
+		return guard.AwaitGone(ctx, l.bin())
 	}
 	return nil
 }
@@ -164,7 +167,7 @@ func List(state string) ([]*Record, error) {
 	return records, nil
 }
 
-// Remove deletes a stopped sandbox and all it held.
+// Remove deletes a stopped sandbox and everything it held.
 func Remove(state, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -190,14 +193,15 @@ func sweep(state string) {
 		if err != nil {
 			continue // it lives
 		}
-		if lifeline.Gone(l.bin()) {
+		if guard.Gone(l.bin()) {
 			_ = errors.Join(storage.RemoveAll(l.dir), removeSockets(l)) // the next one tries again
 		}
 		lock.unlock()
 	}
 }
 
-// abandoned tells a directory nobody will ask for again: marked, or without a record because its start was cut off.
+// abandoned reports whether nobody will use a directory again: it is marked as ephemeral, or has no record because its
+// start was interrupted.
 func abandoned(l layout) bool {
 	if _, err := os.Stat(l.ephemeral()); err == nil {
 		return true
@@ -236,10 +240,10 @@ func writeFile(path string, b []byte) error {
 	return os.Rename(tmp, path)
 }
 
-// flock is a held lock on a file. It goes with the process, however that ends.
+// flock is a held lock on a file. The kernel releases it when the process ends.
 type flock struct{ f *os.File }
 
-// lockFile takes a lock without waiting; [errLocked] says that somebody else has it.
+// lockFile takes a lock without waiting; [errLocked] says that another process has it.
 func lockFile(path string) (*flock, error) {
 	return openLock(path, syscall.LOCK_EX|syscall.LOCK_NB)
 }
@@ -281,7 +285,7 @@ func locked(path string) bool {
 	return false
 }
 
-// portsOfOthers are the ports other sandboxes of this state directory use or will use again.
+// portsOfOthers returns the ports that other sandboxes of this state directory use or will use again.
 func portsOfOthers(state, name string) map[int]bool {
 	records, _ := List(state) // what cannot be read reserves nothing
 	others := map[int]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
-// installStorage makes the storage class that claims get which name none. One that is there stays as somebody has made it.
+// installStorage makes the storage class for claims that name none. An existing one is left as it is.
 func (p *plane) installStorage(ctx context.Context) error {
 	config, err := p.config("admin")
 	if err != nil {

@@ -241,7 +241,7 @@ func TestStatefulSetKeepsData(t *testing.T) {
 	}
 	lives("db-0", 1)
 	lost, uid := lives("db-1", 1)
-	if err := lab.LoseNode(lost); err != nil {
+	if err := lab.Nodes().Lose(lost); err != nil {
 		t.Fatal(err)
 	}
 	awaitPod(t, c, "db-1", "to be given up", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
@@ -253,15 +253,15 @@ func TestStatefulSetKeepsData(t *testing.T) {
 	if node == lost || again == uid {
 		t.Errorf("it lives on %s again", node)
 	}
-	if err := lab.ReturnNode(lost); err != nil {
+	if err := lab.Nodes().Return(lost); err != nil {
 		t.Fatal(err)
 	}
 	// One that nobody gave up for good starts again when its node is there again.
-	if err := lab.LoseNode(node); err != nil {
+	if err := lab.Nodes().Lose(node); err != nil {
 		t.Fatal(err)
 	}
 	awaitPod(t, c, "db-1", "to be given up once more", func(p *corev1.Pod) bool { return p.UID == again && p.DeletionTimestamp != nil })
-	if err := lab.ReturnNode(node); err != nil {
+	if err := lab.Nodes().Return(node); err != nil {
 		t.Fatal(err)
 	}
 	lives("db-1", 3)

@@ -21,6 +21,14 @@ const (
 	Japanese Language = "ja"
 )
 
+// Choose returns one of two texts, by the language.
+func (l Language) Choose(english, japanese string) string {
+	if l == Japanese {
+		return japanese
+	}
+	return english
+}
+
 // Languages are the languages that each lesson must have.
 var Languages = []Language{English, Japanese}
 

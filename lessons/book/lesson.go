@@ -23,7 +23,7 @@ type Lesson struct {
 	Phase int
 	// Habits are the numbers of the habits that it is about, from 1 to 7.
 	Habits []int
-	// Sources are what it is based on: lines of articles, their steps, findings.
+	// Sources are the sources of the lesson: lines of articles, their steps, findings.
 	Sources []string
 	// Operators are the operators that run from its beginning.
 	Operators []Operator
@@ -53,7 +53,7 @@ type Operator struct {
 	// Parameters are its parameters, by the names of its flags without dashes.
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// Position is where it is declared.
+	// Position is the place of its declaration.
 	Position format.Position `json:"-"`
 }
 

@@ -1,7 +1,6 @@
 package book
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// Rules are what the linter needs besides the lessons.
+// Rules hold what the linter needs besides the lessons.
 type Rules struct {
 	// Operator returns an error for an operator that a lesson cannot run. Default: all operators are accepted.
 	Operator func(Operator) error
@@ -232,7 +231,7 @@ func (c *linter) answered(t *Task) {
 		}
 		asked = asked || t.Question(in) != ""
 	}
-	uses := t.proves()
+	uses := slices.ContainsFunc(t.Checks(), Check.JudgesAnswer)
 	switch {
 	case asked && t.Answer == "":
 		c.problem(t.at.File, t.at.Line, "write answer: \"…\" beside its id, for those who verify the lesson", "the task %q has a question and no answer", t.ID)
@@ -245,15 +244,4 @@ func (c *linter) answered(t *Task) {
 	case !asked && uses:
 		c.problem(t.Test.File, t.Test.Line, "", "a check of %q looks at an answer, and there is no question", t.ID)
 	}
-}
-
-// proves reports whether the checks use the learner's answer.
-func (t *Task) proves() bool {
-	for _, check := range t.Checks() {
-		text, err := json.Marshal(check.Test.Test.Spec.Steps)
-		if err == nil && strings.Contains(string(text), "$values.answer") {
-			return true
-		}
-	}
-	return false
 }

@@ -167,8 +167,8 @@ func (c *metadataCheck) tasks() {
 func (c *metadataCheck) removes(t taskMetadata) {
 	for _, object := range t.Removes {
 		kind, name, _ := strings.Cut(object, "/")
-		if object != "" && (name == "" || !slices.Contains(Pillars, kind)) {
-			c.problemAt(t.Position, "write "+strings.Join(Pillars, "/…, ")+"/…: of other kinds nobody is told that they are gone",
+		if object != "" && (name == "" || !slices.Contains(RequiredKinds, kind)) {
+			c.problemAt(t.Position, "write "+strings.Join(RequiredKinds, "/…, ")+"/…: of other kinds nobody is told that they are gone",
 				"task %q cannot have %q in 'removes'", t.ID, object)
 		}
 	}

@@ -2,6 +2,7 @@ package book
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/operator-lab/operator-lab/scenarios/format"
@@ -13,7 +14,7 @@ type Task struct {
 	ID string
 	// Answer is the right answer to its question; empty if there is no question.
 	Answer string
-	// Removes are objects, as kind and name, that the learner has to delete. Their kinds are in [Pillars].
+	// Removes are objects, as kind and name, that the learner has to delete. Their kinds are in [RequiredKinds].
 	Removes []string
 	// Test has the setup, the solution and the checks.
 	Test *format.Loaded
@@ -27,9 +28,9 @@ type Task struct {
 	japanese map[string]string
 }
 
-// Pillars are the kinds whose objects a task needs to work. The learner is told when one of them is gone, unless the
+// RequiredKinds are the kinds whose objects every task needs. The learner is told when one of them is gone, unless the
 // task removes it.
-var Pillars = []string{"Namespace", "CustomResourceDefinition", "Operator"}
+var RequiredKinds = []string{"Namespace", "CustomResourceDefinition", "Operator"}
 
 // Wrong is a wrong turn: something that a learner may do and that does not solve the task.
 type Wrong struct {
@@ -47,6 +48,11 @@ type Check struct {
 	Description map[Language]string
 	// Test is a test with only that step.
 	Test *format.Loaded
+}
+
+// JudgesAnswer reports whether the check uses the learner's answer.
+func (c Check) JudgesAnswer() bool {
+	return slices.ContainsFunc(c.Test.Test.Spec.Steps, func(s format.TestStep) bool { return s.UsesValue("answer") })
 }
 
 // The prefixes of the names of steps.

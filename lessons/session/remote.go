@@ -24,7 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// Request is a request of another terminal to the lesson under way.
+// Request is a request of another terminal about the running lesson.
 type Request string
 
 // The requests.
@@ -38,17 +38,17 @@ const (
 	Where    Request = "place"    // where a shell begins
 )
 
-// lessonAddress is the file by which other terminals find the lesson under way, in the state directory. Only its owner
-// can read it. After a crash it may be left: whether a lesson is under way is for its sandbox to say.
+// lessonAddress is the file in the state directory by which other terminals find the running lesson. Only its owner can
+// read it. It may be left after a crash: a lesson runs only if its sandbox does.
 const lessonAddress = "lesson.json"
 
-// Remote is the lesson under way in another terminal.
+// Remote is the address of the lesson that runs in another terminal.
 type Remote struct {
-	// URL of the server of the lesson.
+	// URL is the URL of the session's server.
 	URL string `json:"url"`
-	// Token that the server demands.
+	// Token is the bearer token that the server requires.
 	Token string `json:"token"`
-	// CA is the certificate of the server, as PEM.
+	// CA is the server's certificate as PEM.
 	CA []byte `json:"ca"`
 }
 
@@ -57,13 +57,13 @@ type server struct {
 	session *Session
 	token   string
 	server  *http.Server
-	// life is as long as the session: what has begun goes on when the other terminal hangs up, but not when the lesson is left.
+	// life ends with the session. An undo or a next lesson uses it, so that it continues if the other terminal disconnects.
 	life context.Context
 	end  context.CancelFunc
 }
 
-// serveOthers serves on loopback, with TLS and a token. Without it the lesson goes on: it is only that other terminals
-// cannot take part, and they say so.
+// serveOthers serves other terminals on loopback, with TLS and a token. It returns nil if that fails: the lesson works
+// without the server.
 func (s *Session) serveOthers(ctx context.Context) *server {
 	l := &server{session: s, token: rand.Text(), server: &http.Server{ReadHeaderTimeout: requestTime}}
 	l.server.Handler = l
@@ -97,10 +97,10 @@ func (l *server) listen() (Remote, error) {
 	return Remote{URL: "https://" + listener.Addr().String(), Token: l.token, CA: certPEM}, nil
 }
 
-// requestTime limits the time in which a request has to arrive.
+// requestTime limits the time to read the headers of a request.
 const requestTime = 10 * time.Second
 
-// announce writes the file by which others find it.
+// announce writes the file by which other terminals find the server.
 func (l *server) announce(at Remote) error {
 	text, err := json.Marshal(at)
 	if err != nil {
@@ -120,28 +120,28 @@ func addressFile(state string) string { return filepath.Join(state, lessonAddres
 // forgetAddress removes the file.
 func forgetAddress(state string) { _ = os.Remove(addressFile(state)) }
 
-// close refuses what is asked from now on, and has what was asked before given up.
+// close stops the server and cancels the requests it is still serving.
 func (l *server) close() {
 	forgetAddress(l.session.options.State)
 	_ = l.server.Close()
 	l.end()
 }
 
-// Answer to a [Request].
+// Answer is the answer to a [Request].
 type Answer struct {
-	// Text in markdown.
+	// Text is the answer in Markdown; may be empty.
 	Text string `json:"text,omitempty"`
-	// Done says that the task is done.
+	// Done reports whether the task is done.
 	Done bool `json:"done"`
 	// Place is the answer to [Where].
 	Place Place `json:"place,omitzero"`
-	// Error says why what was asked for was not done.
+	// Error says why the request failed; empty if it did not.
 	Error string `json:"error,omitempty"`
-	// Hint is what helps against the error.
+	// Hint says what the user can do about the error; may be empty.
 	Hint string `json:"hint,omitempty"`
 }
 
-// ServeHTTP does what another terminal asks for.
+// ServeHTTP serves a [Request]: its path is the request, and the query parameter text its argument.
 func (l *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	given := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if subtle.ConstantTimeCompare([]byte(given), []byte(l.token)) != 1 {
@@ -160,13 +160,13 @@ func (l *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		a.Error, a.Hint = err.Error(), sandbox.HintOf(err)
 	}
-	_ = json.NewEncoder(w).Encode(a) // who has hung up is not told
+	_ = json.NewEncoder(w).Encode(a) // the client may have disconnected
 }
 
-// asked does what another terminal asks for.
+// asked carries out a request.
 func (s *Session) asked(ctx context.Context, what Request, text string) (Answer, error) {
 	t := s.Tutor()
-	if t == nil && what != Next { // that opens a lesson which could not be opened
+	if t == nil && what != Next { // which opens again a lesson that could not be opened
 		return Answer{}, s.Between()
 	}
 	var err error
@@ -175,7 +175,7 @@ func (s *Session) asked(ctx context.Context, what Request, text string) (Answer,
 		return Answer{Place: s.Place()}, nil
 	case Hint:
 		err = t.Hint()
-		if hints := t.View().Hints; err == nil && len(hints) > 0 { // none: the lesson has gone on meanwhile
+		if hints := t.View().Hints; err == nil && len(hints) > 0 { // none: another task has begun meanwhile
 			return Answer{Text: hints[len(hints)-1]}, nil
 		}
 	case Solution:
@@ -202,12 +202,12 @@ func (s *Session) asked(ctx context.Context, what Request, text string) (Answer,
 	return Answer{Text: s.stands(v), Done: v.Done}, nil
 }
 
-// TaskNumber returns a task in a line: "2/3  Count the writes".
+// TaskNumber returns the position and the title of a task, such as "2/3  Count the writes".
 func TaskNumber(index, of int, title string) string {
 	return fmt.Sprintf("%d/%d  %s", index, of, title)
 }
 
-// stands says how a task stands, in markdown.
+// stands returns the state of a task in Markdown.
 func (s *Session) stands(v tutor.View) string {
 	out := []string{"**" + TaskNumber(v.Index, v.Tasks, v.TaskTitle) + "**"}
 	for _, c := range v.Checks {
@@ -227,7 +227,7 @@ func (s *Session) stands(v tutor.View) string {
 	return text
 }
 
-// Find returns the lesson that is under way in some terminal, by a state directory; nil if there is none.
+// Find returns the address of the lesson that runs with a state directory; nil if none runs.
 func Find(state string) (*Remote, error) {
 	record, err := sandbox.Lookup(state, SandboxName)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !record.Running {
@@ -239,7 +239,7 @@ func Find(state string) (*Remote, error) {
 	return read(state)
 }
 
-// read reads the address of the lesson under way; nil if there is none.
+// read reads the address of the running lesson; nil if there is none.
 func read(state string) (*Remote, error) {
 	text, err := os.ReadFile(addressFile(state))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -252,7 +252,8 @@ func read(state string) (*Remote, error) {
 	return &at, err
 }
 
-// Ask sends a request, with a text if it needs one, and returns what it gets. An answer with an error is that error.
+// Ask sends a request with its argument, which may be empty, and returns the answer. The error of an answer is returned as
+// a [sandbox.Problem].
 func (at *Remote) Ask(ctx context.Context, what Request, text string) (Answer, error) {
 	client := at.client()
 	defer client.CloseIdleConnections()
@@ -276,14 +277,14 @@ func (at *Remote) Ask(ctx context.Context, what Request, text string) (Answer, e
 	return a, nil
 }
 
-// client returns an HTTP client that trusts the lesson's server alone.
+// client returns an HTTP client that trusts only the server's certificate.
 func (at *Remote) client() *http.Client {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(at.CA)
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}}}
 }
 
-// notAnswered is the error of a lesson that is just beginning or ending, or has crashed.
+// notAnswered returns the error of a server that does not answer: the lesson is starting or ending, or has crashed.
 func notAnswered(err error) error {
 	return &sandbox.Problem{
 		Err:  fmt.Errorf("ask the lesson under way: %w", err),

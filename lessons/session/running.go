@@ -20,7 +20,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/traffic"
 )
 
-// SandboxName is the name of the sandbox of the lesson under way.
+// SandboxName is the name of the sandbox of the running lesson.
 const SandboxName = "lesson"
 
 // Errors of a lesson that cannot be opened, for [errors.Is].
@@ -41,25 +41,25 @@ func (e openError) Is(target error) bool { return target == e.kind }
 
 func (e openError) Unwrap() error { return e.error }
 
-// Running is a lesson under way.
+// Running is a running lesson.
 type Running struct {
-	// Lesson that is under way.
+	// Lesson is the lesson.
 	Lesson *book.Lesson
-	// Sandbox of this lesson alone.
+	// Sandbox is the lesson's sandbox. Nobody else uses it.
 	Sandbox *sandbox.Sandbox
-	// Lab in the sandbox.
+	// Lab is the lab in the sandbox.
 	Lab *lab.Lab
-	// Tutor of the lesson.
+	// Tutor is the tutor of the lesson.
 	Tutor *tutor.Tutor
 
-	// recordings end what records the lesson's URL and its etcd cluster.
+	// recordings stop the recordings of the lesson's URL and of its etcd cluster.
 	recordings []func()
 	listener   lab.Listener
 	poke       atomic.Pointer[tutor.Tutor]
 }
 
-// start boots the sandbox of a lesson by a name; without one it has one of its own. Its operators do not run yet: the tutor
-// begins with them.
+// start boots the sandbox of a lesson, with a name or, if it is empty, a generated one. The lesson's operators do not run
+// yet: the tutor starts them.
 func (o *Options) start(ctx context.Context, lesson *book.Lesson, name string, opening Opening) (_ *Running, err error) {
 	r := &Running{Lesson: lesson}
 	defer func() {
@@ -78,7 +78,7 @@ func (o *Options) start(ctx context.Context, lesson *book.Lesson, name string, o
 		return nil, openError{taken(err), ErrSandbox}
 	}
 	if r.Lab, err = lab.Open(ctx, lab.Options{
-		Cluster: r.Sandbox, Kill: r.Sandbox.Kill, Machines: r.Sandbox, Installed: installed, Version: box.Version, Seed: 1,
+		Cluster: r.Sandbox, Kill: r.Sandbox.Kill, Machines: r.Sandbox.Nodes(), Installed: installed, Version: box.Version, Seed: 1,
 		Journal: opening.Journal,
 	}); err != nil {
 		return nil, openError{err, ErrSandbox}
@@ -111,13 +111,9 @@ func addOperators(o *sandbox.Options, lesson *book.Lesson) (map[string]string, e
 }
 
 func unknownOperator(name string) error {
-	var names []string
-	for _, op := range operators.All() {
-		names = append(names, op.Name)
-	}
 	return &sandbox.Problem{
 		Err:  fmt.Errorf("there is no bundled operator %q", name),
-		Hint: "operators: " + strings.Join(names, ", "),
+		Hint: "operators: " + strings.Join(operators.Names(), ", "),
 	}
 }
 
@@ -144,12 +140,11 @@ func (r *Running) listen(o *sandbox.Options) {
 	}
 }
 
-// teach makes the tutor.
+// teach creates the tutor.
 func (r *Running) teach(ctx context.Context, kubectl string, o tutor.Options) {
 	o.Lesson = r.Lesson
-	o.Room = tutor.Room{
-		Sandbox: r.Sandbox, Lab: r.Lab, Kubectl: kubectl, Environment: sandbox.Environment(r.Sandbox.Dir(), r.Sandbox.Proxy()),
-	}
+	o.Sandbox, o.Lab, o.Kubectl = r.Sandbox, r.Lab, kubectl
+	o.Environment = sandbox.Environment(r.Sandbox.Dir(), r.Sandbox.Proxy())
 	// An undo begins another journal, in which the recordings go on.
 	o.Moved = func(journal *trace.Journal) { r.record(ctx, journal) }
 	r.Tutor = tutor.New(o)
@@ -157,8 +152,8 @@ func (r *Running) teach(ctx context.Context, kubectl string, o tutor.Options) {
 	r.record(ctx, r.Lab.Journal())
 }
 
-// record records the lesson's URL and its etcd cluster, if it has them, in a journal instead of in an earlier one. Without
-// either there is less to see, but nothing to learn is lost.
+// record records the lesson's URL and its etcd cluster, if it has them, in a journal, and no longer in an earlier one. It
+// ignores errors: the lesson works without these recordings.
 func (r *Running) record(ctx context.Context, journal *trace.Journal) {
 	r.stopRecording()
 	if url := r.Lesson.Ask; url != "" {
@@ -181,7 +176,7 @@ func (r *Running) stopRecording() {
 	r.recordings = nil
 }
 
-// close ends everything that goes on in the sandbox, and the sandbox.
+// close stops the recordings, the lab and the sandbox.
 func (r *Running) close(ctx context.Context) error {
 	var errs []error
 	r.stopRecording()
@@ -194,7 +189,7 @@ func (r *Running) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Verify goes through a lesson in a sandbox of its own, as a learner who makes every mistake; see [tutor.Tutor.Verify].
+// Verify verifies a lesson in a sandbox of its own; see [tutor.Tutor.Verify].
 func Verify(ctx context.Context, o Options, lesson *book.Lesson) (verdict *tutor.Verdict, err error) {
 	r, err := o.start(ctx, lesson, "", Opening{})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package session holds lessons for a learner, one after the other, each in a sandbox of its own. Whoever shows them, on the
-// screen or as text, reads the lesson under way and its tutor; other terminals take part through a server on loopback.
+// Package session runs lessons for a learner, one after the other, each in a sandbox of its own. The screen and the text
+// mode read the running lesson and its tutor; other terminals take part through a server on loopback.
 package session
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Options of a [Session].
+// Options are the options of [New].
 type Options struct {
-	// Sandbox says which binary sandboxes run, and its version. The rest of it is set for each lesson.
+	// Sandbox holds the binary of the sandboxes and its version. The other fields are set for each lesson.
 	Sandbox sandbox.Options
 	// State is the state directory.
 	State string
@@ -30,51 +30,48 @@ type Options struct {
 	Kubectl string
 	// After returns the lesson that follows another; nil after the last.
 	After func(*book.Lesson) *book.Lesson
-	// Language of what the learner reads. Default: English.
+	// Language is the language of the learner's texts. Default: English.
 	Language book.Language
-	// Progress remembers which tasks were done. Default: nothing does.
+	// Progress records which tasks were done. Default: nothing is recorded.
 	Progress *progress.File
 }
 
-// Session is a learner's way through lessons. All methods but [Session.Begin] and [Session.Close] may be called from any
+// Session runs lessons one after the other. All methods but [Session.Begin] and [Session.Close] may be called from any
 // goroutine.
 type Session struct {
 	options Options
 
-	// acting is held while the lesson is taken back or goes on: another terminal may ask for that too.
+	// acting is held during an undo and while the next task or lesson begins: other terminals may request these too.
 	acting sync.Mutex
-	closed bool               // then neither is done any more
+	closed bool               // then there is neither any more
 	cancel context.CancelFunc // ends the watch of the tutor
 	watch  sync.WaitGroup
 
 	mu      sync.Mutex
-	running *Running      // nil while the next one boots
-	wanted  *book.Lesson  // the lesson that is, or is to be, under way
-	failed  error         // why it could not be opened; nil while it boots
-	moved   int64         // how often the lesson or its journal was another one, or it failed
-	move    chan struct{} // closed at the next time
+	running *Running      // nil while the next lesson boots
+	wanted  *book.Lesson  // the lesson that runs or boots
+	failed  error         // why wanted could not be opened; nil while it boots
+	moved   int64         // counts changes of running, and its undos
+	move    chan struct{} // closed and replaced when moved grows
 	// remote lets other terminals take part; nil if there is none.
 	remote *server
 }
 
-// New returns a session in which no lesson is under way yet.
+// New returns a session without a running lesson.
 func New(o Options) *Session { return &Session{options: o, move: make(chan struct{})} }
 
-// Text returns one of two texts, in the learner's language.
+// Text returns one of two texts, by the learner's language.
 func (s *Session) Text(english, japanese string) string {
-	if s.options.Language == book.Japanese {
-		return japanese
-	}
-	return english
+	return s.options.Language.Choose(english, japanese)
 }
 
-// Opening says who is told while a lesson is opened.
+// Opening holds the options for opening a lesson.
 type Opening struct {
-	// Step is told of each step of the boot. Default: nobody is.
+	// Step is called after each step of the boot. Default: not called.
 	Step func(sandbox.Step)
-	// Say is told what is going on after the boot, in the learner's language. Default: nobody is.
+	// Say gets messages about the progress after the boot, in the learner's language. Default: they are dropped.
 	Say func(string)
-	// Journal of the beginning. Default: a new one.
+	// Journal is the lesson's first journal. Default: a new one.
 	Journal *trace.Journal
 }
 
@@ -85,7 +82,7 @@ func (s *Session) Begin(ctx context.Context, lesson *book.Lesson, o Opening) err
 	var once sync.Once
 	step := o.Step
 	o.Step = func(done sandbox.Step) {
-		once.Do(func() { forgetAddress(s.options.State) }) // now the name is this session's: the file can only be left of a crash
+		once.Do(func() { forgetAddress(s.options.State) }) // the sandbox's name is taken now, so the file can only be left from a crash
 		if step != nil {
 			step(done)
 		}
@@ -93,8 +90,8 @@ func (s *Session) Begin(ctx context.Context, lesson *book.Lesson, o Opening) err
 	return s.open(ctx, lesson, o)
 }
 
-// open leaves the lesson there is, and opens another one. That the old one does not end well does not keep the learner
-// from the new one: it is said. Whoever opens holds acting.
+// open closes the running lesson and opens another one. An error of closing is returned, but does not prevent the other
+// lesson from opening. The caller holds acting.
 func (s *Session) open(ctx context.Context, lesson *book.Lesson, o Opening) error {
 	s.want(lesson, nil)
 	left := s.leave(ctx)
@@ -109,7 +106,7 @@ func (s *Session) open(ctx context.Context, lesson *book.Lesson, o Opening) erro
 	return left
 }
 
-// openLesson boots the sandbox of a lesson, and begins with it.
+// openLesson boots the sandbox of a lesson and begins its first task.
 func (s *Session) openLesson(ctx context.Context, lesson *book.Lesson, o Opening) (err error) {
 	running, err := s.options.start(ctx, lesson, SandboxName, o)
 	if err != nil {
@@ -137,21 +134,21 @@ func (s *Session) openLesson(ctx context.Context, lesson *book.Lesson, o Opening
 	return nil
 }
 
-// want notes which lesson is to be opened, and why it could not be.
+// want records the lesson to be opened, and why it could not be opened.
 func (s *Session) want(lesson *book.Lesson, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted, s.failed = lesson, failed
 }
 
-// Pending returns the lesson that is to be opened, and why it could not be; nil while it boots.
+// Pending returns the lesson that runs or boots. The error says why it could not be opened; it is nil while it boots.
 func (s *Session) Pending() (lesson *book.Lesson, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wanted, s.failed
 }
 
-// enter notes which lesson is under way, or that it has another journal; nil: it is just between two.
+// enter records the running lesson, or that it has a new journal; nil: none runs.
 func (s *Session) enter(running *Running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,20 +158,20 @@ func (s *Session) enter(running *Running) {
 	s.move = make(chan struct{})
 }
 
-// Current returns the lesson under way, nil between two, how often it was another one, and a channel that is closed when it is
-// another one.
+// Current returns the running lesson, or nil between two, a number that grows when the lesson or its journal changes, and
+// a channel that is closed then.
 func (s *Session) Current() (running *Running, moved int64, move <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running, s.moved, s.move
 }
 
-// dir returns the directory in which the learner has the manifests of a lesson.
+// dir returns the learner's directory for the manifests of a lesson.
 func (s *Session) dir(lesson *book.Lesson) string {
 	return filepath.Join(s.options.State, "lessons", lesson.ID)
 }
 
-// leave ends the lesson there is.
+// leave closes the running lesson, if there is one.
 func (s *Session) leave(ctx context.Context) error {
 	if s.cancel != nil {
 		s.cancel()
@@ -189,8 +186,8 @@ func (s *Session) leave(ctx context.Context) error {
 	return running.close(ctx)
 }
 
-// Close ends the lesson under way and the server for other terminals. What another terminal has asked for is given up first, so
-// that no sandbox comes up afterwards.
+// Close closes the running lesson and the server for other terminals. It cancels their requests first, so that no sandbox
+// is started afterwards.
 func (s *Session) Close(ctx context.Context) error {
 	if s.remote != nil {
 		s.remote.close()
@@ -201,7 +198,7 @@ func (s *Session) Close(ctx context.Context) error {
 	return s.leave(ctx)
 }
 
-// Tutor returns the tutor of the lesson under way; nil while there is none.
+// Tutor returns the tutor of the running lesson; nil while none runs.
 func (s *Session) Tutor() *tutor.Tutor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +208,7 @@ func (s *Session) Tutor() *tutor.Tutor {
 	return s.running.Tutor
 }
 
-// Undo brings the cluster back to the start of the task.
+// Undo restores the cluster to the start of the task.
 func (s *Session) Undo(ctx context.Context) error {
 	s.acting.Lock()
 	defer s.acting.Unlock()
@@ -220,14 +217,14 @@ func (s *Session) Undo(ctx context.Context) error {
 		return s.Between()
 	}
 	_, err := running.Tutor.Undo(ctx)
-	if err == nil { // what kubectl remembers of the kinds there are may be of later
+	if err == nil { // kubectl's cache of the served kinds may be newer than the restored cluster
 		err = os.RemoveAll(sandbox.KubectlCache(running.Sandbox.Dir()))
 	}
 	s.enter(running)
 	return err
 }
 
-// Between returns the error of what cannot be done because one lesson is over and the next has not begun.
+// Between returns the error for requests while no lesson runs: the next one boots, or could not be opened.
 func (s *Session) Between() error {
 	lesson, failed := s.Pending()
 	if failed == nil {
@@ -247,21 +244,21 @@ func (s *Session) Between() error {
 	}
 }
 
-// Stuck says whether the next lesson could not be opened: it can be tried again.
+// Stuck reports whether the next lesson could not be opened. [Session.Next] tries again.
 func (s *Session) Stuck() bool {
 	_, failed := s.Pending()
 	return failed != nil
 }
 
-// ErrBookOver says that there is no further lesson.
+// ErrBookOver is returned by [Session.Next] after the last lesson.
 var ErrBookOver = errors.New("this was the last lesson")
 
-// BookOver says that there is no further lesson to the learner.
+// BookOver returns the text for a learner who has done the last lesson.
 func (s *Session) BookOver() string {
 	return s.Text("This was the last lesson. Well done!", "これが最後のレッスンでした。お疲れさまでした!")
 }
 
-// Next goes on to the next task, or the next lesson; to the same one again if it could not be opened.
+// Next begins the next task, or opens the next lesson. A lesson that could not be opened is opened again.
 func (s *Session) Next(ctx context.Context, o Opening) error {
 	if s.Tutor() == nil && !s.Stuck() {
 		return s.Between()
@@ -281,7 +278,7 @@ func (s *Session) Next(ctx context.Context, o Opening) error {
 	return err
 }
 
-// following is the lesson to be opened next; nil if the one there is goes on with another task.
+// following returns the lesson to be opened next; nil if the next task of the running lesson has begun.
 func (s *Session) following(ctx context.Context) (*book.Lesson, error) {
 	t := s.Tutor()
 	if t == nil {
@@ -297,7 +294,7 @@ func (s *Session) following(ctx context.Context) (*book.Lesson, error) {
 	return nil, ErrBookOver
 }
 
-// Shell returns the learner's shell, in the lesson's directory, where kubectl finds the cluster.
+// Shell returns the learner's shell: it starts in the lesson's directory, and kubectl uses the lesson's cluster.
 func (s *Session) Shell() (*exec.Cmd, error) {
 	at := s.Place()
 	if at.Kubeconfig == "" {
@@ -306,7 +303,7 @@ func (s *Session) Shell() (*exec.Cmd, error) {
 	return at.Shell(s.options.Kubectl)
 }
 
-// Place returns where the lesson under way is at home; empty while there is none.
+// Place returns the settings of a shell for the running lesson; empty while none runs.
 func (s *Session) Place() Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,19 +315,20 @@ func (s *Session) Place() Place {
 	}
 }
 
-// Place is where a learner's shell begins.
+// Place holds the settings of a learner's shell.
 type Place struct {
-	// Kubeconfig is the path of that of the lesson's sandbox.
+	// Kubeconfig is the path of the kubeconfig of the lesson's sandbox.
 	Kubeconfig string `json:"kubeconfig"`
-	// Proxy is the URL of the proxy that knows the cluster's names.
+	// Proxy is the URL of the HTTP proxy that resolves the cluster's names.
 	Proxy string `json:"proxy,omitempty"`
-	// Dir has the manifests of the lesson.
+	// Dir is the directory with the manifests of the lesson, in which the shell starts.
 	Dir string `json:"dir"`
-	// Cache is the directory of the sandbox.
+	// Cache is the directory of the sandbox, which holds kubectl's cache.
 	Cache string `json:"cache"`
 }
 
-// Shell returns a shell in which kubectl, which is at the given path, etcdctl and curl find the cluster of the lesson.
+// Shell returns a shell in which kubectl, etcdctl and curl use the lesson's cluster. kubectl is the path of kubectl; etcdctl
+// is in the same directory.
 func (at Place) Shell(kubectl string) (*exec.Cmd, error) {
 	binary, err := os.Executable()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // problem returns an error for something the learner cannot do now; hint says what can be done instead.
-func (t *Tutor) problem(text, hint string) error {
+func problem(text, hint string) error {
 	return &sandbox.Problem{Err: errors.New(text), Hint: hint}
 }
 
@@ -26,7 +26,7 @@ func (t *Tutor) Hint() error {
 		v.More = len(v.Hints) < len(hints)
 	})
 	if !left {
-		return t.problem(t.t("there are no more hints", "ヒントはこれで全部です"), t.t("look at the solution", "解答を見ることもできます"))
+		return problem(t.textf("there are no more hints", "ヒントはこれで全部です"), t.textf("look at the solution", "解答を見ることもできます"))
 	}
 	return nil
 }
@@ -50,16 +50,16 @@ func (t *Tutor) Answer(ctx context.Context, text string) error {
 	text = answered(text, number)
 	switch {
 	case t.View().Question == "":
-		return t.problem(
-			t.t("there is no question here", "このタスクに質問はありません"),
-			t.t("do what the task says: the boxes tick themselves", "タスクのとおりに操作すれば、チェックは自動で付きます"),
+		return problem(
+			t.textf("there is no question here", "このタスクに質問はありません"),
+			t.textf("do what the task says: the boxes tick themselves", "タスクのとおりに操作すれば、チェックは自動で付きます"),
 		)
 	case text == "":
-		return t.problem(t.t("the answer is empty", "答えが空です"), t.t("give a number or a word", "数か単語を入力してください"))
+		return problem(t.textf("the answer is empty", "答えが空です"), t.textf("give a number or a word", "数か単語を入力してください"))
 	}
 	if number {
 		if _, is := valueOf(text).(float64); !is {
-			return t.problem(t.t("%q is not a number", "%q は数ではありません", text), t.t("the question asks for one", "質問は数を尋ねています"))
+			return problem(t.textf("%q is not a number", "%q は数ではありません", text), t.textf("the question asks for one", "質問は数を尋ねています"))
 		}
 	}
 	t.show(func(v *View) { v.Answer = text })
@@ -87,9 +87,9 @@ func (t *Tutor) Next(ctx context.Context) error {
 	v := t.View()
 	switch {
 	case !v.Done:
-		return t.problem(
-			t.t("this task is not done yet", "このタスクはまだ終わっていません"),
-			t.t("ask for a hint, or for the solution", "ヒントや解答を見ることができます"),
+		return problem(
+			t.textf("this task is not done yet", "このタスクはまだ終わっていません"),
+			t.textf("ask for a hint, or for the solution", "ヒントや解答を見ることができます"),
 		)
 	case v.Last:
 		return ErrLessonOver
@@ -105,8 +105,8 @@ func (t *Tutor) Next(ctx context.Context) error {
 
 // letGo resumes the loops that the learner paused with a key: the start of the next task may wait for them.
 func (t *Tutor) letGo() {
-	for _, op := range t.options.Room.Lab.Operators() {
-		if loop := t.options.Room.Lab.Taps(op.Name); loop != nil && !op.Spec.Paused {
+	for _, op := range t.options.Lab.Operators() {
+		if loop := t.options.Lab.Taps(op.Name); loop != nil && !op.Spec.Paused {
 			loop.Resume()
 		}
 	}
@@ -119,7 +119,7 @@ func (t *Tutor) Solve(ctx context.Context) error {
 	if err := t.solve(ctx); err != nil {
 		return err
 	}
-	if err := t.awaitDone(ctx); err != nil {
+	if err := t.parts.awaitAll(ctx, t.current().Checks()); err != nil {
 		return err
 	}
 	return t.look(ctx)

@@ -18,7 +18,7 @@ func BenchmarkLesson(b *testing.B) {
 	var start, begin, tick, undo time.Duration
 	for b.Loop() {
 		began := time.Now()
-		c := hold(b, tutor.Options{Lesson: song(b)})
+		c := startLesson(b, tutor.Options{Lesson: song(b)})
 		start += time.Since(began)
 		began = time.Now()
 		must(b, c.BeginAt(b.Context(), 1)) // with the first task solved, so that only the tutor is measured

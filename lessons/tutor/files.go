@@ -109,7 +109,7 @@ func (t *Tutor) writeFiles(again bool) error {
 			return fmt.Errorf("write the lesson's %s: %w", name, err)
 		}
 		if moved != "" {
-			t.options.Say(t.t("your %s is now %s", "変更された %s は %s に移しました", name, filepath.Base(moved)))
+			t.options.Say(t.textf("your %s is now %s", "変更された %s は %s に移しました", name, filepath.Base(moved)))
 		}
 	}
 	return m.close()

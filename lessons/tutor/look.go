@@ -2,13 +2,12 @@ package tutor
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/operator-lab/operator-lab/lessons/book"
-	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
@@ -22,21 +21,18 @@ func (t *Tutor) look(ctx context.Context) error {
 	}
 	task := t.current()
 	checks := task.Checks()
-	parts := make([]*format.Loaded, 0, len(checks)+len(task.Wrong))
-	for _, c := range checks {
-		parts = append(parts, c.Test)
-	}
+	tests := testsOf(checks)
 	for _, w := range task.Wrong {
-		parts = append(parts, w.See())
+		tests = append(tests, w.See())
 	}
-	all, err := t.looks(ctx, parts...)
+	all, err := t.parts.look(ctx, tests...)
 	if err != nil {
 		return err
 	}
 	notice := ""
 	done := allHold(all[:len(checks)])
 	if !done {
-		notice = t.lasting(t.notice(ctx, task, checks, all))
+		notice = t.delay.lasting(t.notice(ctx, task, checks, all))
 	}
 	t.show(func(v *View) {
 		v.Notice, v.Missing = notice, ""
@@ -47,7 +43,7 @@ func (t *Tutor) look(ctx context.Context) error {
 			}
 		}
 		if v.Missing != "" && v.Question != "" && v.Answer == "" {
-			v.Missing = t.t("your answer to the question", "質問への答え")
+			v.Missing = t.textf("your answer to the question", "質問への答え")
 		}
 	})
 	if done {
@@ -60,24 +56,31 @@ func (t *Tutor) look(ctx context.Context) error {
 // stayed.
 const noticeAfter = time.Second
 
+// noticeDelay holds a notice back until it has lasted.
+type noticeDelay struct {
+	mu     sync.Mutex
+	notice string
+	since  time.Time
+}
+
 // lasting returns the notice if it has been the same for at least noticeAfter; else it is empty.
-func (t *Tutor) lasting(notice string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if notice != t.suspected {
-		t.suspected, t.suspectedSince = notice, time.Now()
+func (d *noticeDelay) lasting(notice string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if notice != d.notice {
+		d.notice, d.since = notice, time.Now()
 	}
-	if time.Since(t.suspectedSince) < noticeAfter {
+	if time.Since(d.since) < noticeAfter {
 		return ""
 	}
 	return notice
 }
 
-// lookAgain returns the time until the next look if nothing is written.
-func (t *Tutor) lookAgain() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.suspected != t.view.Notice {
+// untilNextLook returns the time until the next look if nothing is written and the learner sees a notice.
+func (d *noticeDelay) untilNextLook(shown string) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.notice != shown {
 		return noticeAfter
 	}
 	return lookAtLeast
@@ -113,15 +116,15 @@ func details(failures []*Failure) []string {
 func (t *Tutor) notice(ctx context.Context, task *book.Task, checks []book.Check, all [][]*Failure) string {
 	for i, w := range task.Wrong {
 		if len(all[len(checks)+i]) == 0 {
-			return t.message(task, w.ID)
+			return task.Message(w.ID, t.options.Language)
 		}
 	}
 	if gone := t.gone(ctx); gone != "" {
 		return gone
 	}
 	for _, op := range t.options.Lesson.Operators {
-		if err := t.options.Room.Lab.Err(op.Name); err != nil {
-			return t.t("The operator does not run: %v", "オペレーターが動いていません: %v", err)
+		if err := t.options.Lab.Err(op.Name); err != nil {
+			return t.textf("The operator does not run: %v", "オペレーターが動いていません: %v", err)
 		}
 	}
 	return t.prediction(checks, all)
@@ -131,6 +134,17 @@ func (t *Tutor) notice(ctx context.Context, task *book.Task, checks []book.Check
 // check fails, because the value is not final before.
 func (t *Tutor) prediction(checks []book.Check, all [][]*Failure) string {
 	answer := t.View().Answer
+	really := correction(answer, checks, all)
+	if really == "" {
+		return ""
+	}
+	return t.textf("You predicted %s. It was %s. Find out why, then answer again ('a'), or undo ('u') and try once more.",
+		"予想は %s でしたが、実際は %s でした。理由を確かめてから a でもう一度答えるか、u で元に戻してやり直してください。", answer, really)
+}
+
+// correction returns the value that a check counted instead of the learner's answer. It is empty if there is none, or
+// if something else differs too.
+func correction(answer string, checks []book.Check, all [][]*Failure) string {
 	if answer == "" {
 		return ""
 	}
@@ -138,23 +152,13 @@ func (t *Tutor) prediction(checks []book.Check, all [][]*Failure) string {
 	for i, c := range checks {
 		switch {
 		case len(all[i]) == 0:
-		case !judgesAnswer(c.Test), len(all[i][0].Differences) > 1: // for example a loop that still runs
+		case !c.JudgesAnswer(), len(all[i][0].Differences) > 1: // for example a loop that still runs
 			return ""
 		case len(all[i][0].Differences) == 1:
 			really = counted(all[i][0].Differences[0], answer)
 		}
 	}
-	if really == "" {
-		return ""
-	}
-	return t.t("You predicted %s. It was %s. Find out why, then answer again ('a'), or undo ('u') and try once more.",
-		"予想は %s でしたが、実際は %s でした。理由を確かめてから a でもう一度答えるか、u で元に戻してやり直してください。", answer, really)
-}
-
-// judgesAnswer reports whether a check has to do with the learner's answer.
-func judgesAnswer(check *format.Loaded) bool {
-	text, err := json.Marshal(check.Test.Spec.Steps)
-	return err == nil && strings.Contains(string(text), "$values.answer")
+	return really
 }
 
 // counted returns the value that a check found where it wanted the answer, or nothing if something else differs.
@@ -178,7 +182,7 @@ func (t *Tutor) finish(task *book.Task) {
 	done := task.Done(t.options.Language)
 	if t.options.Progress != nil {
 		if err := t.options.Progress.Mark(t.options.Lesson.ID, task.ID, t.options.Lesson.Digest); err != nil {
-			done += "\n\n" + t.t("(That you have done it could not be noted: %s)", "(完了を記録できませんでした: %s)", err)
+			done += "\n\n" + t.textf("(That you have done it could not be noted: %s)", "(完了を記録できませんでした: %s)", err)
 		}
 	}
 	t.show(func(v *View) { v.Done, v.DoneText, v.Missing, v.Notice = true, done, "", "" })

@@ -40,16 +40,16 @@ func TestMain(m *testing.M) {
 // patience limits the wait for a condition. It is long because the machine may be busy.
 const patience = 90 * time.Second
 
-// class is a running lesson.
-type class struct {
+// fixture is a running lesson.
+type fixture struct {
 	testing.TB
 	*tutor.Tutor
-	room tutor.Room
-	you  client.Client
+	lab *lab.Lab
+	you client.Client
 }
 
-// hold starts a lesson in a sandbox with zundoko's CRDs.
-func hold(tb testing.TB, o tutor.Options) *class {
+// startLesson starts a lesson in a sandbox with zundoko's CRDs.
+func startLesson(tb testing.TB, o tutor.Options) *fixture {
 	tb.Helper()
 	crds, err := zundoko.CRDs(zundoko.Hardened)
 	if err != nil {
@@ -70,7 +70,7 @@ func hold(tb testing.TB, o tutor.Options) *class {
 		tb.Fatal(err)
 	}
 	l, err := lab.Open(tb.Context(), lab.Options{
-		Cluster: box, Kill: box.Kill, Machines: box, Installed: map[string]string{"zundoko": string(zundoko.Hardened)}, Version: "v1",
+		Cluster: box, Kill: box.Kill, Machines: box.Nodes(), Installed: map[string]string{"zundoko": string(zundoko.Hardened)}, Version: "v1",
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -84,8 +84,8 @@ func hold(tb testing.TB, o tutor.Options) *class {
 			tb.Error(err)
 		}
 	})
-	o.Room = tutor.Room{Sandbox: box, Lab: l, Kubectl: kubectl(tb)}
-	c := &class{TB: tb, Tutor: tutor.New(o), room: o.Room}
+	o.Sandbox, o.Lab, o.Kubectl = box, l, kubectl(tb)
+	c := &fixture{TB: tb, Tutor: tutor.New(o), lab: l}
 	held.Store(c.Tutor)
 	scheme := runtime.NewScheme() // a new one, because others read the common one
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
@@ -142,7 +142,7 @@ func song(tb testing.TB, changes ...func(fstest.MapFS)) *book.Lesson {
 }
 
 // await waits until the view satisfies a condition.
-func (c *class) await(what string, as func(tutor.View) bool) tutor.View {
+func (c *fixture) await(what string, as func(tutor.View) bool) tutor.View {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()

@@ -8,24 +8,24 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // startTask prepares the task and saves its start, so that an undo can restore it.
 func (t *Tutor) startTask(ctx context.Context) error {
-	t.options.Say(t.t("preparing the task", "タスクを準備しています"))
+	t.options.Say(t.textf("preparing the task", "タスクを準備しています"))
 	if err := t.setUp(ctx); err != nil {
 		return err
 	}
 	if err := t.settle(ctx); err != nil {
 		return err
 	}
-	checkpoint, err := t.options.Room.Sandbox.Checkpoint(ctx, "task")
+	checkpoint, err := t.options.Sandbox.Checkpoints().Save(ctx, "task")
 	if err != nil {
 		return fmt.Errorf("save how the task begins: %w", err)
 	}
-	begin := start{checkpoint: checkpoint, lab: t.options.Room.Lab.State()}
+	begin := start{checkpoint: checkpoint, lab: t.options.Lab.State()}
 	t.mu.Lock()
 	t.start = begin
 	t.mu.Unlock()
@@ -47,7 +47,7 @@ func (t *Tutor) settle(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
-	if err := host.AwaitStill(limited, t.options.Room.Lab.Journal()); err != nil && ctx.Err() != nil {
+	if err := operatorhost.AwaitStill(limited, t.options.Lab.Journal()); err != nil && ctx.Err() != nil {
 		return err
 	}
 	return nil
@@ -55,13 +55,13 @@ func (t *Tutor) settle(ctx context.Context) error {
 
 // survey records the current objects, for the checks' values and to notice missing ones.
 func (t *Tutor) survey(ctx context.Context) error {
-	seen, err := surfaceOf(ctx, t.options.Room.Sandbox.Config(), t.options.Room.Lab.Operators())
+	seen, err := inventoryOf(ctx, t.options.Sandbox.Config(), t.options.Lab.Operators())
 	if err != nil {
 		return fmt.Errorf("take down how the task begins: %w", err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.start.surface = seen
+	t.start.objects = seen
 	t.start.values = map[string]any{
 		"revision": float64(t.start.checkpoint.Revision()), "objects": seen.values(), "loops": t.loops(),
 	}
@@ -71,7 +71,7 @@ func (t *Tutor) survey(ctx context.Context) error {
 // loops returns the statuses of the Loops by name, for expressions.
 func (t *Tutor) loops() map[string]any {
 	out := map[string]any{}
-	for _, loop := range t.options.Room.Lab.Loops() {
+	for _, loop := range t.options.Lab.Loops() {
 		status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&loop.Status)
 		if err == nil { // it consists of numbers and strings, so it always converts
 			out[loop.Name] = asExpressionsSee(status)
@@ -95,6 +95,32 @@ func asExpressionsSee(value any) any {
 		return float64(v)
 	}
 	return value
+}
+
+// values returns the value of $values in the steps of a task.
+func (t *Tutor) values() map[string]any {
+	answer := t.View().Answer
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return map[string]any{"answer": valueOf(answer), "start": t.start.values}
+}
+
+// setUp prepares the start of the task.
+func (t *Tutor) setUp(ctx context.Context) error {
+	if err := t.parts.play(ctx, t.current().Setup()); err != nil {
+		return fmt.Errorf("the start of the task %s could not be prepared: %w", t.current().ID, err)
+	}
+	return nil
+}
+
+// solve answers the question and carries out the solution.
+func (t *Tutor) solve(ctx context.Context) error {
+	task := t.current()
+	t.show(func(v *View) { v.Answer = task.Answer })
+	if err := t.parts.play(ctx, task.Solve()); err != nil {
+		return fmt.Errorf("the solution of the task %s: %w", task.ID, err)
+	}
+	return nil
 }
 
 // valueOf returns an answer as a value for expressions: a number, a string, or nil if it is empty.
@@ -134,15 +160,14 @@ func (t *Tutor) Undo(ctx context.Context) (*trace.Journal, error) {
 // restore restores the cluster and the operators. Operators are started again even if the cluster could not be
 // restored.
 func (t *Tutor) restore(ctx context.Context, begin start) (*trace.Journal, error) {
-	room := t.options.Room
-	t.options.Say(t.t("stopping the operators", "オペレーターを停止しています"))
-	if err := room.Lab.Suspend(); err != nil {
+	t.options.Say(t.textf("stopping the operators", "オペレーターを停止しています"))
+	if err := t.options.Lab.Suspend(); err != nil {
 		return nil, err
 	}
-	t.options.Say(t.t("putting back what the cluster held", "クラスターの内容を元に戻しています"))
-	err := room.Sandbox.Restore(ctx, begin.checkpoint)
-	journal := room.Lab.NewJournal()
+	t.options.Say(t.textf("putting back what the cluster held", "クラスターの内容を元に戻しています"))
+	err := t.options.Sandbox.Checkpoints().Restore(ctx, begin.checkpoint)
+	journal := t.options.Lab.NewJournal()
 	t.options.Moved(journal)
-	t.options.Say(t.t("starting the operators", "オペレーターを起動しています"))
-	return journal, errors.Join(err, room.Lab.Resume(ctx, begin.lab, journal))
+	t.options.Say(t.textf("starting the operators", "オペレーターを起動しています"))
+	return journal, errors.Join(err, t.options.Lab.Resume(ctx, begin.lab, journal))
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// Room is the sandbox of a lesson and the lab in it. Nobody else uses them.
-type Room struct {
-	// Sandbox is the running sandbox.
+// Options are the options of [New]. Sandbox, Lab and Lesson are required.
+type Options struct {
+	// Sandbox is the running sandbox of the lesson. Nobody else uses it.
 	Sandbox *sandbox.Sandbox
 	// Lab is the lab in the sandbox.
 	Lab *lab.Lab
@@ -32,12 +32,6 @@ type Room struct {
 	Kubectl string
 	// Environment holds additional variables for scripts, as NAME=value.
 	Environment []string
-}
-
-// Options are the options of [New]. Room and Lesson are required.
-type Options struct {
-	// Room is where the lesson runs.
-	Room Room
 	// Lesson is the lesson.
 	Lesson *book.Lesson
 	// Next is the lesson that follows; nil at the end of the book.
@@ -56,28 +50,25 @@ type Options struct {
 
 // Tutor runs one lesson. All methods may be called from any goroutine.
 type Tutor struct {
-	options    Options
-	connection *runner.Connection
+	currentView
+	options Options
+	parts   parts
+	delay   noticeDelay
 
 	// acting is held during a look at the checks, a start or an undo, which must not overlap.
 	acting sync.Mutex
 	poke   chan struct{}
 
-	mu      sync.Mutex
-	view    View
-	task    int // index of the task
-	start   start
-	changed chan struct{}
-	// suspected is the current notice, shown only after it has lasted; suspectedSince is when it first appeared.
-	suspected      string
-	suspectedSince time.Time
+	mu    sync.Mutex
+	task  int // index of the task
+	start start
 }
 
 // start is the state at the beginning of a task.
 type start struct {
 	checkpoint *sandbox.Checkpoint
 	lab        lab.State
-	surface    surface
+	objects    inventory
 	values     map[string]any
 }
 
@@ -92,12 +83,13 @@ func New(o Options) *Tutor {
 	if o.Moved == nil {
 		o.Moved = func(*trace.Journal) {}
 	}
-	config := o.Room.Sandbox.Config()
+	config := o.Sandbox.Config()
 	config.UserAgent = Actor
-	t := &Tutor{
-		options: o, connection: runner.Connect(config, o.Room.Sandbox.Kubeconfig()),
-		poke: make(chan struct{}, 1), changed: make(chan struct{}),
-	}
+	t := &Tutor{currentView: currentView{changed: make(chan struct{})}, options: o, poke: make(chan struct{}, 1)}
+	t.parts = parts{runner.Options{
+		Configuration: configuration(), Connection: runner.Connect(config, o.Sandbox.Kubeconfig()), Kubectl: o.Kubectl,
+		Environment: o.Environment, Seed: 1, Name: o.Lesson.ID,
+	}, t.values}
 	t.turnTo(0)
 	return t
 }
@@ -124,14 +116,14 @@ func (t *Tutor) BeginAt(ctx context.Context, index int) error {
 	}
 	for _, op := range t.options.Lesson.Operators {
 		spec := v1alpha1.OperatorSpec{Variant: op.Variant, Parameters: op.Parameters}
-		if _, err := t.options.Room.Lab.Load(ctx, op.Name, spec); err != nil {
+		if _, err := t.options.Lab.Load(ctx, op.Name, spec); err != nil {
 			return fmt.Errorf("operator %s: %w", op.Name, err)
 		}
 	}
 	for i := range index {
-		t.options.Say(t.t("solving task %d, which is done", "完了済みのタスク %d を再現しています", i+1))
+		t.options.Say(t.textf("solving task %d, which is done", "完了済みのタスク %d を再現しています", i+1))
 		t.turnTo(i)
-		if err := errors.Join(t.setUp(ctx), t.solve(ctx), t.awaitDone(ctx)); err != nil {
+		if err := errors.Join(t.setUp(ctx), t.solve(ctx), t.parts.awaitAll(ctx, t.current().Checks())); err != nil {
 			return err
 		}
 	}
@@ -151,7 +143,7 @@ func (t *Tutor) firstUndone() int {
 
 // Watch looks at the checks of the task whenever the cluster or the journal has changed, until ctx ends.
 func (t *Tutor) Watch(ctx context.Context) {
-	journal := t.options.Room.Lab.Journal()
+	journal := t.options.Lab.Journal()
 	grown, cancel := journal.Subscribe()
 	defer func() { cancel() }()
 	for t.awaitNews(ctx, grown) {
@@ -159,7 +151,7 @@ func (t *Tutor) Watch(ctx context.Context) {
 			_ = t.look(ctx) // an error passes: the next look tells
 			t.acting.Unlock()
 		}
-		if now := t.options.Room.Lab.Journal(); now != journal { // there was an undo
+		if now := t.options.Lab.Journal(); now != journal { // there was an undo
 			cancel()
 			journal = now
 			grown, cancel = now.Subscribe()
@@ -179,7 +171,7 @@ func (t *Tutor) awaitNews(ctx context.Context, grown <-chan struct{}) bool {
 		return false
 	case <-grown:
 	case <-t.poke:
-	case <-time.After(t.lookAgain()):
+	case <-time.After(t.delay.untilNextLook(t.View().Notice)):
 	}
 	return true
 }
@@ -199,34 +191,6 @@ func (t *Tutor) Poke() {
 	}
 }
 
-// View returns what the learner is to see now.
-func (t *Tutor) View() View {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.view.clone()
-}
-
-// Changed returns a channel that is closed at the next change of the view.
-func (t *Tutor) Changed() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.changed
-}
-
-// show changes the view, and closes the channel of [Tutor.Changed] if it differs.
-func (t *Tutor) show(change func(*View)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	before := t.view.clone()
-	change(&t.view)
-	if before.same(t.view) {
-		return
-	}
-	t.view.Serial++
-	close(t.changed)
-	t.changed = make(chan struct{})
-}
-
 // current returns the current task.
 func (t *Tutor) current() *book.Task {
 	t.mu.Lock()
@@ -241,11 +205,7 @@ func (t *Tutor) Tell(say func(text string)) {
 	t.options.Say = say
 }
 
-// t formats the English or the Japanese text, by the lesson's language.
-func (t *Tutor) t(english, japanese string, arguments ...any) string {
-	text := english
-	if t.options.Language == book.Japanese {
-		text = japanese
-	}
-	return fmt.Sprintf(text, arguments...)
+// textf formats one of two texts, in the learner's language.
+func (t *Tutor) textf(english, japanese string, arguments ...any) string {
+	return fmt.Sprintf(t.options.Language.Choose(english, japanese), arguments...)
 }

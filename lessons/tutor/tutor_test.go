@@ -43,7 +43,7 @@ func TestLesson(t *testing.T) {
 		t.Fatal(err)
 	}
 	taught, dir := song(t), t.TempDir()
-	c := hold(t, tutor.Options{Lesson: taught, Language: book.Japanese, Progress: kept, Dir: dir})
+	c := startLesson(t, tutor.Options{Lesson: taught, Language: book.Japanese, Progress: kept, Dir: dir})
 	if err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestLesson(t *testing.T) {
 }
 
 // wrongTurn takes a wrong turn, damages a manifest too, and undoes both.
-func (c *class) wrongTurn(dir string) {
+func (c *fixture) wrongTurn(dir string) {
 	c.Helper()
 	must(c, os.WriteFile(filepath.Join(dir, "song.yaml"), []byte("mine"), 0o600))
 	must(c, c.you.Create(c.Context(), hikawa("other")))
@@ -97,7 +97,7 @@ func (c *class) wrongTurn(dir string) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	if journal != c.room.Lab.Journal() {
+	if journal != c.lab.Journal() {
 		c.Error("the journal is not the lab's")
 	}
 	if v := c.View(); v.Notice != "" || v.Done {
@@ -120,7 +120,7 @@ func (c *class) wrongTurn(dir string) {
 }
 
 // hints checks that hints are revealed one after the other, and stay revealed.
-func (c *class) hints() {
+func (c *fixture) hints() {
 	c.Helper()
 	must(c, c.Hint())
 	must(c, c.Hint())
@@ -134,7 +134,7 @@ func (c *class) hints() {
 }
 
 // predict answers wrongly, is told the right value, and answers again.
-func (c *class) predict() {
+func (c *fixture) predict() {
 	c.Helper()
 	if v := c.View(); v.Missing != "質問への答え" {
 		c.Errorf("before the answer %q is missing", v.Missing)
@@ -164,7 +164,7 @@ func TestComeBack(t *testing.T) {
 	must(t, err)
 	taught := song(t)
 	must(t, kept.Mark("song", "sing", taught.Digest))
-	c := hold(t, tutor.Options{Lesson: taught, Progress: kept})
+	c := startLesson(t, tutor.Options{Lesson: taught, Progress: kept})
 	must(t, c.Begin(t.Context()))
 	if v := c.View(); v.Task != "count" || v.Done {
 		t.Errorf("it begins with %+v", v)
@@ -188,7 +188,7 @@ func bundled() client.Object {
 // TestGone deletes what the task needs: the learner is told, and an undo restores it.
 func TestGone(t *testing.T) {
 	sandboxtest.Long(t)
-	c := hold(t, tutor.Options{Lesson: song(t)})
+	c := startLesson(t, tutor.Options{Lesson: song(t)})
 	must(t, c.BeginAt(t.Context(), 0))
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "kiyoshis.zundokokiyoshi.kaitoy.github.com"}}
 	for _, needed := range []client.Object{crd, bundled(), hall()} {
@@ -216,19 +216,19 @@ func TestGone(t *testing.T) {
 
 // TestNextLetsGo checks that a loop which the learner has paused with a key does not block the next task.
 func TestNextLetsGo(t *testing.T) {
-	c := hold(t, tutor.Options{Lesson: song(t)})
+	c := startLesson(t, tutor.Options{Lesson: song(t)})
 	must(t, c.BeginAt(t.Context(), 0))
 	must(t, c.Solve(t.Context()))
-	c.room.Lab.Taps("zundoko").Pause()
+	c.lab.Taps("zundoko").Pause()
 	must(t, c.Next(t.Context()))
-	if c.room.Lab.Taps("zundoko").Paused() {
+	if c.lab.Taps("zundoko").Paused() {
 		t.Error("the operator is still paused")
 	}
 }
 
 // TestGoneAsMeant checks that nothing is reported for objects which the task removes.
 func TestGoneAsMeant(t *testing.T) {
-	c := hold(t, tutor.Options{Lesson: song(t, func(files fstest.MapFS) {
+	c := startLesson(t, tutor.Options{Lesson: song(t, func(files fstest.MapFS) {
 		text := strings.Replace(string(files["01-song/lesson.yaml"].Data), "- id: sing", "- id: sing\n    removes: [Namespace/hall]", 1)
 		files["01-song/lesson.yaml"] = &fstest.MapFile{Data: []byte(text)}
 	})})
@@ -247,7 +247,7 @@ func TestGoneAsMeant(t *testing.T) {
 
 // TestVerify verifies a correct lesson.
 func TestVerify(t *testing.T) {
-	verdict, err := hold(t, tutor.Options{Lesson: song(t)}).Verify(t.Context())
+	verdict, err := startLesson(t, tutor.Options{Lesson: song(t)}).Verify(t.Context())
 	must(t, err)
 	if len(verdict.Problems) > 0 {
 		t.Errorf("the lesson is right, but: %q", verdict.Problems)
@@ -271,7 +271,7 @@ func TestVerifyFinds(t *testing.T) {
 	}
 	const stage = "apiVersion: v1\n              kind: ConfigMap\n              metadata: {name: stage}"
 	const hikawas = "apiVersion: zundokokiyoshi.kaitoy.github.com/v1beta1\n              kind: Hikawa\n              metadata: {name: %s}"
-	c := hold(t, tutor.Options{Lesson: song(t,
+	c := startLesson(t, tutor.Options{Lesson: song(t,
 		replace("sing.yaml", "        - assert:\n            resource:\n              "+fmt.Sprintf(hikawas, "song"), "        - assert:\n            resource:\n              "+stage),
 		replace("sing.yaml", "        - assert:\n            resource:\n              "+fmt.Sprintf(hikawas, "other"), "        - assert:\n            resource:\n              "+stage),
 		replace("count.yaml", "(to_number(kiyoshis)): ($values.answer)", "(to_number(kiyoshis) == $values.answer): true"),

@@ -24,10 +24,10 @@ type Verdict struct {
 
 // verification goes through a lesson like a learner who makes every mistake.
 type verification struct {
-	*Tutor
+	tutor   *Tutor
 	verdict *Verdict
 	task    *book.Task
-	began   surface // objects at the start of the task
+	began   inventory // objects at the start of the task
 }
 
 // Verify checks for each task that all its checks fail at the start and hold after the solution, that each wrong turn
@@ -47,7 +47,7 @@ func (t *Tutor) Verify(ctx context.Context) (*Verdict, error) {
 				return v, err
 			}
 		}
-		check := &verification{Tutor: t, verdict: v, task: task, began: t.surface()}
+		check := &verification{tutor: t, verdict: v, task: task, began: t.atStart()}
 		if err := check.all(ctx, i < len(t.options.Lesson.Tasks)-1); err != nil {
 			return v, fmt.Errorf("task %s: %w", task.ID, err)
 		}
@@ -85,13 +85,13 @@ func (v *verification) all(ctx context.Context, another bool) error {
 	if !another {
 		return nil
 	}
-	return errors.Join(v.solve(ctx), v.awaitDone(ctx))
+	return errors.Join(v.tutor.solve(ctx), v.tutor.parts.awaitAll(ctx, v.task.Checks()))
 }
 
 // fails verifies that each check fails.
 func (v *verification) fails(ctx context.Context, when string) error {
 	for _, c := range v.task.Checks() {
-		failed, err := v.failing(ctx, []book.Check{c})
+		failed, err := v.tutor.parts.failing(ctx, []book.Check{c})
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (v *verification) fails(ctx context.Context, when string) error {
 // noWrongTurn verifies that no wrong turn is detected.
 func (v *verification) noWrongTurn(ctx context.Context, when string) error {
 	for _, w := range v.task.Wrong {
-		all, err := v.looks(ctx, w.See())
+		all, err := v.tutor.parts.look(ctx, w.See())
 		if err != nil {
 			return err
 		}
@@ -118,10 +118,10 @@ func (v *verification) noWrongTurn(ctx context.Context, when string) error {
 
 // wrongTurn takes a wrong turn, waits for its message and undoes it.
 func (v *verification) wrongTurn(ctx context.Context, w *book.Wrong) error {
-	if err := v.play(ctx, w.Do()); err != nil {
+	if err := v.tutor.parts.play(ctx, w.Do()); err != nil {
 		return err
 	}
-	told, err := v.awaitNotice(ctx, v.message(v.task, w.ID))
+	told, err := v.awaitNotice(ctx, v.task.Message(w.ID, v.tutor.options.Language))
 	if err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (v *verification) awaitNotice(ctx context.Context, message string) (bool, e
 	limited, cancel := context.WithTimeout(ctx, waitPatience)
 	defer cancel()
 	for {
-		if err := v.Check(limited); err == nil {
-			switch view := v.View(); {
+		if err := v.tutor.Check(limited); err == nil {
+			switch view := v.tutor.View(); {
 			case view.Done:
 				return false, nil
 			case view.Notice == message && message != "":
@@ -157,11 +157,11 @@ func (v *verification) awaitNotice(ctx context.Context, message string) (bool, e
 }
 
 func (v *verification) whyUnseen(ctx context.Context, see *format.Loaded) string {
-	view := v.View()
+	view := v.tutor.View()
 	if view.Done {
 		return "the task counts as done"
 	}
-	all, err := v.looks(ctx, see)
+	all, err := v.tutor.parts.look(ctx, see)
 	switch {
 	case err != nil:
 		return err.Error()
@@ -173,7 +173,7 @@ func (v *verification) whyUnseen(ctx context.Context, see *format.Loaded) string
 
 // passes verifies that the checks hold after the solution, and fail with another answer.
 func (v *verification) passes(ctx context.Context) error {
-	if err := v.solve(ctx); err != nil {
+	if err := v.tutor.solve(ctx); err != nil {
 		return err
 	}
 	if err := v.unbothered(ctx); err != nil {
@@ -191,20 +191,16 @@ func (v *verification) passes(ctx context.Context) error {
 
 // otherAnswer verifies that a wrong prediction is corrected with the value that was counted.
 func (v *verification) otherAnswer(ctx context.Context) error {
-	v.show(func(view *View) { view.Answer = v.task.Answer + "1" })
+	v.tutor.show(func(view *View) { view.Answer = v.task.Answer + "1" })
 	checks := v.task.Checks()
-	parts := make([]*format.Loaded, len(checks))
-	for i, c := range checks {
-		parts[i] = c.Test
-	}
-	all, err := v.looks(ctx, parts...)
+	all, err := v.tutor.parts.look(ctx, testsOf(checks)...)
 	switch {
 	case err != nil:
 		return err
 	case allHold(all):
 		v.problem("any answer is right")
-	case !strings.Contains(v.prediction(checks, all), " "+v.task.Answer+"."):
-		v.problem("a wrong answer is not told the right one: compare as in 'total: ($values.answer)'; it is told %q", v.prediction(checks, all))
+	case correction(v.tutor.View().Answer, checks, all) != v.task.Answer:
+		v.problem("a wrong answer is not told the right one: compare as in 'total: ($values.answer)'; it is told %q", v.tutor.prediction(checks, all))
 	}
 	return nil
 }
@@ -216,8 +212,8 @@ func (v *verification) unbothered(ctx context.Context) error {
 	told := ""
 	for {
 		// Errors pass, such as while the API server is not reachable.
-		_ = v.Check(limited)
-		view := v.View()
+		_ = v.tutor.Check(limited)
+		view := v.tutor.View()
 		if view.Notice != "" && view.Notice != told {
 			told = view.Notice
 			v.problem("on the way to the end a learner is told %q", told)
@@ -227,7 +223,7 @@ func (v *verification) unbothered(ctx context.Context) error {
 		}
 		select {
 		case <-limited.Done():
-			return v.awaitDone(ctx) // its error says what is missing
+			return v.tutor.parts.awaitAll(ctx, v.task.Checks()) // its error says what is missing
 		case <-time.After(lookPause):
 		}
 	}
@@ -235,13 +231,13 @@ func (v *verification) unbothered(ctx context.Context) error {
 
 // undoes verifies that an undo restores the objects of the start.
 func (v *verification) undoes(ctx context.Context) error {
-	if _, err := v.Undo(ctx); err != nil {
+	if _, err := v.tutor.Undo(ctx); err != nil {
 		return fmt.Errorf("undo: %w", err)
 	}
 	limited, cancel := context.WithTimeout(ctx, waitPatience)
 	defer cancel()
 	for {
-		differ := v.began.differences(v.surface())
+		differ := v.began.differences(v.tutor.atStart())
 		if len(differ) == 0 {
 			v.verdict.Undos++
 			return nil
@@ -254,15 +250,15 @@ func (v *verification) undoes(ctx context.Context) error {
 			return nil
 		case <-time.After(lookPause):
 		}
-		if err := v.survey(limited); err != nil && limited.Err() == nil {
+		if err := v.tutor.survey(limited); err != nil && limited.Err() == nil {
 			return err
 		}
 	}
 }
 
-// surface returns the objects recorded when the task began or was undone.
-func (t *Tutor) surface() surface {
+// atStart returns the objects recorded when the task began or was undone.
+func (t *Tutor) atStart() inventory {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.start.surface
+	return t.start.objects
 }

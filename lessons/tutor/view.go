@@ -2,11 +2,10 @@ package tutor
 
 import (
 	"slices"
-
-	"github.com/operator-lab/operator-lab/lessons/book"
+	"sync"
 )
 
-// View is what a learner sees of a lesson. Its texts are markdown.
+// View holds the state of a lesson for the learner. Its texts are Markdown.
 type View struct {
 	// Lesson is the lesson's ID.
 	Lesson string
@@ -33,7 +32,7 @@ type View struct {
 	// Missing is the text of the first check that does not hold, or asks for the answer; empty if nothing is missing,
 	// or before the first look.
 	Missing string
-	// Notice is what the learner should know, such as a wrong turn or a missing object; empty if there is nothing.
+	// Notice tells of a wrong turn, a missing object or a failed operator; may be empty.
 	Notice string
 	// Hints are the hints revealed so far.
 	Hints []string
@@ -67,6 +66,41 @@ type Check struct {
 	Done bool
 	// Detail says why it does not hold, in the runner's words; may be empty.
 	Detail []string
+}
+
+// currentView holds the view of the moment and tells when it changes.
+type currentView struct {
+	mu      sync.Mutex
+	view    View
+	changed chan struct{}
+}
+
+// View returns what the learner is to see now.
+func (c *currentView) View() View {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.view.clone()
+}
+
+// Changed returns a channel that is closed at the next change of the view.
+func (c *currentView) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// show changes the view, and closes the channel of [Tutor.Changed] if it differs.
+func (c *currentView) show(change func(*View)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.view.clone()
+	change(&c.view)
+	if before.same(c.view) {
+		return
+	}
+	c.view.Serial++
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 func (v View) clone() View {
@@ -104,7 +138,15 @@ func (t *Tutor) turnTo(index int) {
 		for _, check := range task.Checks() {
 			v.Checks = append(v.Checks, Check{Name: check.Name, Text: check.Description[lang]})
 		}
-		t.sayNext(v, index)
+		switch {
+		case !v.Last:
+			v.Next = lesson.Tasks[index+1].Title(lang)
+		case t.options.Next != nil:
+			v.Next, v.NextLesson = t.options.Next.Title(lang), t.options.Next.ID
+		}
+		if v.Last {
+			v.Finally = lesson.Finally(lang)
+		}
 	})
 }
 
@@ -117,22 +159,4 @@ func (t *Tutor) turnBack(was View) {
 		was.Serial = v.Serial
 		*v = was
 	})
-}
-
-func (t *Tutor) sayNext(v *View, index int) {
-	lesson, lang := t.options.Lesson, t.options.Language
-	switch {
-	case !v.Last:
-		v.Next = lesson.Tasks[index+1].Title(lang)
-	case t.options.Next != nil:
-		v.Next, v.NextLesson = t.options.Next.Title(lang), t.options.Next.ID
-	}
-	if v.Last {
-		v.Finally = lesson.Finally(lang)
-	}
-}
-
-// message returns the message of a wrong turn.
-func (t *Tutor) message(task *book.Task, wrong string) string {
-	return task.Message(wrong, t.options.Language)
 }

@@ -74,8 +74,7 @@ func (env *classicEnv) published(t *testing.T, spec bool) {
 	})
 }
 
-// TestClassicAlone has what needs a whole sandbox: E-19, the operator defines its resource; E-03, a node is off for a
-// moment; E-15, the book's definition keeps no status.
+// TestClassicAlone has what needs a whole sandbox: E-19, the operator defines its resource; E-15, the book's definition keeps no status.
 func TestClassicAlone(t *testing.T) {
 	t.Parallel()
 	sandboxtest.Long(t)
@@ -95,19 +94,6 @@ func TestClassicAlone(t *testing.T) {
 	}
 	cluster := env.cluster(t, 1)
 	env.becomes(t, cluster, 1)
-
-	if err := env.lab.RestartNode("node-1"); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), sandboxtest.Patience)
-	defer cancel()
-	if err := env.lab.AwaitNodes(ctx); err != nil {
-		t.Fatal(err)
-	}
-	env.passes(t, saysDead, 2)
-	if pod := env.pods(t)[0]; pod.Status.Phase == corev1.PodRunning || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
-		t.Errorf("E-03: the pod is %s", pod.Status.Phase)
-	}
 	stop()
 
 	// In another namespace each time, or the Services that are there would do, until the garbage collector takes them

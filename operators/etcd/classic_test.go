@@ -23,6 +23,13 @@ import (
 // classicPeriod is the time between two passes in these tests.
 const classicPeriod = 300 * time.Millisecond
 
+const (
+	// What the operator says when it cannot do anything.
+	saysDead    = "all etcd pods are dead."
+	saysPending = "waiting for pods"
+	saysPaused  = "paused: nothing is done"
+)
+
 // classicEnv is a testEnv for classic.
 type classicEnv struct {
 	*testEnv
@@ -35,9 +42,9 @@ func newClassic(t *testing.T) *classicEnv {
 }
 
 // run runs the operator.
-func (env *classicEnv) run(t *testing.T, changes ...func(*etcd.Options)) (stop func()) {
+func (env *classicEnv) run(t *testing.T) (stop func()) {
 	t.Helper()
-	return env.operate(t, env.options(changes...))
+	return env.operate(t, env.options())
 }
 
 func (env *classicEnv) options(changes ...func(*etcd.Options)) etcd.Options {
@@ -52,14 +59,11 @@ func (env *classicEnv) options(changes ...func(*etcd.Options)) etcd.Options {
 }
 
 // cluster creates an EtcdCluster.
-func (env *classicEnv) cluster(t *testing.T, size int, changes ...func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
+func (env *classicEnv) cluster(t *testing.T, size int) *v1beta2.EtcdCluster {
 	t.Helper()
 	cluster := &v1beta2.EtcdCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "example"},
 		Spec:       v1beta2.EtcdClusterSpec{Size: size, Version: "3.1.10"},
-	}
-	for _, change := range changes {
-		change(cluster)
 	}
 	env.MustCreate(cluster)
 	return cluster
@@ -229,7 +233,14 @@ func TestClassicLife(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	env.MustUpdate(cluster, func() { cluster.Spec.Paused = true })
+	env.passes(t, saysPaused, 1)
 	env.kill(t, &pods[0])
+	env.passes(t, saysPaused, 3)
+	if left := env.pods(t); len(left) != 2 {
+		t.Errorf("while it is paused there are %v", podNames(left))
+	}
+	env.MustUpdate(cluster, func() { cluster.Spec.Paused = false })
 	sandboxtest.Eventually(t, "there is another member", func() error {
 		if left := podNames(env.pods(t)); len(left) != 3 || slices.Contains(left, pods[0].Name) {
 			return fmt.Errorf("there are %v", left)

@@ -9,8 +9,8 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
 )
 
-func newTestCluster(namespace, name string) *v1beta2.EtcdCluster {
-	return &v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+func newTestCluster(namespace string) *v1beta2.EtcdCluster {
+	return &v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "example"}}
 }
 
 func TestClassicMemberName(t *testing.T) {
@@ -88,7 +88,7 @@ func TestClassicScope(t *testing.T) {
 		{map[string]string{v1beta2.ScopeAnnotation: v1beta2.ScopeClusterwide}, false, true},
 		{map[string]string{v1beta2.ScopeAnnotation: "other"}, false, false},
 	} {
-		cluster := newTestCluster("default", "example")
+		cluster := newTestCluster("default")
 		cluster.Annotations = c.annotations
 		if got := (&classicClusters{}).managed(cluster); got != c.narrow {
 			t.Errorf("the operator of a namespace heeds %v: %t", c.annotations, got)
@@ -100,7 +100,7 @@ func TestClassicScope(t *testing.T) {
 }
 
 func TestClassicSpec(t *testing.T) {
-	cluster := newTestCluster("default", "example")
+	cluster := newTestCluster("default")
 	cluster.Spec = v1beta2.EtcdClusterSpec{Version: "v3.1.10", Pod: &v1beta2.PodPolicy{AntiAffinity: true}}
 	classicDefaults(cluster)
 	if cluster.Spec.Version != "3.1.10" || classicImage(cluster) != "quay.io/coreos/etcd:v3.1.10" {
@@ -135,7 +135,7 @@ func TestClassicSpec(t *testing.T) {
 
 // TestClassicBusybox is the image that waits for the name.
 func TestClassicBusybox(t *testing.T) {
-	cluster := newTestCluster("default", "example")
+	cluster := newTestCluster("default")
 	for image, policy := range map[string]*v1beta2.PodPolicy{
 		"busybox:1.28.0-glibc": nil, "busybox:1": {BusyboxImage: "busybox:1"},
 	} {

@@ -1,13 +1,10 @@
 package etcd_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -54,105 +51,7 @@ func (env *testEnv) keys(secret, id, key string) {
 	})
 }
 
-// TestBackupAndRestore: AC-E11. A cluster with TLS, and backups in S3.
-func TestBackupAndRestore(t *testing.T) {
-	t.Parallel()
-	sandboxtest.Long(t)
-	env := newTestEnv(t, etcd.Hardened)
-	env.operate(t, etcd.Options{})
-	endpoint := env.s3()
-	cluster := env.newCluster()
-	ca := newAuthority(t)
-	domain := "." + env.Name + ".svc"
-	hosts := []string{"*." + cluster.Name + domain, cluster.Name + "-client" + domain, "localhost"}
-	for secret, prefix := range map[string]string{"operator": "etcd-client", "server": "server", "peer": "peer"} {
-		env.MustCreate(ca.secret(t, env.Name, secret, prefix, hosts))
-	}
-	cluster.Spec.TLS = tls("peer", "server", "operator")
-	env.MustCreate(cluster)
-	env.settles(cluster)
-
-	backup := &v1beta2.EtcdBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "once"},
-		Spec: v1beta2.EtcdBackupSpec{
-			EtcdEndpoints: []string{"https://" + cluster.Name + "-client" + domain + ":2379"}, ClientTLSSecret: "operator",
-			StorageType: v1beta2.StorageS3,
-			S3:          &v1beta2.S3Source{Path: "backups/example/etcd.backup", AWSSecret: "aws", Endpoint: endpoint, ForcePathStyle: true},
-		},
-	}
-	env.MustCreate(backup)
-	status := env.backedUp(backup)
-	if status.EtcdRevision != 1 || status.EtcdVersion == "" || status.Location != "backups/example/etcd.backup" {
-		t.Errorf("the status is %+v", status)
-	}
-
-	write := func(key string) (revision int64) {
-		t.Helper()
-		store := env.storeWith(t, clientv3.Config{Endpoints: backup.Spec.EtcdEndpoints, TLS: ca.client(t)})
-		defer func() { _ = store.Close() }()
-		sandboxtest.Eventually(t, "write "+key, func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
-			answer, err := store.Put(ctx, key, "v")
-			if err == nil {
-				revision = answer.Header.Revision
-			}
-			return err
-		})
-		return revision
-	}
-	revision := write("a")
-	periodic := backup.DeepCopy()
-	periodic.ObjectMeta = metav1.ObjectMeta{Namespace: env.Name, Name: "often"}
-	periodic.Spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 1, MaxBackups: 2}
-	periodic.Spec.S3.Path = "backups/often"
-	env.MustCreate(periodic)
-	first := env.backedUp(periodic).Location
-	for _, key := range []string{"2", "3"} {
-		env.backedUpAt(periodic, revision)
-		revision = write(key)
-	}
-	env.backedUpAt(periodic, revision)
-	if periodic.Status.Kept != 2 {
-		t.Errorf("%d backups are kept, want 2", periodic.Status.Kept)
-	}
-	env.MustDelete(periodic)
-
-	restore := &v1beta2.EtcdRestore{
-		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: cluster.Name},
-		Spec: v1beta2.EtcdRestoreSpec{
-			EtcdCluster:       v1beta2.ClusterReference{Name: cluster.Name},
-			BackupStorageType: v1beta2.StorageS3,
-			S3:                &v1beta2.S3Source{Path: first, AWSSecret: "aws", Endpoint: endpoint, ForcePathStyle: true},
-		},
-	}
-	env.MustCreate(restore) // the first one was deleted, as the third one came
-	env.restore(restore, etcd.ConditionChecked, metav1.ConditionFalse, report.ReasonBackupMissing)
-	env.MustDelete(restore)
-	sandboxtest.Eventually(t, "the restore is gone", func() error {
-		if env.Exists(restore) {
-			return fmt.Errorf("it is there")
-		}
-		return nil
-	})
-	restore.ResourceVersion, restore.UID = "", ""
-	restore.Spec.S3.Path = periodic.Status.Location
-	env.MustCreate(restore)
-	env.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
-	env.settles(cluster)
-	store := env.storeWith(t, clientv3.Config{Endpoints: backup.Spec.EtcdEndpoints, TLS: ca.client(t)})
-	sandboxtest.Eventually(t, "after the restore there is what was in the backup", func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		answer, err := store.Get(ctx, "3")
-		if err == nil && len(answer.Kvs) != 1 {
-			err = fmt.Errorf("there is %v", answer)
-		}
-		return err
-	})
-}
-
-// TestS3ThatLetsNobodyIn: wrong keys, a wrong bucket, no server.
+// TestS3ThatLetsNobodyIn: wrong keys, a wrong bucket, no server; and one that is right.
 func TestS3ThatLetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t, etcd.Hardened)
@@ -174,6 +73,13 @@ func TestS3ThatLetsNobodyIn(t *testing.T) {
 			t.Errorf("nothing is said of the bucket: %s", backup.Status.Reason)
 		}
 	}
+	good := env.onVolume(cluster, "good")
+	good.Spec.StorageType, good.Spec.PersistentVolumeClaim = v1beta2.StorageS3, nil
+	good.Spec.S3 = &v1beta2.S3Source{Path: "backups/dir/good", AWSSecret: "aws", Endpoint: endpoint, ForcePathStyle: true}
+	env.MustCreate(good)
+	if at := env.backedUp(good).Location; at != "backups/dir/good" {
+		t.Errorf("the location is %s", at)
+	}
 }
 
 // TestRecoveryFromAMember: a quorum is lost for good, and a person approves to go on with what is left. As long as the
@@ -189,6 +95,7 @@ func TestRecoveryFromAMember(t *testing.T) {
 	pods := env.pods(cluster)
 	env.kill(pods[1])
 	env.becomes(cluster, v1beta2.ConditionAvailable, metav1.ConditionFalse, "QuorumLost")
+	env.wantEvents("QuorumLost")
 	approve := func() { metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, v1beta2.RecoverAnnotation, pods[0].Name) }
 	env.MustUpdate(cluster, func() {
 		cluster.Spec.Version = stuckVersion
@@ -212,6 +119,12 @@ func TestRecoveryFromAMember(t *testing.T) {
 	env.MustUpdate(cluster, func() {
 		cluster.Spec.Version = ""
 		approve()
+	})
+	sandboxtest.Eventually(t, "the one that was left is gone", func() error {
+		if now := names(env.pods(cluster)); now[pods[0].Name] {
+			return fmt.Errorf("the pods are %v", now)
+		}
+		return nil
 	})
 	env.settles(cluster)
 	env.want(cluster, "a", "1")

@@ -70,12 +70,12 @@ func TestReboot(t *testing.T) {
 	cluster, _ := env.run(nil)
 	env.put(cluster, "a", "1")
 	before := names(env.pods(cluster))
-	for _, node := range env.lab.NodeNames() {
-		if err := env.lab.RestartNode(node); err != nil {
+	for _, node := range env.lab.Nodes().Names() {
+		if err := env.lab.Nodes().Restart(node); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := env.lab.AwaitNodes(t.Context()); err != nil {
+	if err := env.lab.Nodes().Await(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	env.want(cluster, "a", "1")
@@ -101,14 +101,14 @@ func TestLostNode(t *testing.T) {
 	})
 	env.put(cluster, "a", "1")
 	lost := env.pods(cluster)[0]
-	if err := env.lab.LoseNode(lost.Spec.NodeName); err != nil {
+	if err := env.lab.Nodes().Lose(lost.Spec.NodeName); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := env.lab.ReturnNode(lost.Spec.NodeName); err != nil {
+		if err := env.lab.Nodes().Return(lost.Spec.NodeName); err != nil {
 			t.Error(err)
 		}
-		if err := env.lab.AwaitNodes(context.WithoutCancel(t.Context())); err != nil {
+		if err := env.lab.Nodes().Await(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})

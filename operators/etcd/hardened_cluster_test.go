@@ -207,31 +207,3 @@ func (env *testEnv) want(cluster *v1beta2.EtcdCluster, key, value string) {
 		env.t.Errorf("%s is %q, want %q", key, got, value)
 	}
 }
-
-// TestCreate: AC-E01 and AC-E04.
-func TestCreate(t *testing.T) {
-	t.Parallel()
-	env := newTestEnv(t, etcd.Hardened)
-	env.operate(t, etcd.Options{})
-	cluster := env.cluster(nil)
-	env.settles(cluster)
-	env.put(cluster, "a", "1")
-	env.want(cluster, "a", "1")
-	env.wantEvents("MemberAdded", "MemberPromoted", "QuorumHealthy")
-	for _, pod := range env.pods(cluster) {
-		if pod.Spec.Containers[0].Image != "quay.io/coreos/etcd:v3.2.13" || pod.Labels[etcd.AppLabel] != "etcd" {
-			t.Errorf("%s is of %s with the labels %v", pod.Name, pod.Spec.Containers[0].Image, pod.Labels)
-		}
-	}
-	env.MustDelete(cluster)
-	sandboxtest.Eventually(t, "all is gone", func() error {
-		var services corev1.ServiceList
-		if err := env.List(t.Context(), &services, client.InNamespace(env.Name)); err != nil {
-			return err
-		}
-		if pods := env.pods(cluster); len(pods)+len(services.Items) > 0 {
-			return fmt.Errorf("there are %d pods and %d Services", len(pods), len(services.Items))
-		}
-		return nil
-	})
-}

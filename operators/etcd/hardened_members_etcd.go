@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	rpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -237,7 +239,7 @@ func (p *clusterState) askAlarms(ctx context.Context, conns *conns) {
 
 // plain returns an error of etcd in words for people.
 func plain(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "DeadlineExceeded") {
+	if errors.Is(err, context.DeadlineExceeded) || rpcstatus.Code(err) == codes.DeadlineExceeded {
 		return "the members do not agree on anything in time"
 	}
 	return err.Error()

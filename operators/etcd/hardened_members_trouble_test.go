@@ -51,6 +51,7 @@ func TestStuckUpgrade(t *testing.T) {
 	if touched != 1 {
 		t.Errorf("%d members were upgraded", touched)
 	}
+	env.wantEvents("MemberUpgraded")
 	env.put(cluster, "b", "2")
 	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
 	env.settles(cluster)
@@ -68,7 +69,7 @@ func TestAloneAndKilled(t *testing.T) {
 	env.settles(cluster)
 	alone := env.pods(cluster)[0]
 	match := node.Match{Namespace: alone.Namespace, Pod: alone.Name}
-	if killed, err := env.lab.KillContainers(match, node.ReasonError); err != nil || len(killed) != 1 {
+	if killed, err := env.lab.Nodes().KillContainers(match, node.ReasonError); err != nil || len(killed) != 1 {
 		t.Fatalf("killed %v: %v", killed, err)
 	}
 	sandboxtest.Eventually(t, "the member is back", func() error {
@@ -93,53 +94,6 @@ func TestStuckBirth(t *testing.T) {
 	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
 	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
 	env.settles(cluster)
-}
-
-// TestNoSpace fills a member's quota.
-func TestNoSpace(t *testing.T) {
-	t.Parallel()
-	sandboxtest.Long(t)
-	env := newTestEnv(t, etcd.Hardened)
-	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) {
-		c.Spec.Size = 1
-		c.Spec.Pod = &v1beta2.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: "4194304"}}}
-	})
-	store := env.store(t, cluster)
-	sandboxtest.Eventually(t, "the quota is used up", func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		_, err := store.Put(ctx, "big", strings.Repeat("x", 1<<20))
-		if err != nil && strings.Contains(err.Error(), "database space exceeded") {
-			return nil
-		}
-		return fmt.Errorf("writing was answered by: %w", err)
-	})
-	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "NoSpace")
-	env.wantEvents("NoSpace")
-	before := names(env.pods(cluster))
-
-	members, err := store.MemberList(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := store.Get(t.Context(), "big")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Compact(t.Context(), answer.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Defragment(t.Context(), store.Endpoints()[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
-		t.Fatal(err)
-	}
-	env.settles(cluster)
-	if after := names(env.pods(cluster)); len(after) != 1 || !before[members.Members[0].Name] || !after[members.Members[0].Name] {
-		t.Errorf("the members are %v, were %v", after, before)
-	}
-	env.put(cluster, "a", "1")
 }
 
 // TestTLS: AC-E09. The Secrets come late, and one is wrong at first.

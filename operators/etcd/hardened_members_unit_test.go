@@ -18,7 +18,7 @@ import (
 // TestClaimOfAStranger goes through what becomes of the claim of a member that etcd does not know, and of whose pod the
 // cache does not know.
 func TestClaimOfAStranger(t *testing.T) {
-	cluster := newTestCluster("ns", "example")
+	cluster := newTestCluster("ns")
 	cluster.UID = "uid"
 	named := metav1.ObjectMeta{Namespace: "ns", Name: "example-1", OwnerReferences: []metav1.OwnerReference{*ownedBy(cluster)}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: named}

@@ -20,7 +20,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -233,15 +232,4 @@ func (env *testEnv) storeWith(t *testing.T, cfg clientv3.Config) *clientv3.Clien
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	return store
-}
-
-// unstructuredOf has all fields of a cluster, those that are zero too.
-func unstructuredOf(cluster *v1beta2.EtcdCluster) (*unstructured.Unstructured, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(cluster)
-	if err != nil {
-		return nil, err
-	}
-	obj := &unstructured.Unstructured{Object: fields}
-	obj.SetGroupVersionKind(v1beta2.GroupVersion.WithKind("EtcdCluster"))
-	return obj, unstructured.SetNestedField(obj.Object, int64(cluster.Spec.Size), "spec", "size")
 }

@@ -30,7 +30,7 @@ func TestRoleSuffices(t *testing.T) {
 	for _, variant := range maintpage.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			env := newTestEnv(t, crdSet(variant))
+			env := newTestEnv(t, variant)
 			cfg := rest.CopyConfig(env.Config)
 			cfg.Impersonate.UserName = env.Name + "-operator"
 			env.allow(variant, cfg.Impersonate.UserName)
@@ -61,7 +61,7 @@ func TestArticlesRoleSuffices(t *testing.T) {
 	for _, variant := range maintpage.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			env := newTestEnv(t, crdSet(variant))
+			env := newTestEnv(t, variant)
 			for _, file := range []string{"service_account", "role", "role_binding", "operator"} {
 				for _, doc := range env.manifest("deploy/" + file + ".yaml") {
 					obj := &unstructured.Unstructured{Object: doc}
@@ -143,7 +143,7 @@ func TestListing(t *testing.T) {
 	} {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			env := newTestEnv(t, crdSet(variant))
+			env := newTestEnv(t, variant)
 			page := env.run(variant)
 			env.toggle(page, true)
 			env.settle(page, variant)
@@ -190,7 +190,7 @@ func (env *testEnv) table(resource string) []string {
 // TestWrongObjectsAreRefused applies what hardened's CRD does not allow, and reads the answer.
 func TestWrongObjectsAreRefused(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	for because, spoil := range map[string]func(*v1alpha1.MaintPage){
 		"at most 63 characters":               func(p *v1alpha1.MaintPage) { p.Name = strings.Repeat("p", 64) },
 		"spec.appconfig.appname":              func(p *v1alpha1.MaintPage) { p.Spec.AppConfig.AppName = "Web.Server" },
@@ -238,7 +238,7 @@ func (env *testEnv) unstructured(page *v1alpha1.MaintPage) *unstructured.Unstruc
 // TestManifestsAreAccepted shows every manifest to a real API server, which checks each field.
 func TestManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "maintpage-operator"}}
 	if err := env.Create(t.Context(), home); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)

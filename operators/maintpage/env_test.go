@@ -1,7 +1,6 @@
 package maintpage_test
 
 import (
-	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -104,6 +103,15 @@ func (env *testEnv) settle(page *v1alpha1.MaintPage, variant maintpage.Variant) 
 	})
 }
 
+// run runs an operator and settles the sample.
+func (env *testEnv) run(variant maintpage.Variant) *v1alpha1.MaintPage {
+	env.t.Helper()
+	env.operate(maintpage.Options{Variant: variant})
+	page := env.page()
+	env.settle(page, variant)
+	return page
+}
+
 // served is the reason of a MaintPage whose page is served.
 func served(page *v1alpha1.MaintPage) string {
 	if page.Spec.MaintPageConfig.MaintPageToggle {
@@ -138,6 +146,13 @@ func (env *testEnv) selected(page string) (production, maintenance bool) {
 	env.MustGet(deployment)
 	env.MustGet(pod)
 	return selects(service, deployment.Spec.Template.Labels), selects(service, pod.Labels)
+}
+
+// production tells whether the Service of the sample sends requests to the application and nowhere else.
+func (env *testEnv) production() bool {
+	env.t.Helper()
+	production, maintenance := env.selected("example")
+	return production && !maintenance
 }
 
 // selects tells whether a Service sends requests to pods with some labels.
@@ -181,33 +196,18 @@ func (env *testEnv) events(reason string) int {
 }
 
 // othersHadTheirTurn has the operator follow somebody else's wishes and put back somebody else's image,
-// which takes an event of each kind that both variants watch: what it has not done by then about something
+// which takes an event of each kind that it watches: what it has not done by then about something
 // that happened before, it is not going to do.
-func (env *testEnv) othersHadTheirTurn(variant maintpage.Variant) {
+func (env *testEnv) othersHadTheirTurn() {
 	env.t.Helper()
 	env.others++
 	name := fmt.Sprintf("other-%d", env.others)
 	other := env.newPage()
 	other.Name, other.Spec.AppConfig.AppName = name, name+"-app"
 	env.MustCreate(other)
-	env.settle(other, variant)
+	env.settle(other, maintpage.Hardened)
 	env.setImage(other.Spec.AppConfig.AppName, "somebody/else:1")
 	sandboxtest.Eventually(env.t, "the image is back", func() bool {
 		return env.image(other.Spec.AppConfig.AppName) == other.Spec.AppConfig.AppImage
 	})
-}
-
-// comesTrue tells whether something comes true. Hardened has to bring it about, however long it takes;
-// classic may leave it while it does the like for others.
-func (env *testEnv) comesTrue(variant maintpage.Variant, what string, is func() bool) error {
-	env.t.Helper()
-	if variant == maintpage.Hardened {
-		sandboxtest.Eventually(env.t, what, is)
-		return nil
-	}
-	env.othersHadTheirTurn(variant)
-	if !is() {
-		return errors.New("it did not happen: " + what)
-	}
-	return nil
 }

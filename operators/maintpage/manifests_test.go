@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -17,11 +18,21 @@ import (
 )
 
 func TestCRDs(t *testing.T) {
-	for _, set := range []crdSet{hardenedCRDs, classicCRDs, movedCRDs} {
-		crds, err := set.load()
-		if err != nil {
+	data, err := fs.ReadFile(maintpage.Manifests(), "migration/maintpages.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, moved); err != nil {
+		t.Fatal(err)
+	}
+	sets := map[maintpage.Variant][]*apiextensionsv1.CustomResourceDefinition{"migration": {moved}}
+	for _, variant := range maintpage.Variants() {
+		if sets[variant], err = maintpage.CRDs(variant); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for set, crds := range sets {
 		if len(crds) != 1 || crds[0].Name != "maintpages.maintpage.example.com" {
 			t.Fatalf("%s has other CRDs: %v", set, crds)
 		}

@@ -21,7 +21,7 @@ import (
 // which nobody asked for; the status says what is the case.
 func TestMaintenanceStays(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	page := env.run(maintpage.Hardened)
 	env.toggle(page, true)
 	env.settle(page, maintpage.Hardened)
@@ -38,7 +38,7 @@ func TestMaintenanceStays(t *testing.T) {
 // maintenance page: each time it goes back to the application.
 func TestInterferenceWhileWaiting(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	page := env.run(maintpage.Hardened)
 	env.setPod("example", false)
 	env.toggle(page, true)
@@ -57,7 +57,7 @@ func TestInterferenceWhileWaiting(t *testing.T) {
 // TestImageNotThere tells in the status why there is no page.
 func TestImageNotThere(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	page := env.run(maintpage.Hardened)
 	env.setPod("example", false)
 	pod := env.pod("example")
@@ -82,7 +82,7 @@ func TestTakeover(t *testing.T) {
 	for name, toggle := range map[string]bool{"production": false, "maintenance": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := newTestEnv(t, hardenedCRDs)
+			env := newTestEnv(t, maintpage.Hardened)
 			stop := env.operate(maintpage.Options{Variant: maintpage.Classic})
 			page := env.page()
 			env.toggle(page, toggle)
@@ -114,7 +114,7 @@ func TestTakeover(t *testing.T) {
 // replaced again and again.
 func TestPodOfAWebhook(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	stop := env.operate(maintpage.Options{})
 	page := env.page()
 	env.settle(page, maintpage.Hardened)
@@ -139,7 +139,7 @@ func TestPodOfAWebhook(t *testing.T) {
 // where they are until the new one is.
 func TestAnotherImageWhileReady(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	env.operate(maintpage.Options{})
 	page := env.page()
 	env.settle(page, maintpage.Hardened)
@@ -189,7 +189,7 @@ func TestForeignObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := newTestEnv(t, hardenedCRDs)
+			env := newTestEnv(t, maintpage.Hardened)
 			obj := foreign(env)
 			env.MustCreate(obj)
 			version := obj.GetResourceVersion()
@@ -215,7 +215,7 @@ func TestForeignObjects(t *testing.T) {
 // are still there, as they are until the garbage collector has come by.
 func TestSameNameAgain(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	first := env.run(maintpage.Hardened)
 	env.MustDelete(first)
 	second := env.page()
@@ -242,7 +242,7 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := newTestEnv(t, hardenedCRDs)
+			env := newTestEnv(t, maintpage.Hardened)
 			env.writes.FailOnce(text)
 			page := env.run(maintpage.Hardened)
 			env.toggle(page, true)
@@ -257,7 +257,7 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 // TestRename prunes the old name only when the new one is Ready.
 func TestRename(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	page := env.run(maintpage.Hardened)
 	env.MustUpdate(page, func() { page.Spec.AppConfig.AppName = "web" })
 	env.becomes(page, v1alpha1.ReasonPageNotReady)
@@ -274,7 +274,7 @@ func TestRename(t *testing.T) {
 // TestDriftIsPutBack changes what is ours, and what is somebody else's.
 func TestDriftIsPutBack(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	page := env.run(maintpage.Hardened)
 	deployment, service, pod := env.deployment("httpd"), env.service("httpd"), env.pod("example")
 	env.MustUpdate(deployment, func() {
@@ -301,7 +301,7 @@ func TestDriftIsPutBack(t *testing.T) {
 // TestOldSpec runs hardened on a MaintPage that its CRD would have refused.
 func TestOldSpec(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, classicCRDs)
+	env := newTestEnv(t, maintpage.Classic)
 	env.operate(maintpage.Options{})
 	page := env.newPage()
 	page.Spec.AppConfig.AppImage = ""
@@ -316,7 +316,7 @@ func TestOldSpec(t *testing.T) {
 // same, and the Pod comes once it is allowed.
 func TestNotAllowed(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Name}}
 	env.MustUpdate(namespace, func() { namespace.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
 	// Admission has a watch of its own, too.
@@ -343,13 +343,13 @@ func TestNotAllowed(t *testing.T) {
 // TestDeletion holds a deleted MaintPage by a finalizer: nothing is made for it any more.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	page := env.run(maintpage.Hardened)
 	env.MustUpdate(page, func() { page.Finalizers = []string{"example.com/wait"} })
 	env.MustDelete(page)
-	env.othersHadTheirTurn(maintpage.Hardened) // the deletion was seen: it must not hear of the Service first
+	env.othersHadTheirTurn() // the deletion was seen: it must not hear of the Service first
 	env.MustDelete(env.service("httpd"))
-	env.othersHadTheirTurn(maintpage.Hardened)
+	env.othersHadTheirTurn()
 	if env.Exists(env.service("httpd")) {
 		t.Error("a Service was made for a MaintPage that was deleted")
 	}
@@ -359,7 +359,7 @@ func TestDeletion(t *testing.T) {
 // TestTwoOperators runs two at once, as happens for a moment when a leader is lost.
 func TestTwoOperators(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	env.operate(maintpage.Options{})
 	page := env.run(maintpage.Hardened)
 	for _, toggle := range []bool{true, false, true} {

@@ -1,16 +1,13 @@
 package maintpage_test
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,43 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/maintpage"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
-// crdSet is which CRD an API server has.
-type crdSet string
-
-const (
-	hardenedCRDs crdSet = "hardened"
-	classicCRDs  crdSet = "classic"
-	// movedCRDs is the published CRD as a careless migration leaves it.
-	movedCRDs crdSet = "migration"
-)
-
-// servers are one API server for each CRD, since all have the same name.
-var servers = map[crdSet]*sandboxtest.Shared[*rest.Config]{
-	hardenedCRDs: sandboxtest.ShareAPIServer(hardenedCRDs.load),
-	classicCRDs:  sandboxtest.ShareAPIServer(classicCRDs.load),
-	movedCRDs:    sandboxtest.ShareAPIServer(movedCRDs.load),
+// servers are one API server for the CRD of each variant, since both have the same name.
+var servers = map[maintpage.Variant]*sandboxtest.Shared[*rest.Config]{
+	maintpage.Hardened: share(maintpage.Hardened),
+	maintpage.Classic:  share(maintpage.Classic),
 }
 
-func (set crdSet) load() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	if set != movedCRDs {
-		return maintpage.CRDs(maintpage.Variant(set))
-	}
-	data, err := fs.ReadFile(maintpage.Manifests(), "migration/maintpages.yaml")
-	if err != nil {
-		return nil, err
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	return []*apiextensionsv1.CustomResourceDefinition{crd}, yaml.UnmarshalStrict(data, crd)
+func share(variant maintpage.Variant) *sandboxtest.Shared[*rest.Config] {
+	return sandboxtest.ShareAPIServer(func() ([]*apiextensionsv1.CustomResourceDefinition, error) { return maintpage.CRDs(variant) })
 }
 
 func TestMain(m *testing.M) {
@@ -64,21 +40,20 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	os.Exit(sandboxtest.Main(m, servers[hardenedCRDs], servers[classicCRDs], servers[movedCRDs]))
+	os.Exit(sandboxtest.Main(m, servers[maintpage.Hardened], servers[maintpage.Classic]))
 }
 
 // testEnv is a namespace of a test's own, and the operators that run in it.
 type testEnv struct {
 	*sandboxtest.Namespace
-	t           *testing.T
-	writes      *sandboxtest.Writes // of the operator to objects of the namespace
-	watchErrors atomic.Int32        // lists and watches of the operator that failed
-	caches      []cache.Cache       // of the operators that run
-	others      int                 // MaintPages of others, see othersHadTheirTurn
+	t      *testing.T
+	writes *sandboxtest.Writes // of the operator to objects of the namespace
+	caches []cache.Cache       // of the operators that run
+	others int                 // MaintPages of others, see othersHadTheirTurn
 }
 
-// newTestEnv makes a namespace in the API server that has a set of CRDs.
-func newTestEnv(t *testing.T, crds crdSet) *testEnv {
+// newTestEnv makes a namespace in the API server that has the CRD of a variant.
+func newTestEnv(t *testing.T, crds maintpage.Variant) *testEnv {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), maintpage.AddToScheme(scheme)); err != nil {
@@ -108,9 +83,8 @@ func (env *testEnv) operate(o maintpage.Options) (stop func()) {
 
 func (env *testEnv) operateAs(cfg *rest.Config, o maintpage.Options) (stop func()) {
 	env.t.Helper()
-	countWatchErrors := func(context.Context, *toolscache.Reflector, error) { env.watchErrors.Add(1) }
 	var caching cache.Cache
-	end := env.Run(cfg, ctrl.Options{Cache: cache.Options{DefaultWatchErrorHandler: countWatchErrors}}, func(mgr ctrl.Manager) error {
+	end := env.Run(cfg, ctrl.Options{}, func(mgr ctrl.Manager) error {
 		caching = mgr.GetCache()
 		return maintpage.SetupWithManager(mgr, o)
 	})

@@ -21,7 +21,7 @@ func TestObjects(t *testing.T) {
 	for _, variant := range maintpage.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			env := newTestEnv(t, crdSet(variant))
+			env := newTestEnv(t, variant)
 			page := env.run(variant)
 			pod, deployment, service := env.pod("example"), env.deployment("httpd"), env.service("httpd")
 			for _, obj := range []client.Object{pod, deployment, service} {
@@ -62,7 +62,7 @@ func (env *testEnv) wantContainer(containers []corev1.Container, name, image str
 // TestClassicMakesOneObjectPerPass counts the writes of classic's first passes and of a toggle.
 func TestClassicMakesOneObjectPerPass(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, classicCRDs)
+	env := newTestEnv(t, maintpage.Classic)
 	env.operate(maintpage.Options{Variant: maintpage.Classic})
 	page := env.page()
 	sandboxtest.Eventually(env.t, "the status is written", func() bool {
@@ -101,7 +101,7 @@ func TestImageIsPutBack(t *testing.T) {
 	for _, variant := range maintpage.Variants() {
 		t.Run(string(variant), func(t *testing.T) {
 			t.Parallel()
-			env := newTestEnv(t, crdSet(variant))
+			env := newTestEnv(t, variant)
 			page := env.run(variant)
 			env.setImage("httpd", "quay.io/daein/prodpage:notfound")
 			sandboxtest.Eventually(env.t, "the image is back", func() bool { return env.image("httpd") == page.Spec.AppConfig.AppImage })
@@ -113,7 +113,7 @@ func TestImageIsPutBack(t *testing.T) {
 // counts what it takes.
 func TestToggle(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, hardenedCRDs)
+	env := newTestEnv(t, maintpage.Hardened)
 	env.operate(maintpage.Options{})
 	page := env.page()
 	env.becomes(page, v1alpha1.ReasonPageNotReady)

@@ -150,6 +150,10 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 	hikawa = env.newHikawa("hikawa", quick)
 	hikawa.Spec.NumZundokos = -1
 	env.wantRefused(env.Create(t.Context(), hikawa), "spec.numZundokos")
+	hikawa = env.newHikawa("hikawa", quick)
+	hikawa.Spec.SayKiyoshi = true
+	env.wantRefused(env.Create(t.Context(), hikawa), "spec.sayKiyoshi")
+	env.wantRefused(env.Create(t.Context(), hikawa), "remove")
 
 	word := env.word("hikawa", 1)
 	word.Spec.Say = "Don"

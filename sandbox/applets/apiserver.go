@@ -22,7 +22,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox"
 )
 
 // bootstrapHooks are the post-start hooks whose work a prepared etcd already holds: bootstrap RBAC roles and the
@@ -100,7 +100,7 @@ func runAPIServer(ctx context.Context, o options.CompletedOptions) error {
 
 // prepared reports whether the sandbox that started this process vouches for the contents of etcd.
 func prepared() bool {
-	_, err := os.Stat(filepath.Join(filepath.Dir(os.Args[0]), lifeline.PreparedFile))
+	_, err := os.Stat(filepath.Join(filepath.Dir(os.Args[0]), sandbox.PreparedFile))
 	return err == nil
 }
 

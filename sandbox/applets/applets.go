@@ -20,7 +20,7 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
 // applets maps a program's name to its main function, which returns the exit code. Each reads os.Args, as upstream's
@@ -56,11 +56,11 @@ func server(run func() int) func() int {
 	}
 }
 
-// dieWithParent watches the sandbox's lifeline. A program started by another project's envtest suite has none; there, a
-// change of the parent's pid shows that the parent has ended. If the parent's pid is 1 from the start, the process may
+// dieWithParent ends this process with its parent. A program started by another project's envtest suite has no pipe to
+// watch; there, a change of the parent's pid shows that the parent has ended. If the parent's pid is 1 from the start, the process may
 // be meant to stay.
 func dieWithParent() {
-	if lifeline.Watch() {
+	if guard.WatchParent() {
 		startQuickly()
 		return
 	}
@@ -71,7 +71,7 @@ func dieWithParent() {
 	go func() {
 		for range time.Tick(500 * time.Millisecond) {
 			if os.Getppid() != parent {
-				os.Exit(lifeline.ExitCode)
+				os.Exit(guard.ExitCode)
 			}
 		}
 	}()

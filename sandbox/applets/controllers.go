@@ -33,7 +33,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 	"github.com/operator-lab/operator-lab/sandbox/storage"
 )
 
@@ -136,7 +136,7 @@ func runOwnControllers(ctx context.Context, config *rest.Config, volumes storage
 		klog.ErrorS(err, "Cannot start the controllers of garbage, namespaces and volumes")
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
-	lifeline.Ready()
+	guard.Ready()
 }
 
 func startGarbageCollector(ctx context.Context, config *rest.Config) error {

@@ -30,10 +30,10 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/network"
 	"github.com/operator-lab/operator-lab/sandbox/node"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 // nodeFlags identify the node of a kubelet, and the directories and addresses of its sandbox.
@@ -100,7 +100,7 @@ func runNode(ctx context.Context, f nodeFlags) error {
 	}
 	defer func() { _ = part.Close() }()
 	// A file that became wrong since the sandbox was started must not keep a node from coming back.
-	images, err := program.NewCatalogue(f.binary, f.images)
+	images, err := images.NewCatalogue(f.binary, f.images)
 	if images == nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func runNode(ctx context.Context, f nodeFlags) error {
 	if err := awaitNode(ctx, config, f.name()); err != nil {
 		return err
 	}
-	lifeline.Ready()
+	guard.Ready()
 	<-ctx.Done()
 	return nil
 }
@@ -135,7 +135,7 @@ func runNode(ctx context.Context, f nodeFlags) error {
 const imagesPeriod = time.Second
 
 // watchImages reports each new error in the images file in the node's log.
-func watchImages(ctx context.Context, images *program.Catalogue) {
+func watchImages(ctx context.Context, images *images.Catalogue) {
 	for ctx.Err() == nil {
 		sayWrong(ctx, images.Err())
 		select {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
 // scheduler is upstream's app.NewSchedulerCommand, which also says when its caches are filled.
@@ -67,7 +67,7 @@ func runScheduler(ctx context.Context, opts *options.Options) error {
 	// Handlers are registered by Setup; they fill once Run has started the informers.
 	go func() {
 		if sched.WaitForHandlersSync(ctx) == nil {
-			lifeline.Ready()
+			guard.Ready()
 		}
 	}()
 	return app.Run(ctx, config, sched)

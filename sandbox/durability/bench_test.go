@@ -18,14 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
-	"github.com/operator-lab/operator-lab/sandbox/durability"
 )
 
 // BenchmarkCluster measures what the operator takes: from an EtcdCluster to three members that vote, to replace one whose
 // pod and data are gone, and to grow to five and shrink again. Beside it, in turns, is what has no operator and no
 // Kubernetes: three etcd processes of the same binary, told of each other from the start.
 func BenchmarkCluster(b *testing.B) {
-	w := newWorld(b)
+	w := newFixture(b)
 	var plain, three, replace, resize series
 	var memory float64
 	for n := range b.N {
@@ -66,13 +65,13 @@ func (s series) seconds() float64 { return slices.Sorted(slices.Values(s))[len(s
 
 // replaceOne deletes a member's pod, and with it the data, and returns when there are as many members as before, of which
 // that one is none.
-func (w *world) replaceOne() {
+func (w *fixture) replaceOne() {
 	pods, err := w.pods(w.Context())
 	w.must(err)
 	gone := pods[0].Name
 	w.must(w.Delete(w.Context(), &pods[0]))
 	w.eventually("another member", func() error {
-		voters, err := durability.Voters(w.Context(), w.url(), w.box.DialContext)
+		voters, err := votersOf(w.Context(), w.url(), w.box.DialContext)
 		if err == nil && (len(voters) != size || slices.Contains(voters, gone)) {
 			err = fmt.Errorf("%w: %v", errNotWhole, voters)
 		}
@@ -81,14 +80,14 @@ func (w *world) replaceOne() {
 }
 
 // resize asks for another number of members and waits for them.
-func (w *world) resize(to int) {
+func (w *fixture) resize(to int) {
 	change := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"size":%d}}`, to))
 	w.must(w.Patch(w.Context(), &v1beta2.EtcdCluster{ObjectMeta: w.meta()}, change))
 	w.eventually("members", func() error { return w.wholeOf(to) })
 }
 
 // remove deletes the cluster and waits until its pods are gone, which would take the processor of the next one.
-func (w *world) remove() {
+func (w *fixture) remove() {
 	w.must(w.Delete(w.Context(), &v1beta2.EtcdCluster{ObjectMeta: w.meta()}))
 	w.eventually("the end of the members", func() error {
 		pods, err := w.pods(w.Context())
@@ -99,7 +98,7 @@ func (w *world) remove() {
 	})
 }
 
-func (w *world) meta() metav1.ObjectMeta {
+func (w *fixture) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.cluster.Namespace, Name: w.cluster.Name}
 }
 
@@ -107,7 +106,7 @@ func (w *world) meta() metav1.ObjectMeta {
 var pssLine = regexp.MustCompile(`(?m)^Pss:\s+(\d+) kB`)
 
 // memberMemory returns the average memory of a member, in MiB; 0 where /proc does not tell.
-func (w *world) memberMemory() float64 {
+func (w *fixture) memberMemory() float64 {
 	var total float64
 	count := 0
 	pods, err := w.pods(w.Context())
@@ -181,7 +180,7 @@ func startPlain(b *testing.B) {
 	var direct net.Dialer
 	for _, url := range clients {
 		for ctx.Err() == nil {
-			if voters, err := durability.Voters(ctx, url, direct.DialContext); err == nil && len(voters) == size {
+			if voters, err := votersOf(ctx, url, direct.DialContext); err == nil && len(voters) == size {
 				break
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
-	"github.com/operator-lab/operator-lab/sandbox/durability"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
@@ -39,7 +38,7 @@ func TestDurability(t *testing.T) {
 		{"emptyDir", nil, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.create(test.pod)
 			w.endure(length, seed, test.gentle)
 		})
@@ -47,13 +46,13 @@ func TestDurability(t *testing.T) {
 }
 
 // endure is the run, and its judgement.
-func (w *world) endure(length time.Duration, seed uint64, gentle bool) {
+func (w *fixture) endure(length time.Duration, seed uint64, gentle bool) {
 	w.Helper()
-	history := durability.NewHistory()
+	history := newHistory()
 	clients := w.clients(seed, history)
-	membership := &durability.Membership{URL: w.url(), Dial: w.box.DialContext}
+	membership := &membership{URL: w.url(), Dial: w.box.DialContext}
 	//nolint:gosec // it is to be repeatable, not secret
-	m := &monkey{world: w, chance: rand.New(rand.NewPCG(seed, 0)), gentle: gentle, done: map[string]int{}}
+	m := &monkey{fixture: w, chance: rand.New(rand.NewPCG(seed, 0)), gentle: gentle, done: map[string]int{}}
 
 	ctx, cancel := context.WithTimeout(w.Context(), length)
 	var all sync.WaitGroup
@@ -63,8 +62,8 @@ func (w *world) endure(length time.Duration, seed uint64, gentle bool) {
 	all.Wait()
 	cancel()
 
-	for _, name := range w.box.NodeNames() { // one may just have been lost
-		w.check(w.box.ReturnNode(name))
+	for _, name := range w.box.Nodes().Names() { // one may just have been lost
+		w.check(w.box.Nodes().Return(name))
 	}
 	calm := time.Now()
 	w.eventually("a whole cluster, when all is calm again", w.whole)
@@ -74,7 +73,7 @@ func (w *world) endure(length time.Duration, seed uint64, gentle bool) {
 		defer cancel()
 		return clients.ReadAll(ctx)
 	})
-	s := history.Summary()
+	s := history.summary()
 	w.Logf("seed %d: %d writes acknowledged, %d of unknown outcome, %d reads; longest time without a write %v; members changed %d times (%d looks); %v",
 		seed, s.Acknowledged, s.Unknown, s.Reads, s.LongestGap.Round(time.Millisecond), membership.Changes, membership.Looks, m.done)
 	w.check(history.Check(patience))

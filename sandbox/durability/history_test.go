@@ -1,103 +1,169 @@
-package durability
+package durability_test
 
 import (
-	"strings"
-	"testing"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 )
 
-// op is one operation of a history that is told by hand: times are in milliseconds; 0 as the end: never answered.
-func op(what string, key, value string, from, to int64) porcupine.Operation {
-	o := porcupine.Operation{Input: request{key: key}, Call: from, Return: to, Output: answer{value}}
-	if what == "write" {
-		o.Input, o.Output = request{true, key, value}, answer{}
-	}
-	if to == 0 {
-		o.Return = never
-	}
-	return o
+// history records the requests of clients and their answers. Its methods may be called from any goroutine.
+type history struct {
+	began time.Time
+	mu    sync.Mutex
+	all   []porcupine.Operation
+	sums  summary
 }
 
-func TestCheck(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		ops  []porcupine.Operation
-		ok   bool
-	}{
-		{"one after the other", []porcupine.Operation{op("write", "k", "1", 1, 2), op("read", "k", "1", 3, 4)}, true},
-		{"nothing there", []porcupine.Operation{op("read", "k", "", 1, 2)}, true},
-		{"at the same time", []porcupine.Operation{op("write", "k", "1", 1, 5), op("write", "k", "2", 1, 5), op("read", "k", "1", 6, 7)}, true},
-		{"not known and not done", []porcupine.Operation{op("write", "k", "1", 1, 2), op("write", "k", "2", 3, 0), op("read", "k", "1", 9, 10)}, true},
-		{"not known and done late", []porcupine.Operation{op("write", "k", "2", 1, 0), op("read", "k", "", 5, 6), op("read", "k", "2", 9, 10)}, true},
-		{"keys for themselves", []porcupine.Operation{op("write", "a", "1", 1, 2), op("read", "b", "", 3, 4)}, true},
+// summary counts a history.
+type summary struct {
+	// Acknowledged counts acknowledged writes, Reads counts reads with an answer, and Unknown counts writes with an
+	// unknown outcome.
+	Acknowledged, Reads, Unknown int
+	// LongestGap is the longest time between two acknowledged writes.
+	LongestGap time.Duration
 
-		{"an acknowledged write is lost", []porcupine.Operation{op("write", "k", "1", 1, 2), op("read", "k", "", 3, 4)}, false},
-		{"the older one is back", []porcupine.Operation{op("write", "k", "1", 1, 2), op("write", "k", "2", 3, 4), op("read", "k", "1", 5, 6)}, false},
-		{"a stale read", []porcupine.Operation{op("write", "k", "1", 1, 2), op("read", "k", "1", 3, 4), op("read", "k", "", 5, 6)}, false},
-		{"two readers do not agree", []porcupine.Operation{
-			op("write", "k", "1", 1, 9), op("read", "k", "1", 2, 3), op("read", "k", "", 4, 5),
-		}, false},
-		{"a value that nobody wrote", []porcupine.Operation{op("read", "k", "7", 1, 2)}, false},
-		{"one of two keys", []porcupine.Operation{op("read", "a", "", 1, 2), op("read", "b", "7", 1, 2)}, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			h := NewHistory()
-			h.all = test.ops
-			err := h.Check(time.Minute)
-			if (err == nil) != test.ok {
-				t.Errorf("Check: %v", err)
-			}
-			if err != nil && !strings.Contains(err.Error(), "read") {
-				t.Errorf("the history is not told: %v", err)
-			}
-		})
-	}
+	lastWrite time.Duration
 }
 
-func TestSummary(t *testing.T) {
-	h := NewHistory()
-	h.wrote(1, "k", "1", h.now(), true)
-	h.wrote(1, "k", "2", h.now(), false)
-	h.wrote(1, "k", "3", h.now(), true)
-	h.read(2, "k", "3", h.now())
-	got := h.Summary()
-	if got.Acknowledged != 2 || got.Unknown != 1 || got.Reads != 1 || got.LongestGap <= 0 {
-		t.Errorf("%+v", got)
-	}
-	if err := h.Check(time.Minute); err != nil {
-		t.Error(err)
-	}
+// newHistory begins a history.
+func newHistory() *history { return &history{began: time.Now()} }
+
+// request is one operation on a key.
+type request struct {
+	write      bool
+	key, value string
 }
 
-func TestMembershipComplains(t *testing.T) {
-	at := time.Now()
-	view := func(after time.Duration, members map[uint64]bool) view { return view{at.Add(after), members} }
-	const voter, learner = false, true
-	three := map[uint64]bool{1: voter, 2: voter, 3: voter}
-	for _, test := range []struct {
-		name  string
-		after time.Duration
-		now   map[uint64]bool
-		ok    bool
-	}{
-		{"nothing", 0, three, true},
-		{"one more", 0, map[uint64]bool{1: voter, 2: voter, 3: voter, 4: learner}, true},
-		{"one less", 0, map[uint64]bool{1: voter, 2: voter}, true},
-		{"one replaced", 0, map[uint64]bool{1: voter, 2: voter, 4: learner}, true},
-		{"two more", 0, map[uint64]bool{1: voter, 2: voter, 3: voter, 4: voter, 5: voter}, false},
-		{"two learners", 0, map[uint64]bool{1: voter, 2: voter, 3: voter, 4: learner, 5: learner}, false},
-		{"two less", 0, map[uint64]bool{1: voter}, false},
-		{"two less, but nobody looked", blind, map[uint64]bool{1: voter}, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			m := &Membership{}
-			m.compare(view(0, nil), view(0, three))
-			m.compare(view(0, three), view(test.after, test.now))
-			if err := m.Err(); (err == nil) != test.ok {
-				t.Errorf("it says %v", err)
-			}
-		})
+// answer is the result of a read; empty if the key does not exist.
+type answer struct{ value string }
+
+// never is the end of an operation that may happen at any later time, or not at all.
+const never = int64(math.MaxInt64)
+
+// now returns the time since the history began. It is not affected when the clock is set.
+func (h *history) now() time.Duration { return time.Since(h.began) }
+
+// wrote records a write. One that was not acknowledged may happen at any later time, or never.
+func (h *history) wrote(client int, key, value string, began time.Duration, acknowledged bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ended := never
+	if acknowledged {
+		now := h.now()
+		ended = int64(now)
+		h.sums.Acknowledged++
+		if h.sums.Acknowledged > 1 {
+			h.sums.LongestGap = max(h.sums.LongestGap, now-h.sums.lastWrite)
+		}
+		h.sums.lastWrite = now
+	} else {
+		h.sums.Unknown++
 	}
+	h.all = append(h.all, porcupine.Operation{
+		ClientId: client, Input: request{true, key, value}, Call: int64(began), Output: answer{}, Return: ended,
+	})
+}
+
+// read records a read with an answer. A read without one is not recorded.
+func (h *history) read(client int, key, value string, began time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sums.Reads++
+	h.all = append(h.all, porcupine.Operation{
+		ClientId: client, Input: request{false, key, ""}, Call: int64(began), Output: answer{value}, Return: int64(h.now()),
+	})
+}
+
+// summary counts the history.
+func (h *history) summary() summary {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sums
+}
+
+// keys are all that were used.
+func (h *history) keys() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen := map[string]bool{}
+	for _, o := range h.all {
+		seen[o.Input.(request).key] = true
+	}
+	var keys []string
+	for key := range seen {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Check judges the history, and returns why it is not linearizable. It gives up after a time, which is an error too.
+func (h *history) Check(patience time.Duration) error {
+	h.mu.Lock()
+	all := slices.Clone(h.all)
+	h.mu.Unlock()
+	parts := partition(all)
+	for _, part := range parts {
+		switch porcupine.CheckOperationsTimeout(register, part, patience) {
+		case porcupine.Ok:
+		case porcupine.Unknown:
+			return fmt.Errorf("key %s: no verdict on %d operations within %v", part[0].Input.(request).key, len(part), patience)
+		case porcupine.Illegal:
+			return fmt.Errorf("key %s: its history is not linearizable:\n%s", part[0].Input.(request).key, tell(part))
+		}
+	}
+	return nil
+}
+
+// register is a key: a read returns what the last write wrote.
+var register = porcupine.Model{
+	Init: func() any { return "" },
+	Step: func(state, input, output any) (bool, any) {
+		r := input.(request)
+		if r.write {
+			return true, r.value
+		}
+		return output.(answer).value == state.(string), state
+	},
+}
+
+// partition splits the history by key: keys are independent of each other.
+func partition(all []porcupine.Operation) [][]porcupine.Operation {
+	byKey := map[string][]porcupine.Operation{}
+	var keys []string
+	for _, o := range all {
+		key := o.Input.(request).key
+		if byKey[key] == nil {
+			keys = append(keys, key)
+		}
+		byKey[key] = append(byKey[key], o)
+	}
+	parts := make([][]porcupine.Operation, 0, len(keys))
+	for _, key := range keys {
+		parts = append(parts, byKey[key])
+	}
+	return parts
+}
+
+// tell formats the history of one key.
+func tell(part []porcupine.Operation) string {
+	var text []byte
+	for _, o := range part {
+		r := o.Input.(request)
+		ended := "never answered"
+		if o.Return != never {
+			ended = fmt.Sprintf("answered %v", time.Duration(o.Return).Round(time.Microsecond))
+		}
+		what := fmt.Sprintf("read %q", o.Output.(answer).value)
+		if r.write {
+			what = fmt.Sprintf("write %q", r.value)
+		}
+		text = fmt.Appendf(text, "  client %d: %s, asked %v, %s\n", o.ClientId, what,
+			time.Duration(o.Call).Round(time.Microsecond), ended)
+	}
+	return string(text)
 }

@@ -17,7 +17,7 @@ import (
 // monkey breaks one thing after the other, in an order that its seed decides. How far the cluster has got by then is not
 // the seed's, so two runs of one seed are alike and not the same.
 type monkey struct {
-	*world
+	*fixture
 	chance *rand.Rand
 	// gentle deletes a member, with its data, only while all are well: what is lost of two of three members is lost.
 	gentle bool
@@ -84,7 +84,7 @@ func (m *monkey) killMember(ctx context.Context) (string, error) {
 	if err != nil || name == "" {
 		return "", err
 	}
-	killed, err := m.box.KillContainers(m.match(name), node.ReasonError)
+	killed, err := m.box.Nodes().KillContainers(m.match(name), node.ReasonError)
 	if len(killed) == 0 {
 		return "", err
 	}
@@ -123,22 +123,22 @@ func (m *monkey) crashOperator(ctx context.Context) (string, error) {
 }
 
 func (m *monkey) node() string {
-	names := m.box.NodeNames()
+	names := m.box.Nodes().Names()
 	return names[m.chance.IntN(len(names))]
 }
 
 func (m *monkey) restartNode(context.Context) (string, error) {
 	name := m.node()
-	return name, m.box.RestartNode(name)
+	return name, m.box.Nodes().Restart(name)
 }
 
 func (m *monkey) loseNode(ctx context.Context) (string, error) {
 	name := m.node()
-	if err := m.box.LoseNode(name); err != nil {
+	if err := m.box.Nodes().Lose(name); err != nil {
 		return "", err
 	}
 	m.wait(ctx, time.Millisecond, longestOutage)
-	return name, m.box.ReturnNode(name)
+	return name, m.box.Nodes().Return(name)
 }
 
 func (m *monkey) killProgram(context.Context) (string, error) {

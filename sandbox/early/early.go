@@ -41,6 +41,7 @@ type setting struct {
 }
 
 func redirect() setting {
+	answerHelp()
 	was := setting{name: variable()}
 	was.value, was.set = os.LookupEnv(was.name)
 	if dir := stateDir(); dir != "" {

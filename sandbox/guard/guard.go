@@ -1,11 +1,18 @@
-// Package guard starts programs that end with this process, however it ends, even by SIGKILL or a second Ctrl-C.
+// Package guard ends the programs of the lab with the process that started them, however that ends, even by SIGKILL or
+// a second Ctrl-C. There are two mechanisms, because only some of the programs cooperate.
 //
-// A small separate process, a shell, reads the list of process groups from a pipe. Only this process holds the other
-// end, so the shell notices when this process is gone. On Linux the kernel also kills a program that was started too
-// recently for the shell to know it.
+// Programs of this project's binary, such as kube-apiserver, watch their parent. The parent opens a pipe once
+// ([OpenPipe]) and keeps the write end; all children inherit the read end, whoever starts them. When the parent ends,
+// the kernel closes the write end, and each child reads end-of-file and exits ([WatchParent]). No pids are compared, so
+// nothing is missed if the parent dies between fork and exec. A child also tells its pid and when it is ready ([Ready])
+// on its standard error, which the parent reads for the log, and holds a lock, so that a later start can wait until all
+// earlier programs have ended ([AwaitGone]).
 //
-// A process that creates its own session leaves its group and normally survives. With a mark, a guard finds it all the
-// same, on Linux, by an environment variable that it inherits.
+// Any other program, such as the user's own in a container, is started by a [Guard]. A small separate process, a shell,
+// reads the list of process groups from a pipe. Only this process holds the other end, so the shell notices when this
+// process is gone, and kills the groups. On Linux the kernel also kills a program that was started too recently for the
+// shell to know it. A process that creates its own session leaves its group and normally survives; with a mark, a guard
+// finds it all the same, on Linux, by an environment variable that it inherits.
 package guard
 
 import (

@@ -19,8 +19,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
-// childVariable makes this program a guard of a program that ignores signals, and names its folder.
-const childVariable = "OPERATOR_LAB_GUARD_TEST_CHILD"
+// roleVariable selects what the test binary does instead of running the tests: "guard" guards a program that ignores
+// signals, in the directory that it is started in; "parent" starts itself as a "child" by a link.
+const roleVariable = "OPERATOR_LAB_GUARD_TEST_ROLE"
 
 // stubborn writes the pids of processes that ignore signals: itself, a child, one with its own session, and a child of
 // that.
@@ -35,18 +36,23 @@ echo $$ >self
 eval "$forever"`
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childVariable); dir != "" {
-		if err := child(dir); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	roles := map[string]func() error{"guard": guardStubborn, "parent": parent, "child": child}
+	role, ok := roles[os.Getenv(roleVariable)]
+	if !ok {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err := role(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 }
 
-// child starts a program and waits until it is killed.
-func child(dir string) error {
+// guardStubborn starts a program and waits until it is killed.
+func guardStubborn() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
 	g := guard.New(guard.Options{
 		Mark: "OPERATOR_LAB_GUARD_TEST",
 		Temp: func() (string, error) { return filepath.Join(dir, "temp"), os.Mkdir(filepath.Join(dir, "temp"), 0o700) },
@@ -54,7 +60,7 @@ func child(dir string) error {
 	if _, err := g.Start(script(dir)); err != nil {
 		return err
 	}
-	_, err := io.Copy(io.Discard, os.Stdin) // forever
+	_, err = io.Copy(io.Discard, os.Stdin) // forever
 	return err
 }
 
@@ -118,7 +124,8 @@ func TestNothingOutlivesUsHoweverWeEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"="+dir)
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), roleVariable+"=guard")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
-	"github.com/operator-lab/operator-lab/sandbox/gate"
+	"github.com/operator-lab/operator-lab/sandbox/fault"
 	"github.com/operator-lab/operator-lab/sandbox/labapi"
 )
 
@@ -34,24 +34,24 @@ func (b *backend) Changed() <-chan struct{} {
 // Operators returns the loaded operators.
 func (b *backend) Operators() []v1alpha1.Operator {
 	var out []v1alpha1.Operator
-	for _, k := range b.lab().keepers() {
-		out = append(out, k.object())
+	for _, sv := range b.lab().supervisors() {
+		out = append(out, sv.object())
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.Operator) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-func (k *keeper) object() v1alpha1.Operator {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (sv *supervisor) object() v1alpha1.Operator {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
 	o := v1alpha1.Operator{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: k.op.Name, UID: k.uid, Generation: k.generation, CreationTimestamp: metav1.NewTime(k.created),
+			Name: sv.op.Name, UID: sv.uid, Generation: sv.generation, CreationTimestamp: metav1.NewTime(sv.created),
 		},
-		Spec: *k.spec.DeepCopy(), Status: *k.status.DeepCopy(),
+		Spec: *sv.spec.DeepCopy(), Status: *sv.status.DeepCopy(),
 	}
 	// A person may have paused the loop with a key; the spec does not show that.
-	if o.Status.State == v1alpha1.OperatorRunning && k.taps.Paused() {
+	if o.Status.State == v1alpha1.OperatorRunning && sv.taps.Paused() {
 		o.Status.State = v1alpha1.OperatorPaused
 	}
 	return o
@@ -61,7 +61,7 @@ func (k *keeper) object() v1alpha1.Operator {
 func (b *backend) ValidateOperator(name string, spec v1alpha1.OperatorSpec) field.ErrorList {
 	op, found := operators.Find(name)
 	if !found {
-		return field.ErrorList{field.NotSupported(field.NewPath("metadata", "name"), name, operatorNames())}
+		return field.ErrorList{field.NotSupported(field.NewPath("metadata", "name"), name, operators.Names())}
 	}
 	if _, err := InstanceOf(op, spec); err != nil {
 		message := err.Error()
@@ -86,7 +86,7 @@ func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
 	op, found := operators.Find(name)
 	if !found {
 		return &sandbox.Problem{
-			Err: fmt.Errorf("there is no operator %q", name), Hint: "operators: " + strings.Join(operatorNames(), ", "),
+			Err: fmt.Errorf("there is no operator %q", name), Hint: "operators: " + strings.Join(operators.Names(), ", "),
 		}
 	}
 	instance, err := InstanceOf(op, spec)
@@ -95,13 +95,13 @@ func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
 	}
 	spec.Variant = instance.Variant()
 	l.mu.Lock()
-	k := l.round.keepers[name]
-	if k == nil {
-		l.round.keepers[name] = newKeeper(l, l.round, op, spec)
+	sv := l.epoch.supervisors[name]
+	if sv == nil {
+		l.epoch.supervisors[name] = newSupervisor(l, l.epoch, op, spec)
 	}
 	l.mu.Unlock()
-	if k != nil {
-		k.change(spec)
+	if sv != nil {
+		sv.change(spec)
 	}
 	l.notify()
 	return nil
@@ -110,31 +110,31 @@ func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
 // DeleteOperator stops and unloads an operator.
 func (b *backend) DeleteOperator(name string) error {
 	l := b.lab()
-	k := l.keeper(name)
-	if k == nil {
+	sv := l.supervisor(name)
+	if sv == nil {
 		return nil
 	}
-	err := k.stop()
+	err := sv.stop()
 	l.mu.Lock()
-	delete(l.round.keepers, name)
+	delete(l.epoch.supervisors, name)
 	l.mu.Unlock()
 	l.notify()
 	return err
 }
 
-// Loops returns the loops seen in this round.
+// Loops returns the loops seen in this epoch.
 func (b *backend) Loops() []v1alpha1.Loop {
 	b.mu.Lock()
-	loops := b.round.loops
+	loops := b.epoch.loops
 	b.mu.Unlock()
 	return loops.all()
 }
 
 // ValidateFault returns why a fault cannot happen.
 func (b *backend) ValidateFault(spec v1alpha1.FaultSpec) field.ErrorList {
-	errs := gate.Validate(spec)
+	errs := fault.Validate(spec)
 	if _, found := operators.Find(spec.Operator); spec.Operator != "" && !found {
-		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, operatorNames()))
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, operators.Names()))
 	}
 	if p := spec.ControlPlane; p != nil && b.options.Kill == nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "controlPlane"), "the lab did not start this control plane"))
@@ -147,7 +147,7 @@ func (b *backend) ArmFault(name string, spec v1alpha1.FaultSpec) error {
 	return b.lab().Faults().Arm(name, spec)
 }
 
-// ReleaseFault releases a fault, as [gate.Faults.Release] does.
+// ReleaseFault releases a fault, as [fault.Faults.Release] does.
 func (b *backend) ReleaseFault(name string) error {
 	b.lab().Faults().Release(name)
 	return nil
@@ -159,7 +159,7 @@ func (b *backend) DisarmFault(name string) error {
 	return nil
 }
 
-// FaultStatus returns the status of a fault of this round.
+// FaultStatus returns the status of a fault of this epoch.
 func (b *backend) FaultStatus(name string) (v1alpha1.FaultStatus, bool) {
 	return b.lab().Faults().Status(name)
 }

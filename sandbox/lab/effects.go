@@ -10,17 +10,17 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// effects implements [gate.Effects] for the faults of a round.
+// effects implements [fault.Effects] for the faults of an epoch.
 type effects struct {
 	lab   *Lab
-	round *round
-	damages
+	epoch *epoch
+	nodeEffects
 }
 
 // Crash ends a run of an operator.
 func (e *effects) Crash(operator string, restartAfter time.Duration) {
-	if k := e.lab.keeper(operator); k != nil && k.round == e.round {
-		k.crash(restartAfter)
+	if sv := e.lab.supervisor(operator); sv != nil && sv.epoch == e.epoch {
+		sv.crash(restartAfter)
 	}
 }
 
@@ -32,7 +32,7 @@ const lastWords = 500 * time.Millisecond
 // Kill ends a program of the control plane.
 func (e *effects) Kill(program string) error {
 	if program == "kube-apiserver" {
-		pause(e.round.ctx, lastWords)
+		pause(e.epoch.ctx, lastWords)
 	}
 	return e.lab.options.Kill(program)
 }
@@ -40,8 +40,8 @@ func (e *effects) Kill(program string) error {
 // somebody is the second writer's user agent: its name in the audit log, and so in the journal.
 const somebody = "somebody-else"
 
-// Touch patches an object as the second writer.
-func (e *effects) Touch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) error {
+// PatchAsOther patches an object as the second writer.
+func (e *effects) PatchAsOther(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) error {
 	config := e.lab.options.Cluster.Config()
 	config.UserAgent = somebody
 	client, err := dynamic.NewForConfig(config)

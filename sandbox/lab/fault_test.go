@@ -38,7 +38,7 @@ func TestCrash(t *testing.T) {
 				return injected(s) && s.Matched == 3 && s.Times == 1 && s.At != nil &&
 					meta.IsStatusConditionTrue(s.Conditions, "Injected") && meta.IsStatusConditionTrue(s.Conditions, "Done")
 			})
-			w.awaitOperator("one more life", restarted(1))
+			w.awaitOperator("one more run", restarted(1))
 			w.loop("hikawa", quiet)
 			created := map[v1alpha1.When]int{v1alpha1.Before: 5, v1alpha1.After: 4}[when] // one was not seen
 			if n := w.count(writes(trace.VerbCreate, "Zundoko")); n != created {
@@ -77,7 +77,7 @@ func TestCrashWhilePausedStaysPaused(t *testing.T) {
 	w.awaitOperator("the pause", paused(0))
 	w.ask("hikawa", time.Millisecond)
 	w.arm("crash", v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{}})
-	w.awaitOperator("another life, as paused", paused(1))
+	w.awaitOperator("another run, as paused", paused(1))
 	w.eventually("the key to be ready", func() error { return unless(w.readyKeys() > 0, "no key is ready") })
 	if n := w.reconciles(); n != 0 {
 		t.Errorf("%d reconciles began although it is paused", n)
@@ -281,7 +281,7 @@ func TestRestartWhileTheAPIServerIsAway(t *testing.T) {
 	w.ask("hikawa", time.Millisecond)
 	w.awaitSung("hikawa")
 	w.sungOnce()
-	w.awaitOperator("one more life", restarted(1))
+	w.awaitOperator("one more run", restarted(1))
 }
 
 func TestRefusedFaults(t *testing.T) {

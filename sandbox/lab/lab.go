@@ -13,9 +13,9 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
-	"github.com/operator-lab/operator-lab/sandbox/gate"
-	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/fault"
 	"github.com/operator-lab/operator-lab/sandbox/labapi"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -23,12 +23,12 @@ import (
 // Options are the options of [Open].
 type Options struct {
 	// Cluster is the cluster that the operators run in.
-	Cluster host.Cluster
+	Cluster operatorhost.Cluster
 	// Kill ends a program of the control plane. Default: such faults are refused.
 	Kill func(program string) error
 	// Machines are the nodes, for faults that happen there. Default: such faults are refused.
 	Machines Machines
-	// Journal is the journal of the first round. Default: a new one.
+	// Journal is the journal of the first epoch. Default: a new one.
 	Journal *trace.Journal
 	// Installed maps an operator to the variant whose CRDs the cluster has.
 	Installed map[string]string
@@ -44,24 +44,24 @@ type Lab struct {
 	server  *labapi.Server
 
 	mu        sync.Mutex
-	round     *round
+	epoch     *epoch
 	installed map[string]string
 	changed   chan struct{}
 }
 
-// round is the time from one [Lab.Begin] to the next: it has a journal, operators and faults.
-type round struct {
-	journal *trace.Journal
-	others  *host.Others
-	faults  *gate.Faults
-	loops   *loops
-	cancel  context.CancelFunc
-	ctx     context.Context
-	follows sync.WaitGroup
-	keepers map[string]*keeper
+// epoch is the time from one [Lab.Begin] to the next. It has a journal, operators and faults of its own.
+type epoch struct {
+	journal     *trace.Journal
+	others      *operatorhost.Others
+	faults      *fault.Faults
+	loops       *loops
+	cancel      context.CancelFunc
+	ctx         context.Context
+	follows     sync.WaitGroup
+	supervisors map[string]*supervisor
 }
 
-// Open begins a first round and serves the lab's API in the cluster. It returns when the API is served.
+// Open begins a first epoch and serves the lab's API in the cluster. It returns when the API is served.
 func Open(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{options: o, installed: map[string]string{}, changed: make(chan struct{})}
 	maps.Copy(l.installed, o.Installed)
@@ -78,34 +78,34 @@ func Open(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// NewJournal returns an empty journal for a round.
+// NewJournal returns an empty journal for an epoch.
 func (l *Lab) NewJournal() *trace.Journal {
 	return trace.New(trace.Options{Product: l.options.Version})
 }
 
-// Begin ends the current round and begins another one without operators and faults; what happens from now on goes into
+// Begin ends the current epoch and begins another one without operators and faults; what happens from now on goes into
 // the given journal.
 func (l *Lab) Begin(ctx context.Context, journal *trace.Journal) error {
 	err := l.end()
 	if l.options.Machines != nil { // a fault may just have returned a lost node
-		err = errors.Join(err, l.options.Machines.AwaitNodes(ctx))
+		err = errors.Join(err, l.options.Machines.Await(ctx))
 	}
 	l.begin(context.WithoutCancel(ctx), journal)
 	return err
 }
 
 func (l *Lab) begin(ctx context.Context, journal *trace.Journal) {
-	r := &round{journal: journal, loops: newLoops(journal), keepers: map[string]*keeper{}}
+	r := &epoch{journal: journal, loops: newLoops(journal), supervisors: map[string]*supervisor{}}
 	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.others = host.NewOthers(journal, append(operatorNames(), quietClients...)...)
-	r.faults = gate.NewFaults(gate.FaultsOptions{
-		Journal: journal, Seed: l.options.Seed, Visit: l.visit,
-		Effects: &effects{lab: l, round: r, damages: damages{machines: l.options.Machines, lost: map[string]int{}}},
+	r.others = operatorhost.NewOthers(journal, append(operators.Names(), quietClients...)...)
+	r.faults = fault.NewFaults(fault.FaultsOptions{
+		Journal: journal, Seed: l.options.Seed, ReconcileOf: l.reconcileOf,
+		Effects: &effects{lab: l, epoch: r, nodeEffects: nodeEffects{machines: l.options.Machines, lost: map[string]int{}}},
 	})
 	r.faults.Subscribe(func(string) { l.notify() })
 	r.follows.Go(func() { l.follow(r) })
 	l.mu.Lock()
-	l.round = r
+	l.epoch = r
 	l.mu.Unlock()
 	l.notify()
 }
@@ -118,33 +118,25 @@ const Person = "you"
 // recorded, and Person.
 var quietClients = []string{"operator-lab", Person}
 
-func operatorNames() []string {
-	var names []string
-	for _, op := range operators.All() {
-		names = append(names, op.Name)
-	}
-	return names
-}
-
-// end stops all operators of the round and disarms its faults.
+// end stops all operators of the epoch and disarms its faults.
 func (l *Lab) end() error {
 	l.mu.Lock()
-	r := l.round
+	r := l.epoch
 	l.mu.Unlock()
 	if r == nil {
 		return nil
 	}
 	r.faults.Close()
 	var errs []error
-	for _, k := range l.keepers() {
-		errs = append(errs, k.stop())
+	for _, sv := range l.supervisors() {
+		errs = append(errs, sv.stop())
 	}
 	r.cancel()
 	r.follows.Wait()
 	return errors.Join(errs...)
 }
 
-// Close ends the round and stops serving the API.
+// Close ends the epoch and stops serving the API.
 func (l *Lab) Close(ctx context.Context) error {
 	var errs []error
 	if l.server != nil {
@@ -158,46 +150,45 @@ func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec)
 	if err := l.apply(name, spec); err != nil {
 		return nil, err
 	}
-	k := l.keeper(name)
-	return k.taps, k.awaitServing(ctx)
+	sv := l.supervisor(name)
+	return sv.taps, sv.awaitServing(ctx)
 }
 
-// Taps returns the taps of an operator of this round; nil if it is not loaded.
+// Taps returns the taps of an operator of this epoch; nil if it is not loaded.
 func (l *Lab) Taps(name string) *taps.Taps {
-	if k := l.keeper(name); k != nil {
-		return k.taps
+	if sv := l.supervisor(name); sv != nil {
+		return sv.taps
 	}
 	return nil
 }
 
-// visit returns the reconcile that a call of an operator belongs to.
-func (l *Lab) visit(ctx context.Context, operator string) gate.Visit {
-	k := l.keeper(operator)
-	if k == nil {
-		return gate.Visit{}
+// reconcileOf returns the reconcile that a call of an operator belongs to.
+func (l *Lab) reconcileOf(ctx context.Context, operator string) trace.ReconcileRef {
+	sv := l.supervisor(operator)
+	if sv == nil {
+		return trace.ReconcileRef{}
 	}
-	reconcile, controller, key := k.taps.Visit(ctx)
-	return gate.Visit{Reconcile: reconcile, Controller: controller, Key: key}
+	return sv.taps.ReconcileOf(ctx)
 }
 
 // Err returns why an operator failed; nil if it has not.
 func (l *Lab) Err(name string) error {
-	k := l.keeper(name)
-	if k == nil {
+	sv := l.supervisor(name)
+	if sv == nil {
 		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.status.State != v1alpha1.OperatorFailed {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	if sv.status.State != v1alpha1.OperatorFailed {
 		return nil
 	}
-	return fmt.Errorf("operator %s: %s", name, k.status.Message)
+	return fmt.Errorf("operator %s: %s", name, sv.status.Message)
 }
 
 // Failed returns a channel that is closed when an operator has failed; nil if it is not loaded.
 func (l *Lab) Failed(name string) <-chan struct{} {
-	if k := l.keeper(name); k != nil {
-		return k.failed
+	if sv := l.supervisor(name); sv != nil {
+		return sv.failed
 	}
 	return nil
 }
@@ -205,24 +196,24 @@ func (l *Lab) Failed(name string) <-chan struct{} {
 // Stop ends all operators; the API goes on showing them.
 func (l *Lab) Stop() error { return l.end() }
 
-// Journal returns the journal of this round.
+// Journal returns the journal of this epoch.
 func (l *Lab) Journal() *trace.Journal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.round.journal
+	return l.epoch.journal
 }
 
-// Faults returns the faults of this round.
-func (l *Lab) Faults() *gate.Faults {
+// Faults returns the faults of this epoch.
+func (l *Lab) Faults() *fault.Faults {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.round.faults
+	return l.epoch.faults
 }
 
 // Audit takes a line of the API server's audit log; see [sandbox.Options].
 func (l *Lab) Audit(line []byte) {
 	l.mu.Lock()
-	r := l.round
+	r := l.epoch
 	l.mu.Unlock()
 	r.others.Note(line)
 }
@@ -235,20 +226,20 @@ func (l *Lab) Exited(e sandbox.Exit) {
 	})
 }
 
-func (l *Lab) keeper(name string) *keeper {
+func (l *Lab) supervisor(name string) *supervisor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.round.keepers[name]
+	return l.epoch.supervisors[name]
 }
 
-func (l *Lab) keepers() []*keeper {
+func (l *Lab) supervisors() []*supervisor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	keepers := make([]*keeper, 0, len(l.round.keepers))
-	for _, k := range l.round.keepers {
-		keepers = append(keepers, k)
+	supervisors := make([]*supervisor, 0, len(l.epoch.supervisors))
+	for _, sv := range l.epoch.supervisors {
+		supervisors = append(supervisors, sv)
 	}
-	return keepers
+	return supervisors
 }
 
 // notify wakes the API server after a change.
@@ -263,7 +254,7 @@ func (l *Lab) notify() {
 const followPause = 10 * time.Millisecond
 
 // follow notifies the API server of changes of the loops.
-func (l *Lab) follow(r *round) {
+func (l *Lab) follow(r *epoch) {
 	grown, cancel := r.journal.Subscribe()
 	defer cancel()
 	for {

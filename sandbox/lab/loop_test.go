@@ -11,8 +11,8 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
-	"github.com/operator-lab/operator-lab/sandbox/host"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -25,7 +25,7 @@ func TestLoopCountsWhatTheJournalHas(t *testing.T) {
 		Match: &v1alpha1.FaultMatch{Verbs: []string{"create"}, Kind: "Zundoko", Nth: 2},
 	})
 	w.sing("hikawa")
-	w.must(host.AwaitQuiet(t.Context(), w.lab.Journal()))
+	w.must(operatorhost.AwaitQuiet(t.Context(), w.lab.Journal()))
 	var loop *v1alpha1.Loop
 	w.eventually("the loop to say what the journal does", func() error { // its last event may still be missing
 		loop = w.loop("hikawa", quiet)
@@ -142,7 +142,7 @@ func TestExplain(t *testing.T) {
 	w := open(t)
 	w.load(song())
 	w.sing("hikawa")
-	w.must(host.AwaitQuiet(t.Context(), w.lab.Journal()))
+	w.must(operatorhost.AwaitQuiet(t.Context(), w.lab.Journal()))
 	for _, test := range []struct{ kind, name string }{{"Hikawa", "hikawa"}, {"Zundoko", "hikawa-zundoko-003"}, {"Kiyoshi", "hikawa-kiyoshi"}} {
 		lines := w.lab.Explain(trace.Ref{APIVersion: v1beta1.GroupVersion.String(), Kind: test.kind, Namespace: w.namespace, Name: test.name})
 		if len(lines) < 2 || !strings.Contains(lines[0], "of hikawa "+w.namespace+"/hikawa: done") {

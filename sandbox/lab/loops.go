@@ -104,7 +104,7 @@ func (l *loops) all() []v1alpha1.Loop {
 		return slices.Clone(l.made)
 	}
 	busy := busyKeys(state)
-	last, hot := lastSpans(state), state.HotLoops()
+	last, hot := lastReconciles(state), state.HotLoops()
 	keys := slices.SortedFunc(maps.Keys(l.known), func(a, b trace.QueueKey) int {
 		return cmp.Or(cmp.Compare(a.Operator, b.Operator), cmp.Compare(a.Controller, b.Controller),
 			cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
@@ -158,8 +158,8 @@ func (t *tally) describe(status *v1alpha1.LoopStatus, c *trace.Counters) {
 // busyKeys returns the keys that are being reconciled, are ready, or wait for a timer.
 func busyKeys(state *trace.State) map[trace.QueueKey]bool {
 	busy := map[trace.QueueKey]bool{}
-	for _, span := range state.Running() {
-		busy[trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}] = true
+	for _, reconcile := range state.Running() {
+		busy[trace.QueueKey{Operator: reconcile.Operator, Controller: reconcile.Controller, Key: reconcile.Key}] = true
 	}
 	for _, item := range state.Queue() {
 		busy[item.QueueKey] = true
@@ -167,24 +167,24 @@ func busyKeys(state *trace.State) map[trace.QueueKey]bool {
 	return busy
 }
 
-// lastSpans returns the newest finished reconcile of each key.
-func lastSpans(state *trace.State) map[trace.QueueKey]*trace.Span {
-	last := map[trace.QueueKey]*trace.Span{}
-	for _, span := range state.Spans() {
-		if !span.Running() {
-			last[trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}] = span
+// lastReconciles returns the newest finished reconcile of each key.
+func lastReconciles(state *trace.State) map[trace.QueueKey]*trace.Reconcile {
+	last := map[trace.QueueKey]*trace.Reconcile{}
+	for _, reconcile := range state.Reconciles() {
+		if !reconcile.Running() {
+			last[trace.QueueKey{Operator: reconcile.Operator, Controller: reconcile.Controller, Key: reconcile.Key}] = reconcile
 		}
 	}
 	return last
 }
 
-func describeLast(status *v1alpha1.LoopStatus, state *trace.State, span *trace.Span) {
-	if span == nil {
+func describeLast(status *v1alpha1.LoopStatus, state *trace.State, reconcile *trace.Reconcile) {
+	if reconcile == nil {
 		return
 	}
 	status.Last = v1alpha1.LoopLast{
-		Reconcile: span.ID, Outcome: string(span.Outcome()), Error: span.End.Error,
-		Cause: state.WhySpan(span, trace.English),
+		Reconcile: reconcile.ID, Outcome: string(reconcile.Outcome()), Error: reconcile.End.Error,
+		Cause: state.WhyReconcile(reconcile, trace.English),
 	}
 }
 
@@ -192,19 +192,19 @@ func describeLast(status *v1alpha1.LoopStatus, state *trace.State, span *trace.S
 // or of its owner's, or the newest one that wrote the object.
 func (l *Lab) Explain(ref trace.Ref) []string {
 	l.mu.Lock()
-	loops := l.round.loops
+	loops := l.epoch.loops
 	l.mu.Unlock()
 	loops.mu.Lock()
 	defer loops.mu.Unlock()
 	loops.update()
 	state := loops.timeline.Tip()
-	span := concerning(state, ref)
-	if span == nil {
+	reconcile := concerning(state, ref)
+	if reconcile == nil {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("reconcile #%d of %s %s: %s", span.ID, span.Controller, span.Key, outcomeText(span))}
-	lines = append(lines, state.WhySpan(span, trace.English))
-	for _, e := range span.Calls() {
+	lines := []string{fmt.Sprintf("reconcile #%d of %s %s: %s", reconcile.ID, reconcile.Controller, reconcile.Key, outcomeText(reconcile))}
+	lines = append(lines, state.WhyReconcile(reconcile, trace.English))
+	for _, e := range reconcile.Calls() {
 		if e.IsWrite() && e.Via == "" {
 			lines = append(lines, writeText(e))
 		}
@@ -212,14 +212,14 @@ func (l *Lab) Explain(ref trace.Ref) []string {
 	return lines
 }
 
-func outcomeText(span *trace.Span) string {
+func outcomeText(reconcile *trace.Reconcile) string {
 	switch {
-	case span.Running():
+	case reconcile.Running():
 		return "is running"
-	case span.End.Error != "":
-		return string(span.Outcome()) + ": " + span.End.Error
+	case reconcile.End.Error != "":
+		return string(reconcile.Outcome()) + ": " + reconcile.End.Error
 	}
-	return string(span.Outcome())
+	return string(reconcile.Outcome())
 }
 
 func writeText(e *trace.Event) string {
@@ -234,23 +234,23 @@ func writeText(e *trace.Event) string {
 }
 
 // concerning returns the newest reconcile that concerns an object, or nil.
-func concerning(state *trace.State, ref trace.Ref) *trace.Span {
+func concerning(state *trace.State, ref trace.Ref) *trace.Reconcile {
 	keys := map[trace.Key]bool{ref.Key(): true}
 	if o := state.Object(ref); o != nil {
 		for _, owner := range o.Meta().Owners {
 			keys[trace.Key{Namespace: ref.Namespace, Name: owner.Name}] = true
 		}
 	}
-	for _, span := range slices.Backward(state.Spans()) {
-		if keys[span.Key] || wrote(span, ref) {
-			return span
+	for _, reconcile := range slices.Backward(state.Reconciles()) {
+		if keys[reconcile.Key] || wrote(reconcile, ref) {
+			return reconcile
 		}
 	}
 	return nil
 }
 
-func wrote(span *trace.Span, ref trace.Ref) bool {
-	return slices.ContainsFunc(span.Calls(), func(e *trace.Event) bool {
+func wrote(reconcile *trace.Reconcile, ref trace.Ref) bool {
+	return slices.ContainsFunc(reconcile.Calls(), func(e *trace.Event) bool {
 		return e.IsWrite() && e.Object.Kind == ref.Kind && e.Object.Key() == ref.Key()
 	})
 }

@@ -17,7 +17,7 @@ type script struct {
 }
 
 func (s *script) add(e trace.Event) {
-	e.Operator, e.Actor, e.Controller, e.Key = "keeper", "keeper", "Song", s.key
+	e.Operator, e.Actor, e.Controller, e.Key = "supervisor", "supervisor", "Song", s.key
 	s.journal.Append(e)
 }
 
@@ -65,7 +65,7 @@ func TestHotLoopIsNamed(t *testing.T) {
 			Kind: trace.KindCall, Verb: trace.VerbUpdate, Object: s.object(), Before: before, After: after, ResourceVersion: version,
 		})
 		cause = s.journal.Append(trace.Event{
-			Kind: trace.KindWatch, Operator: "keeper", Verb: trace.Modified, Object: s.object(), ResourceVersion: version, After: after,
+			Kind: trace.KindWatch, Operator: "supervisor", Verb: trace.Modified, Object: s.object(), ResourceVersion: version, After: after,
 		})
 		before = after
 	}
@@ -83,7 +83,7 @@ func TestHotLoopIsNamed(t *testing.T) {
 func TestLoopTallies(t *testing.T) {
 	s := newScript("a")
 	l := newLoops(s.journal)
-	drop := trace.Event{Kind: trace.KindDrop, Operator: "keeper", Controller: "Song", Object: s.object()}
+	drop := trace.Event{Kind: trace.KindDrop, Operator: "supervisor", Controller: "Song", Object: s.object()}
 	s.journal.Append(drop) // before the key was in the queue
 	read := trace.Event{Kind: trace.KindCall, Source: trace.Cache, Object: s.object()}
 	list, get, none := read, read, read

@@ -12,28 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
-	"github.com/operator-lab/operator-lab/sandbox/gate"
+	"github.com/operator-lab/operator-lab/sandbox/fault"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/node"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// Machines gives access to the nodes of a cluster. A [sandbox.Sandbox] implements it.
+// Machines gives access to the nodes of a cluster. [sandbox.Nodes] implements it.
 type Machines interface {
-	// NodeNames returns the names of all nodes, including lost ones.
-	NodeNames() []string
+	// Names returns the names of all nodes, including lost ones.
+	Names() []string
 	// SetTroubles replaces the troubles of all nodes, and makes the nodes forget the images that match the given
 	// patterns. When it returns, the troubles apply to everything that begins.
 	SetTroubles(list []node.Trouble, forget ...string) error
 	// KillContainers kills the matching running containers, and returns them as namespace/pod/container.
 	KillContainers(m node.Match, reason string) ([]string, error)
-	// LoseNode switches a node off, and returns when it is off.
-	LoseNode(name string) error
-	// ReturnNode switches a lost node on again.
-	ReturnNode(name string) error
-	// RestartNode switches a node off and on again, and returns when it was off.
-	RestartNode(name string) error
-	// AwaitNodes returns when all nodes that are not lost accept pods.
-	AwaitNodes(ctx context.Context) error
+	// Lose switches a node off, and returns when it is off.
+	Lose(name string) error
+	// Return switches a lost node on again.
+	Return(name string) error
+	// Restart switches a node off and on again, and returns when it was off.
+	Restart(name string) error
+	// Await returns when all nodes that are not lost accept pods.
+	Await(ctx context.Context) error
 }
 
 var errNoMachines = errors.New("the lab did not start this cluster's nodes")
@@ -55,7 +55,7 @@ func (b *backend) validateMachines(spec v1alpha1.FaultSpec) field.ErrorList {
 	if b.options.Machines == nil {
 		return field.ErrorList{field.Forbidden(p, errNoMachines.Error())}
 	}
-	names := b.options.Machines.NodeNames()
+	names := b.options.Machines.Names()
 	if len(names) == 0 {
 		return field.ErrorList{field.Forbidden(p, "this sandbox has no nodes: start it with --nodes 1, or more")}
 	}
@@ -63,7 +63,7 @@ func (b *backend) validateMachines(spec v1alpha1.FaultSpec) field.ErrorList {
 		return field.ErrorList{field.NotSupported(p.Child("name"), n.Name, names)}
 	}
 	if i := spec.Image; i != nil && i.Name != "" {
-		if err := program.CheckPattern(i.Name); err != nil {
+		if err := images.CheckPattern(i.Name); err != nil {
 			return field.ErrorList{field.Invalid(p.Child("name"), i.Name, err.Error())}
 		}
 	}
@@ -79,8 +79,8 @@ func fitting(names []string, pattern string) []string {
 	})
 }
 
-// damages are the lasting effects of a round's faults on the nodes.
-type damages struct {
+// nodeEffects are the lasting effects of an epoch's faults on the nodes.
+type nodeEffects struct {
 	machines Machines
 
 	mu       sync.Mutex // held while nodes are told, so that the newest state arrives last
@@ -88,17 +88,17 @@ type damages struct {
 	lost     map[string]int // number of faults by which each node is lost
 }
 
-// Break injects a fault into nodes and containers; see [gate.Effects].
-func (d *damages) Break(spec v1alpha1.FaultSpec) (of []string, repair func() error, err error) {
+// Break injects a fault into nodes and containers; see [fault.Effects].
+func (d *nodeEffects) Break(spec v1alpha1.FaultSpec) (of []string, repair func() error, err error) {
 	if d.machines == nil {
 		return nil, nil, errNoMachines
 	}
 	switch p := spec.Pod; {
 	case spec.Node != nil && spec.Node.Action == v1alpha1.NodeRestart:
-		of, err = d.restart(fitting(d.machines.NodeNames(), spec.Node.Name))
+		of, err = d.restart(fitting(d.machines.Names(), spec.Node.Name))
 		return of, nil, err
 	case spec.Node != nil:
-		return d.lose(fitting(d.machines.NodeNames(), spec.Node.Name))
+		return d.lose(fitting(d.machines.Names(), spec.Node.Name))
 	case spec.Image != nil:
 		repair, err = d.trouble(troubleOfImage(spec.Image), spec.Image.Name)
 	case p.Action == v1alpha1.PodKill:
@@ -111,26 +111,26 @@ func (d *damages) Break(spec v1alpha1.FaultSpec) (of []string, repair func() err
 	return of, repair, err
 }
 
-func (d *damages) kill(p *v1alpha1.PodFault, reason string) ([]string, error) {
+func (d *nodeEffects) kill(p *v1alpha1.PodFault, reason string) ([]string, error) {
 	killed, err := d.machines.KillContainers(matchOf(p), reason)
 	if err == nil && len(killed) == 0 {
-		return nil, gate.ErrNobody
+		return nil, fault.ErrNobody
 	}
 	return killed, err
 }
 
-func (d *damages) restart(names []string) ([]string, error) {
-	return names, each(names, d.machines.RestartNode)
+func (d *nodeEffects) restart(names []string) ([]string, error) {
+	return names, each(names, d.machines.Restart)
 }
 
 // lose switches nodes off, until each fault that did so is repaired.
-func (d *damages) lose(names []string) (of []string, repair func() error, err error) {
+func (d *nodeEffects) lose(names []string) (of []string, repair func() error, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, name := range names {
 		d.lost[name]++
 	}
-	if err := each(names, d.machines.LoseNode); err != nil {
+	if err := each(names, d.machines.Lose); err != nil {
 		return nil, nil, errors.Join(err, d.giveLocked(names))
 	}
 	return names, func() error {
@@ -141,7 +141,7 @@ func (d *damages) lose(names []string) (of []string, repair func() error, err er
 }
 
 // giveLocked switches nodes on again, except for those that another fault keeps lost.
-func (d *damages) giveLocked(names []string) error {
+func (d *nodeEffects) giveLocked(names []string) error {
 	var back []string
 	for _, name := range names {
 		d.lost[name]--
@@ -149,7 +149,7 @@ func (d *damages) giveLocked(names []string) error {
 			back = append(back, name)
 		}
 	}
-	return each(back, d.machines.ReturnNode)
+	return each(back, d.machines.Return)
 }
 
 // each calls a function for all nodes concurrently.
@@ -168,7 +168,7 @@ func each(names []string, do func(string) error) error {
 }
 
 // trouble adds a trouble to the nodes until it is repaired.
-func (d *damages) trouble(t node.Trouble, forget ...string) (repair func() error, err error) {
+func (d *nodeEffects) trouble(t node.Trouble, forget ...string) (repair func() error, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	mine := &t
@@ -188,7 +188,7 @@ func (d *damages) trouble(t node.Trouble, forget ...string) (repair func() error
 	}, nil
 }
 
-func (d *damages) tellLocked(forget ...string) error {
+func (d *nodeEffects) tellLocked(forget ...string) error {
 	list := make([]node.Trouble, 0, len(d.troubles))
 	for _, t := range d.troubles {
 		list = append(list, *t)

@@ -22,7 +22,7 @@ import (
 const pageImage = "quay.io/daein/prodpage:v1"
 
 // page creates a pod that serves a page and has a readiness probe.
-func (w *world) page(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+func (w *fixture) page(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	w.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"app": name}},
@@ -45,7 +45,7 @@ func (w *world) page(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 // awaitPod waits until a pod satisfies a condition.
-func (w *world) awaitPod(pod *corev1.Pod, what string, fits func(*corev1.Pod) bool) {
+func (w *fixture) awaitPod(pod *corev1.Pod, what string, fits func(*corev1.Pod) bool) {
 	w.Helper()
 	w.eventually(what, func() error {
 		err := w.you.Get(w.Context(), client.ObjectKeyFromObject(pod), pod)
@@ -98,7 +98,7 @@ func lasting(s *v1alpha1.FaultStatus) bool {
 }
 
 // here returns a pod fault for a pod of the test's namespace.
-func (w *world) here(name string, action v1alpha1.PodAction, change ...func(*v1alpha1.PodFault)) v1alpha1.FaultSpec {
+func (w *fixture) here(name string, action v1alpha1.PodAction, change ...func(*v1alpha1.PodFault)) v1alpha1.FaultSpec {
 	p := &v1alpha1.PodFault{Action: action, Namespace: w.namespace, Name: name}
 	for _, c := range change {
 		c(p)
@@ -107,7 +107,7 @@ func (w *world) here(name string, action v1alpha1.PodAction, change ...func(*v1a
 }
 
 // release releases a fault and checks that its effect is over afterwards.
-func (w *world) release(f *v1alpha1.Fault) {
+func (w *fixture) release(f *v1alpha1.Fault) {
 	w.Helper()
 	w.must(w.you.Get(w.Context(), client.ObjectKeyFromObject(f), f))
 	f.Spec.Released = true
@@ -129,7 +129,7 @@ func TestPodKilled(t *testing.T) {
 		t.Errorf("it is %+v; want %q", f.Status, want)
 	}
 	for _, p := range pods[:2] {
-		w.awaitPod(p, "the second life", func(p *corev1.Pod) bool { return ready(p) && container(p).RestartCount == 1 })
+		w.awaitPod(p, "the second run", func(p *corev1.Pod) bool { return ready(p) && container(p).RestartCount == 1 })
 		if last := died(p); last.ExitCode != 137 || last.Reason != "Error" {
 			t.Errorf("%s ended with %+v", p.Name, last)
 		}
@@ -139,7 +139,7 @@ func TestPodKilled(t *testing.T) {
 		t.Errorf("the pod that was not chosen was restarted %d times", n)
 	}
 	w.arm("oom", w.here("", v1alpha1.PodOOMKill, func(p *v1alpha1.PodFault) { p.Selector, p.Container = map[string]string{"app": "other"}, "page" }))
-	w.awaitPod(pods[2], "the second life", func(p *corev1.Pod) bool { return ready(p) && container(p).RestartCount == 1 })
+	w.awaitPod(pods[2], "the second run", func(p *corev1.Pod) bool { return ready(p) && container(p).RestartCount == 1 })
 	if last := died(pods[2]); last.ExitCode != 137 || last.Reason != "OOMKilled" {
 		t.Errorf("it ended with %+v", last)
 	}
@@ -154,7 +154,7 @@ func TestKillWaitsForAPod(t *testing.T) {
 	}
 	p := w.page("late")
 	w.awaitFault(f, "the kill", done)
-	w.awaitPod(p, "the second life", func(p *corev1.Pod) bool { return ready(p) && container(p).RestartCount == 1 })
+	w.awaitPod(p, "the second run", func(p *corev1.Pod) bool { return ready(p) && container(p).RestartCount == 1 })
 }
 
 // TestPodUnready checks that the pod is alive but not ready while the fault lasts.
@@ -257,7 +257,7 @@ func TestImage(t *testing.T) {
 }
 
 // firstNodeReady returns the Ready condition of the first node.
-func (w *world) firstNodeReady() corev1.ConditionStatus {
+func (w *fixture) firstNodeReady() corev1.ConditionStatus {
 	w.Helper()
 	var n corev1.Node
 	w.must(w.you.Get(w.Context(), client.ObjectKey{Name: "node-1"}, &n))
@@ -333,7 +333,7 @@ func TestNodeRestarts(t *testing.T) {
 	}
 }
 
-// TestNodeLostAtACall checks that the node is off before the call is sent, and back when the next round begins.
+// TestNodeLostAtACall checks that the node is off before the call is sent, and back when the next epoch begins.
 func TestNodeLostAtACall(t *testing.T) {
 	w := open(t)
 	w.load(song())
@@ -362,7 +362,7 @@ func TestRefusedMachineFaults(t *testing.T) {
 func TestRefusedWithoutMachines(t *testing.T) {
 	for want, machines := range map[string]lab.Machines{
 		"the lab did not start this cluster's nodes":         nil,
-		"this sandbox has no nodes: start it with --nodes 1": nodeless{box},
+		"this sandbox has no nodes: start it with --nodes 1": nodeless{box.Nodes()},
 	} {
 		t.Run(want, func(t *testing.T) {
 			w := openWith(t, lab.Options{Cluster: box, Machines: machines})
@@ -376,9 +376,9 @@ func TestRefusedWithoutMachines(t *testing.T) {
 // nodeless is a sandbox without nodes.
 type nodeless struct{ lab.Machines }
 
-func (nodeless) NodeNames() []string { return nil }
+func (nodeless) Names() []string { return nil }
 
-func (w *world) refused(spec v1alpha1.FaultSpec, want string) {
+func (w *fixture) refused(spec v1alpha1.FaultSpec, want string) {
 	w.Helper()
 	err := w.you.Create(w.Context(), &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{GenerateName: "refused-"}, Spec: spec})
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {

@@ -72,8 +72,8 @@ func withSandbox(m *testing.M) int {
 	return m.Run()
 }
 
-// world is a lab in the sandbox, and a namespace for the test.
-type world struct {
+// fixture is a lab in the sandbox, and a namespace for the test.
+type fixture struct {
 	*testing.T
 	lab       *lab.Lab
 	namespace string
@@ -82,19 +82,19 @@ type world struct {
 }
 
 // open opens a lab that closes with the test.
-func open(t *testing.T) *world {
+func open(t *testing.T) *fixture {
 	t.Helper()
-	return openWith(t, lab.Options{Cluster: box, Kill: box.Kill, Machines: box, Installed: crds, Seed: 7, Version: "v1"})
+	return openWith(t, lab.Options{Cluster: box, Kill: box.Kill, Machines: box.Nodes(), Installed: crds, Seed: 7, Version: "v1"})
 }
 
-func openWith(t *testing.T, o lab.Options) *world {
+func openWith(t *testing.T, o lab.Options) *fixture {
 	t.Helper()
 	l, err := lab.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	listener.Store(l)
-	w := &world{T: t, lab: l, you: as(t, "kubectl/v1 (test)")}
+	w := &fixture{T: t, lab: l, you: as(t, "kubectl/v1 (test)")}
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.dump()
@@ -107,7 +107,7 @@ func openWith(t *testing.T, o lab.Options) *world {
 	return w
 }
 
-func (w *world) newNamespace() string {
+func (w *fixture) newNamespace() string {
 	w.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lab-"}}
 	w.must(w.you.Create(w.Context(), ns))
@@ -137,7 +137,7 @@ func as(tb testing.TB, agent string) client.Client {
 	return c
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -145,13 +145,13 @@ func (w *world) must(err error) {
 }
 
 // eventually waits until a condition holds, and fails with its last error.
-func (w *world) eventually(what string, condition func() error) {
+func (w *fixture) eventually(what string, condition func() error) {
 	w.Helper()
 	sandboxtest.Eventually(w, what, condition)
 }
 
 // dump prints the state of the operators and the end of the journal, for a failed test.
-func (w *world) dump() {
+func (w *fixture) dump() {
 	for _, o := range w.lab.Operators() {
 		w.Logf("operator %s: %+v", o.Name, o.Status)
 	}
@@ -171,14 +171,14 @@ func song(more ...string) v1alpha1.OperatorSpec {
 }
 
 // load loads zundoko with the Go API.
-func (w *world) load(spec v1alpha1.OperatorSpec) {
+func (w *fixture) load(spec v1alpha1.OperatorSpec) {
 	w.Helper()
 	_, err := w.lab.Load(w.Context(), "zundoko", spec)
 	w.must(err)
 }
 
 // operator reads the Operator object of zundoko.
-func (w *world) operator() *v1alpha1.Operator {
+func (w *fixture) operator() *v1alpha1.Operator {
 	w.Helper()
 	o := &v1alpha1.Operator{}
 	w.must(w.you.Get(w.Context(), client.ObjectKey{Name: "zundoko"}, o))
@@ -186,7 +186,7 @@ func (w *world) operator() *v1alpha1.Operator {
 }
 
 // awaitOperator waits until zundoko's status reflects its newest spec and satisfies a condition.
-func (w *world) awaitOperator(what string, fits func(*v1alpha1.Operator) bool) *v1alpha1.Operator {
+func (w *fixture) awaitOperator(what string, fits func(*v1alpha1.Operator) bool) *v1alpha1.Operator {
 	w.Helper()
 	o := &v1alpha1.Operator{}
 	w.eventually(what, func() error {
@@ -212,7 +212,7 @@ func restarted(n int32) func(*v1alpha1.Operator) bool {
 }
 
 // changeOperator changes the spec with the API; it retries, because the lab may change the status at the same time.
-func (w *world) changeOperator(change func(*v1alpha1.OperatorSpec)) {
+func (w *fixture) changeOperator(change func(*v1alpha1.OperatorSpec)) {
 	w.Helper()
 	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		o := w.operator()
@@ -222,7 +222,7 @@ func (w *world) changeOperator(change func(*v1alpha1.OperatorSpec)) {
 }
 
 // ask creates a Hikawa, which requests a song.
-func (w *world) ask(name string, interval time.Duration) {
+func (w *fixture) ask(name string, interval time.Duration) {
 	w.Helper()
 	hikawa := &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	hikawa.Spec.IntervalMillis = interval.Milliseconds()
@@ -230,7 +230,7 @@ func (w *world) ask(name string, interval time.Duration) {
 }
 
 // awaitSung waits for the end of a song.
-func (w *world) awaitSung(name string) {
+func (w *fixture) awaitSung(name string) {
 	w.Helper()
 	hikawa := &v1beta1.Hikawa{}
 	w.eventually("the end of the song", func() error {
@@ -243,14 +243,14 @@ func (w *world) awaitSung(name string) {
 }
 
 // sing requests a song and waits for its end.
-func (w *world) sing(name string) {
+func (w *fixture) sing(name string) {
 	w.Helper()
 	w.ask(name, time.Millisecond)
 	w.awaitSung(name)
 }
 
 // loop returns the Loop object of a Hikawa once it satisfies a condition.
-func (w *world) loop(name string, fits func(*v1alpha1.LoopStatus) bool) *v1alpha1.Loop {
+func (w *fixture) loop(name string, fits func(*v1alpha1.LoopStatus) bool) *v1alpha1.Loop {
 	w.Helper()
 	l := &v1alpha1.Loop{}
 	w.eventually("the loop of "+name, func() error {
@@ -266,7 +266,7 @@ func (w *world) loop(name string, fits func(*v1alpha1.LoopStatus) bool) *v1alpha
 func quiet(s *v1alpha1.LoopStatus) bool { return s.Quiet }
 
 // arm creates a Fault with the API.
-func (w *world) arm(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
+func (w *fixture) arm(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 	w.Helper()
 	f := w.fault(name, spec)
 	w.must(w.you.Create(w.Context(), f))
@@ -274,7 +274,7 @@ func (w *world) arm(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 }
 
 // fault returns a Fault to create.
-func (w *world) fault(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
+func (w *fixture) fault(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 	if spec.Match != nil { // an earlier test's song may still run in its namespace
 		spec.Match.Namespace = w.namespace
 	}
@@ -282,7 +282,7 @@ func (w *world) fault(name string, spec v1alpha1.FaultSpec) *v1alpha1.Fault {
 }
 
 // awaitFault waits until the status of a fault satisfies a condition.
-func (w *world) awaitFault(f *v1alpha1.Fault, what string, fits func(*v1alpha1.FaultStatus) bool) {
+func (w *fixture) awaitFault(f *v1alpha1.Fault, what string, fits func(*v1alpha1.FaultStatus) bool) {
 	w.Helper()
 	w.eventually(what, func() error {
 		err := w.you.Get(w.Context(), client.ObjectKeyFromObject(f), f)
@@ -296,7 +296,7 @@ func (w *world) awaitFault(f *v1alpha1.Fault, what string, fits func(*v1alpha1.F
 func injected(s *v1alpha1.FaultStatus) bool { return s.Phase == v1alpha1.FaultInjected }
 
 // count counts events of the journal.
-func (w *world) count(match func(*trace.Event) bool) (n int) {
+func (w *fixture) count(match func(*trace.Event) bool) (n int) {
 	for _, e := range w.lab.Journal().Since(0) {
 		if match(e) {
 			n++
@@ -313,7 +313,7 @@ func writes(verb, kind string) func(*trace.Event) bool {
 }
 
 // sungOnce checks for the five words and the one Kiyoshi of a single song.
-func (w *world) sungOnce() {
+func (w *fixture) sungOnce() {
 	w.Helper()
 	var words v1beta1.ZundokoList
 	var kiyoshis v1beta1.KiyoshiList

@@ -46,7 +46,7 @@ func TestVariant(t *testing.T) {
 	w.load(song())
 	for i, variant := range []zundoko.Variant{zundoko.Classic, zundoko.Hardened} {
 		w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = string(variant) })
-		w.awaitOperator("another life", restarted(int32(i+1)))
+		w.awaitOperator("another run", restarted(int32(i+1)))
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		w.must(crdClient(t).Get(t.Context(), client.ObjectKey{Name: "hikawas.zundokokiyoshi.kaitoy.github.com"}, crd))
 		sub := crd.Spec.Versions[0].Subresources
@@ -74,7 +74,7 @@ func TestParameters(t *testing.T) {
 	w := open(t)
 	w.load(song())
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Parameters["song"] = "Doko,Zun,Zun,Zun,Zun,Doko" })
-	w.awaitOperator("another life", restarted(1))
+	w.awaitOperator("another run", restarted(1))
 	w.sing("six")
 	if said := w.count(writes(trace.VerbCreate, "Zundoko")); said != 6 {
 		t.Errorf("%d words were said, want 6", said)
@@ -91,7 +91,7 @@ func TestPaused(t *testing.T) {
 	w.ask("waits", time.Millisecond)
 	w.eventually("the key to be ready", func() error { return unless(w.readyKeys() > 0, "no key is ready") })
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Parameters["seed"] = "3" })
-	w.awaitOperator("another life, as paused", func(o *v1alpha1.Operator) bool {
+	w.awaitOperator("another run, as paused", func(o *v1alpha1.Operator) bool {
 		return o.Status.State == v1alpha1.OperatorPaused && o.Status.ObservedGeneration == o.Generation && o.Status.Restarts == 1
 	})
 	w.eventually("the key to be ready again", func() error { return unless(w.readyKeys() > 0, "no key is ready") })
@@ -103,14 +103,14 @@ func TestPaused(t *testing.T) {
 	w.awaitSung("waits")
 }
 
-// TestPauseEndsWithTheLife checks that a pause of the spec ends with a spec without it, even if that needs another run.
-func TestPauseEndsWithTheLife(t *testing.T) {
+// TestPauseEndsWithTheRun checks that a pause of the spec ends with a spec without it, even if that needs another run.
+func TestPauseEndsWithTheRun(t *testing.T) {
 	w := open(t)
 	spec := song()
 	spec.Paused = true
 	w.load(spec)
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Paused, s.Parameters["seed"] = false, "3" })
-	w.awaitOperator("another life, not paused", restarted(1))
+	w.awaitOperator("another run, not paused", restarted(1))
 	w.sing("hikawa")
 }
 
@@ -120,7 +120,7 @@ func TestPauseOfAPersonStays(t *testing.T) {
 	w.load(song())
 	w.lab.Taps("zundoko").Pause()
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Parameters["seed"] = "3" })
-	w.awaitOperator("another life, as paused", func(o *v1alpha1.Operator) bool {
+	w.awaitOperator("another run, as paused", func(o *v1alpha1.Operator) bool {
 		return o.Status.State == v1alpha1.OperatorPaused && o.Status.ObservedGeneration == o.Generation
 	})
 	w.lab.Taps("zundoko").Resume()
@@ -135,12 +135,12 @@ func unless(ok bool, message string) error {
 }
 
 // reconciles counts the reconciles of the namespace that have begun.
-func (w *world) reconciles() int {
+func (w *fixture) reconciles() int {
 	return w.count(func(e *trace.Event) bool { return e.Kind == trace.KindStart && e.Key.Namespace == w.namespace })
 }
 
 // readyKeys counts the keys of the namespace that a worker could take now.
-func (w *world) readyKeys() (n int) {
+func (w *fixture) readyKeys() (n int) {
 	timeline := trace.NewTimeline(w.lab.Journal())
 	timeline.Update()
 	for _, item := range timeline.Tip().Queue() {
@@ -254,7 +254,7 @@ func TestCRDsAreBroughtBack(t *testing.T) {
 		return unless(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)), "it is there")
 	})
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Parameters["seed"] = "3" })
-	w.awaitOperator("another life", restarted(1))
+	w.awaitOperator("another run", restarted(1))
 	w.sing("hikawa")
 }
 
@@ -267,9 +267,9 @@ func TestClassicSleeps(t *testing.T) {
 	w.ask("slow", time.Hour)
 	w.eventually("it to sleep", func() error { return unless(w.count(writes(trace.VerbUpdate, "Hikawa")) > 0, "it has not written yet") })
 	w.arm("crash", v1alpha1.FaultSpec{Operator: "zundoko", Crash: &v1alpha1.CrashFault{}})
-	w.awaitOperator("the life after the crash", restarted(1))
+	w.awaitOperator("the run after the crash", restarted(1))
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Parameters["seed"] = "3" })
-	w.awaitOperator("the life after the change", restarted(2))
+	w.awaitOperator("the run after the change", restarted(2))
 	w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = "" }) // the next test needs the other CRDs
 	w.awaitOperator("the other variant", restarted(3))
 	w.must(w.you.Delete(t.Context(), w.operator()))
@@ -285,7 +285,7 @@ func TestBeginForgets(t *testing.T) {
 	journal := w.lab.NewJournal()
 	w.must(w.lab.Begin(t.Context(), journal))
 	if w.lab.Journal() != journal || len(journal.Since(0)) > 0 || w.lab.Taps("zundoko") != nil {
-		t.Error("the second round is not empty")
+		t.Error("the second epoch is not empty")
 	}
 	for _, list := range []client.ObjectList{&v1alpha1.OperatorList{}, &v1alpha1.FaultList{}, &v1alpha1.LoopList{}} {
 		w.eventually("the API to forget", func() error {
@@ -299,10 +299,10 @@ func TestBeginForgets(t *testing.T) {
 	w.load(song())
 	w.sing("again")
 	if w.count(writes(trace.VerbCreate, "Kiyoshi")) == 0 && w.count(writes(trace.VerbApply, "Kiyoshi")) == 0 {
-		t.Error("the second round is not in the second journal")
+		t.Error("the second epoch is not in the second journal")
 	}
 	if now := before.Stats().Events; now != last {
-		t.Errorf("%d events came into the journal of the first round afterwards", now-last)
+		t.Errorf("%d events came into the journal of the first epoch afterwards", now-last)
 	}
 }
 

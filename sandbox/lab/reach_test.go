@@ -42,14 +42,14 @@ func TestOperatorReachesPods(t *testing.T) {
 }
 
 // grow requests another number of members, as soon as the API server is reachable.
-func (w *world) grow(cluster *unstructured.Unstructured, size int) {
+func (w *fixture) grow(cluster *unstructured.Unstructured, size int) {
 	w.Helper()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"size":%d}}`, size))
 	w.eventually("the patch", func() error { return w.you.Patch(w.Context(), cluster.DeepCopy(), patch) })
 }
 
 // awaitMembers waits until the given number of members are healthy and vote.
-func (w *world) awaitMembers(cluster *unstructured.Unstructured, want int) {
+func (w *fixture) awaitMembers(cluster *unstructured.Unstructured, want int) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("%d healthy voters", want), func() error {
 		now := cluster.DeepCopy()

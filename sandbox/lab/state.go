@@ -21,9 +21,9 @@ type State struct {
 // State returns the current state. The spec of an operator that was paused with a key does not contain that.
 func (l *Lab) State() State {
 	s := State{operators: map[string]v1alpha1.OperatorSpec{}}
-	for _, k := range l.keepers() {
-		spec, _, _, _ := k.now()
-		s.operators[k.op.Name] = *spec.DeepCopy()
+	for _, sv := range l.supervisors() {
+		spec, _, _, _ := sv.now()
+		s.operators[sv.op.Name] = *spec.DeepCopy()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,11 +31,11 @@ func (l *Lab) State() State {
 	return s
 }
 
-// Suspend ends the operators of the round and its faults, so that the sandbox can be restored. The API, once it is
+// Suspend ends the operators of the epoch and its faults, so that the sandbox can be restored. The API, once it is
 // reachable again, goes on showing them until [Lab.Resume].
 func (l *Lab) Suspend() error { return l.end() }
 
-// Resume begins a round as [Lab.Begin] does, in a cluster that was restored to the time of the state, and loads the
+// Resume begins an epoch as [Lab.Begin] does, in a cluster that was restored to the time of the state, and loads the
 // operators of that state. It returns when the lab's API is usable and the operators serve, or after half a minute if
 // they do not.
 func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error {
@@ -56,15 +56,15 @@ func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error
 	for _, name := range names { // they start concurrently
 		// An operator that does not serve now may not have served then either: it is restarted, and [Lab.Err] has the
 		// error.
-		if k := l.keeper(name); k != nil {
-			_ = k.awaitServing(limited)
+		if sv := l.supervisor(name); sv != nil {
+			_ = sv.awaitServing(limited)
 		}
 	}
 	return errors.Join(err, ctx.Err())
 }
 
-// Operators returns the operators of this round as the API shows them; UIDs and resource versions are set by the API.
+// Operators returns the operators of this epoch as the API shows them; UIDs and resource versions are set by the API.
 func (l *Lab) Operators() []v1alpha1.Operator { return (*backend)(l).Operators() }
 
-// Loops returns the loops seen in this round as the API shows them.
+// Loops returns the loops seen in this epoch as the API shows them.
 func (l *Lab) Loops() []v1alpha1.Loop { return (*backend)(l).Loops() }

@@ -19,15 +19,15 @@ import (
 )
 
 // back restores the sandbox and the lab, as an undo does.
-func (w *world) back(point *sandbox.Checkpoint, resume func() error) {
+func (w *fixture) back(point *sandbox.Checkpoint, resume func() error) {
 	w.Helper()
 	w.must(w.lab.Suspend())
-	w.must(box.Restore(w.Context(), point))
+	w.must(box.Checkpoints().Restore(w.Context(), point))
 	w.must(resume())
 }
 
 // hasStatus reports whether the cluster has the CRDs of the variant whose status is a subresource.
-func (w *world) hasStatus() bool {
+func (w *fixture) hasStatus() bool {
 	w.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	w.must(crdClient(w.T).Get(w.Context(), client.ObjectKey{Name: "hikawas.zundokokiyoshi.kaitoy.github.com"}, crd))
@@ -44,7 +44,7 @@ func TestResume(t *testing.T) {
 	w.load(classic)
 	w.sing("before")
 	state := w.lab.State()
-	point, err := box.Checkpoint(t.Context(), "task")
+	point, err := box.Checkpoints().Save(t.Context(), "task")
 	w.must(err)
 	harden := func() {
 		w.changeOperator(func(s *v1alpha1.OperatorSpec) { s.Variant = string(zundoko.Hardened) })
@@ -66,7 +66,7 @@ func TestResume(t *testing.T) {
 			t.Error("the cluster has the CRDs of the other variant")
 		}
 		if w.lab.Journal() != journal {
-			t.Error("the round has another journal")
+			t.Error("the epoch has another journal")
 		}
 		if err := w.you.Get(t.Context(), client.ObjectKeyFromObject(f), f); !apierrors.IsNotFound(err) {
 			t.Errorf("the fault of before: %v", err)
@@ -82,7 +82,7 @@ func TestResume(t *testing.T) {
 }
 
 // tellsTheSame checks that the Go API and the Kubernetes API return the same.
-func (w *world) tellsTheSame() {
+func (w *fixture) tellsTheSame() {
 	w.Helper()
 	w.loop("again", quiet)
 	var loops v1alpha1.LoopList
@@ -104,7 +104,7 @@ func (w *world) tellsTheSame() {
 // TestResumeOfNothing checks that a lab's API is served again in a cluster restored to before there was a lab.
 func TestResumeOfNothing(t *testing.T) {
 	sandboxtest.Long(t)
-	point, err := box.Checkpoint(t.Context(), "nothing")
+	point, err := box.Checkpoints().Save(t.Context(), "nothing")
 	if err != nil {
 		t.Fatal(err)
 	}

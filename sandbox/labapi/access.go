@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// frontProxy is how kube-apiserver authenticates to the servers behind it, and how it passes on the user of a request.
+// frontProxy describes how kube-apiserver authenticates to the servers behind it and passes on the user of a request.
 type frontProxy struct {
 	authorities                 *x509.CertPool
 	names                       []string

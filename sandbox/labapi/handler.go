@@ -71,9 +71,9 @@ func newAPI(b Backend, who access, address string) (*api, error) {
 
 // describe publishes the schemas in both forms: without the older one kube-apiserver logs a complaint every minute.
 func describe(config *genericapiserver.Config, names *apiopenapi.DefinitionNamer) {
-	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, names)
+	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.Definitions, names)
 	config.OpenAPIConfig.Info.Title = "operator-lab"
-	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, names)
+	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.Definitions, names)
 	config.OpenAPIV3Config.Info.Title = "operator-lab"
 }
 

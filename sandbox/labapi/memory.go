@@ -28,7 +28,7 @@ type object interface {
 	metav1.Object
 }
 
-// origin is where the objects of one kind come from and where writes go. Keys are those of the memory.
+// origin is the source of the objects of one kind, and takes their writes. Keys are those of the memory.
 type origin interface {
 	// seen returns the backend's objects for the given keys and others: a key that is not in the result has no object.
 	seen(keys []string) map[string]object

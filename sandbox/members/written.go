@@ -3,7 +3,6 @@ package members
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -117,8 +116,9 @@ func (r *WriteRecorder) Over() {
 func (r *WriteRecorder) tell(verb string, now time.Time) {
 	e := trace.Event{
 		Kind: trace.KindWrites, Actor: Writes, Verb: verb, Object: Object(r.cluster), Count: r.sum.OK - r.told.OK,
-		Duration: r.sum.Longest, Values: []string{r.endpoint, strconv.Itoa(r.sum.Failed - r.told.Failed)},
+		Duration: r.sum.Longest,
 	}
+	payload := trace.WritesPayload{Endpoint: r.endpoint, Failed: r.sum.Failed - r.told.Failed}
 	if !r.at.IsZero() {
 		e.Delay = max(0, now.Sub(r.at))
 	}
@@ -130,8 +130,9 @@ func (r *WriteRecorder) tell(verb string, now time.Time) {
 	case failing:
 		e.Error = r.sum.Problem
 	case r.told.Failing && verb == trace.VerbSwitch:
-		e.Values = append(e.Values, trace.FormatDuration(r.sum.Gap))
+		payload.Gap = trace.FormatDuration(r.sum.Gap)
 	}
+	e.Values = payload.Values()
 	r.journal.Append(e)
 	r.told, r.at = r.sum, now
 	r.told.Failing = failing

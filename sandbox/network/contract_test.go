@@ -1,8 +1,8 @@
 package network_test
 
 import (
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/network"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-var _ program.Network = (*network.Pod)(nil)
+var _ images.Network = (*network.Pod)(nil)

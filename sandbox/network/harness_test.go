@@ -18,8 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // patience is for what never takes that long.
@@ -205,9 +207,23 @@ type feed struct {
 
 func newFeed(tb testing.TB, h *Hub) feed {
 	tb.Helper()
-	f := feed{fake.NewClientset(), tb}
+	api := fake.NewClientset()
+	// A watch of the fake begins with the very objects that it keeps, if there are any: there must be none yet.
+	watched := make(chan struct{}, 2)
+	api.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := api.Tracker().Watch(action.GetResource(), action.GetNamespace(), action.(clienttesting.WatchActionImpl).ListOptions)
+		select {
+		case watched <- struct{}{}:
+		default:
+		}
+		return true, w, err
+	})
+	f := feed{api, tb}
 	if err := h.follow(tb.Context(), f.Interface); err != nil {
 		tb.Fatal(err)
+	}
+	for range cap(watched) { // Services and EndpointSlices
+		<-watched
 	}
 	return f
 }

@@ -65,8 +65,8 @@ func (s streamRuntime) Attach(
 	if err != nil {
 		return err
 	}
-	seat := c.attached.join()
-	defer c.attached.leave(seat)
+	client := c.attached.join()
+	defer c.attached.leave(client)
 	stdout, stderr := orNothing(out), orNothing(errs)
 	switch {
 	case tty && c.config.GetTty():
@@ -79,7 +79,7 @@ func (s streamRuntime) Attach(
 	case in != nil && c.stdin != nil:
 		go c.feed(in)
 	}
-	return seat.watch(ctx, stdout, stderr)
+	return client.watch(ctx, stdout, stderr)
 }
 
 // feed copies the input to the program. At its end, the program's input ends too if the pod asks for that (stdinOnce).
@@ -130,7 +130,7 @@ func (c *container) foreground(interrupt context.CancelFunc) {
 }
 
 // watch writes the output to the two writers until the container or the context ends.
-func (s *seat) watch(ctx context.Context, stdout, stderr io.Writer) error {
+func (s *client) watch(ctx context.Context, stdout, stderr io.Writer) error {
 	for {
 		pieces, end := s.take()
 		for _, p := range pieces {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -14,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/node/rootfs"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 // container is one attempt of a container of a pod.
@@ -24,14 +25,14 @@ type container struct {
 	pod     *pod
 	config  *runtimeapi.ContainerConfig
 	image   *image
-	program program.Program
-	given   *program.Container
+	program images.Program
+	given   *images.Container
 	files   *rootfs.View
 	created time.Time
 
 	log            *logFile
 	stdout, stderr *lines
-	attached       *audience
+	attached       *attachedClients
 	stdin          *stdin // nil unless asked for
 
 	// done is closed when the container has ended.
@@ -40,10 +41,10 @@ type container struct {
 	mu                sync.Mutex
 	state             runtimeapi.ContainerState
 	started, finished time.Time
-	running           program.Running // nil before its program begins, and when it never does
-	// verdict overrides how the program ended; nil: the program's own exit code counts.
-	verdict *ending
-	ended   ending
+	running           images.Running // nil before its program begins, and when it never does
+	// override replaces how the program ended; nil: the program's own exit code counts.
+	override *ending
+	ended    ending
 	// ordered is closed by the first order to end which came before the program began.
 	ordered   chan struct{}
 	orderedTo syscall.Signal
@@ -95,7 +96,7 @@ func (r *Runtime) CreateContainer(
 	}
 	c := &container{
 		id: newID(), pod: p, config: config, image: pulled, program: found.Program, created: time.Now(),
-		attached: &audience{}, state: runtimeapi.ContainerState_CONTAINER_CREATED,
+		attached: &attachedClients{}, state: runtimeapi.ContainerState_CONTAINER_CREATED,
 		done: make(chan struct{}), ordered: make(chan struct{}),
 	}
 	if err := r.prepare(c, podConfig); err != nil {
@@ -104,7 +105,8 @@ func (r *Runtime) CreateContainer(
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isClosed() {
-		c.log.close()
+		c.close()
+		_ = os.RemoveAll(c.given.Dir) // else the next runtime removes it
 		return "", errClosed
 	}
 	r.containers[c.id] = c
@@ -139,9 +141,9 @@ func (r *Runtime) prepare(c *container, podConfig *runtimeapi.PodSandboxConfig) 
 }
 
 // give returns the program's view of the container.
-func (r *Runtime) give(c *container, dir string) *program.Container {
+func (r *Runtime) give(c *container, dir string) *images.Container {
 	metadata := c.pod.config.GetMetadata()
-	given := &program.Container{
+	given := &images.Container{
 		ID: c.id, Pod: metadata.GetName(), Namespace: metadata.GetNamespace(), UID: metadata.GetUid(), Name: c.name(),
 		Node: r.options.Name, Image: c.config.GetImage().GetUserSpecifiedImage(), IP: c.pod.ip,
 		Command: c.config.GetCommand(), Args: c.config.GetArgs(), WorkingDir: c.config.GetWorkingDir(), Dir: dir,
@@ -156,7 +158,7 @@ func (r *Runtime) give(c *container, dir string) *program.Container {
 	}
 	given.Env = environment(c.config.GetEnvs(), c.hostname())
 	for _, m := range c.config.GetMounts() {
-		given.Mounts = append(given.Mounts, program.Mount{
+		given.Mounts = append(given.Mounts, images.Mount{
 			ContainerPath: m.GetContainerPath(), HostPath: m.GetHostPath(), ReadOnly: m.GetReadonly(),
 		})
 	}
@@ -178,7 +180,7 @@ func environment(envs []*runtimeapi.KeyValue, hostname string) []string {
 
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-func mounts(list []program.Mount) []rootfs.Mount {
+func mounts(list []images.Mount) []rootfs.Mount {
 	var all []rootfs.Mount
 	for _, m := range list {
 		all = append(all, rootfs.Mount{Path: m.ContainerPath, Host: m.HostPath, ReadOnly: m.ReadOnly})
@@ -245,7 +247,7 @@ func (r *Runtime) ListContainers(
 			Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
 		})
 	}
-	slices.SortFunc(list, func(a, b *runtimeapi.Container) int { return int(b.CreatedAt - a.CreatedAt) })
+	slices.SortFunc(list, func(a, b *runtimeapi.Container) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	return list, nil
 }
 

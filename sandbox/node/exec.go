@@ -16,23 +16,23 @@ import (
 	remote "k8s.io/cri-client/pkg"
 	utilexec "k8s.io/utils/exec"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/node/shell"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 // maxOutput is the maximum output in bytes of a command run by ExecSync, as in containerd.
 const maxOutput = 16 << 20
 
-// world returns the environment of commands in a container.
-func (r *Runtime) world(c *container) *shell.World {
+// shellContainer returns what commands in a container can reach.
+func (r *Runtime) shellContainer(c *container) *shell.Container {
 	user := c.config.GetLinux().GetSecurityContext()
-	return &shell.World{
+	return &shell.Container{
 		Files: c.files, Dial: c.pod.network.DialContext, Lookup: lookupOf(c.pod.network),
 		Env: c.given.Env, Dir: c.given.WorkingDir,
 		Hostname: c.hostname(), IP: c.pod.ip,
 		UID: user.GetRunAsUser().GetValue(), GID: user.GetRunAsGroup().GetValue(),
 		Signal: c.signal, Program: c.title(), Stdout: c.stdout, Stderr: c.given.Stderr,
-		Commands: program.CommandsOf(c.program, c.given),
+		Commands: images.CommandsOf(c.program, c.given),
 	}
 }
 
@@ -55,22 +55,22 @@ func (c *container) title() string {
 	return c.given.Image
 }
 
-// shellOf is the program.Shell of a container.
+// shellOf is the images.Shell of a container.
 type shellOf struct {
 	runtime   *Runtime
 	container *container
 }
 
 // Has reports whether the container has a command.
-func (s shellOf) Has(name string) bool { return s.runtime.world(s.container).Has(name) }
+func (s shellOf) Has(name string) bool { return s.runtime.shellContainer(s.container).Has(name) }
 
 // Run runs a command.
 func (s shellOf) Run(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	world := s.runtime.world(s.container)
+	commands := s.runtime.shellContainer(s.container)
 	if s.container.config.GetTty() && stdin != nil {
-		world.Foreground = s.container.foreground
+		commands.Foreground = s.container.foreground
 	}
-	return world.Run(ctx, argv, stdin, stdout, stderr)
+	return commands.Run(ctx, argv, stdin, stdout, stderr)
 }
 
 // enter finds a running container and lets the context end with it.
@@ -127,12 +127,12 @@ func (r *Runtime) ExecSync(
 		defer stop()
 		ctx = limited
 	}
-	world := r.world(c)
-	if len(argv) == 0 || !world.Has(argv[0]) {
+	commands := r.shellContainer(c)
+	if len(argv) == 0 || !commands.Has(argv[0]) {
 		return nil, nil, status.Error(codes.Unknown, missing(argv).Error())
 	}
 	var out, errs bounded
-	code := world.Run(ctx, argv, nil, &out, &errs)
+	code := commands.Run(ctx, argv, nil, &out, &errs)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, nil, fmt.Errorf("%w: %q timed out after %s", remote.ErrCommandTimedOut, strings.Join(argv, " "), timeout)

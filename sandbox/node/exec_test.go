@@ -19,8 +19,8 @@ import (
 	remote "k8s.io/cri-client/pkg"
 	utilexec "k8s.io/utils/exec"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/node"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 func TestExecSync(t *testing.T) {
@@ -112,7 +112,7 @@ func (m *machine) probed(t *testing.T, id string, timeout time.Duration, args ..
 
 func TestHTTPProbes(t *testing.T) {
 	m := newMachine(t)
-	m.images["site"] = program.Image{Program: serves(func(w http.ResponseWriter, r *http.Request) {
+	m.images["site"] = images.Image{Program: serves(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/ok":
 			_, _ = fmt.Fprintf(w, "%s %s %s", r.Header.Get("X-Test"), strings.SplitN(r.UserAgent(), "/", 2)[0], r.Host)
@@ -178,7 +178,7 @@ func TestGRPCProbes(t *testing.T) {
 		return s
 	}
 	ready := make(chan struct{})
-	m.images["rpc"] = program.Image{Program: image(func(t *task) int {
+	m.images["rpc"] = images.Image{Program: image(func(t *task) int {
 		defer listen(t, 9090, func(s *grpc.Server) { grpc_health_v1.RegisterHealthServer(s, checks) }).Stop()
 		defer listen(t, 9091, func(*grpc.Server) {}).Stop()
 		close(ready)
@@ -204,7 +204,7 @@ func TestGRPCProbes(t *testing.T) {
 func TestShellOfAProgram(t *testing.T) {
 	m := newMachine(t)
 	life := t.Context()
-	m.images["tools"] = program.Image{Program: image(func(t *task) int {
+	m.images["tools"] = images.Image{Program: image(func(t *task) int {
 		ctx, cancel := context.WithCancel(life)
 		defer cancel()
 		go func() {

@@ -16,9 +16,9 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/network"
 	"github.com/operator-lab/operator-lab/sandbox/node"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 // patience is the time limit for a condition on a busy machine.
@@ -43,7 +43,7 @@ func eventually(t *testing.T, what string, condition func() error) {
 
 // task is a container's program at work: the function, which ends when it likes; signals are for it to heed.
 type task struct {
-	*program.Container
+	*images.Container
 	signals chan syscall.Signal
 	done    chan struct{}
 	code    int
@@ -75,7 +75,7 @@ type image func(t *task) int
 // errStart is the error of an image without the command.
 var errStart = &exec.Error{Name: "nothing", Err: exec.ErrNotFound}
 
-func (i image) Start(c *program.Container) (program.Running, error) {
+func (i image) Start(c *images.Container) (images.Running, error) {
 	if i == nil {
 		return nil, errStart
 	}
@@ -91,12 +91,12 @@ func (i image) Start(c *program.Container) (program.Running, error) {
 
 func (image) File(path string) (string, bool) { return "of the image\n", path == "/srv/page" }
 
-// images are a test's catalogue.
-type images map[string]program.Image
+// catalogue is a test's catalogue.
+type catalogue map[string]images.Image
 
-func (i images) Lookup(name string) (program.Image, error) {
+func (i catalogue) Lookup(name string) (images.Image, error) {
 	if strings.Contains(name, " ") {
-		return program.Image{}, errors.New("invalid reference format")
+		return images.Image{}, errors.New("invalid reference format")
 	}
 	short := strings.TrimSuffix(strings.TrimPrefix(name, "docker.io/library/"), ":latest")
 	found, ok := i[short]
@@ -117,7 +117,7 @@ type machine struct {
 	*node.Runtime
 	network *network.Node
 	logs    string
-	images  images
+	images  catalogue
 }
 
 func newMachine(t *testing.T, change ...func(*node.Options)) *machine {
@@ -135,7 +135,7 @@ func newMachine(t *testing.T, change ...func(*node.Options)) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = part.Close() })
-	m := &machine{network: part, logs: t.TempDir(), images: images{"waits": {Program: image(waits)}}}
+	m := &machine{network: part, logs: t.TempDir(), images: catalogue{"waits": {Program: image(waits)}}}
 	o := node.Options{Name: "node-1", Network: part, Catalogue: m.images, Dir: t.TempDir()}
 	for _, c := range change {
 		c(&o)

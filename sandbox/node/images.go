@@ -14,9 +14,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// images holds the images that the node has pulled. They have no content: their sizes are 0, and their IDs and digests
+// imageService holds the images that the node has pulled. They have no content: their sizes are 0, and their IDs and digests
 // are derived from their names, so that they are the same on all nodes at all times.
-type images struct {
+type imageService struct {
 	runtime *Runtime
 
 	mu     sync.Mutex
@@ -33,7 +33,9 @@ type image struct {
 	user int64
 }
 
-func newImages(r *Runtime) *images { return &images{runtime: r, pulled: map[string]*image{}} }
+func newImageService(r *Runtime) *imageService {
+	return &imageService{runtime: r, pulled: map[string]*image{}}
+}
 
 func newImage(name string) *image {
 	repository, digest, pinned := strings.Cut(name, "@")
@@ -68,7 +70,7 @@ func (i *image) describe() *runtimeapi.Image {
 }
 
 // find returns a pulled image by any of its names.
-func (im *images) find(name string) *image {
+func (im *imageService) find(name string) *image {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	if i := im.pulled[name]; i != nil {
@@ -83,7 +85,7 @@ func (im *images) find(name string) *image {
 }
 
 // ListImages lists the pulled images.
-func (im *images) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
+func (im *imageService) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	if name := filter.GetImage().GetImage(); name != "" {
 		if i := im.known(name); i != nil {
 			return []*runtimeapi.Image{i.describe()}, nil
@@ -101,7 +103,7 @@ func (im *images) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) 
 }
 
 // known returns a pulled image by any name that a pod may use.
-func (im *images) known(name string) *image {
+func (im *imageService) known(name string) *image {
 	if i := im.find(name); i != nil {
 		return i
 	}
@@ -113,7 +115,7 @@ func (im *images) known(name string) *image {
 }
 
 // ImageStatus returns an empty status for an image that was not pulled.
-func (im *images) ImageStatus(
+func (im *imageService) ImageStatus(
 	_ context.Context, spec *runtimeapi.ImageSpec, _ bool,
 ) (*runtimeapi.ImageStatusResponse, error) {
 	i := im.known(spec.GetImage())
@@ -124,7 +126,7 @@ func (im *images) ImageStatus(
 }
 
 // PullImage pulls an image: with the delay or error of the catalogue, and of any [Trouble].
-func (im *images) PullImage(
+func (im *imageService) PullImage(
 	ctx context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, pod *runtimeapi.PodSandboxConfig,
 ) (string, error) {
 	found, err := im.runtime.options.Catalogue.Lookup(spec.GetImage())
@@ -176,7 +178,7 @@ func (r *Runtime) wait(ctx context.Context, asked func() time.Duration) error {
 }
 
 // RemoveImage forgets an image.
-func (im *images) RemoveImage(_ context.Context, spec *runtimeapi.ImageSpec) error {
+func (im *imageService) RemoveImage(_ context.Context, spec *runtimeapi.ImageSpec) error {
 	i := im.known(spec.GetImage())
 	if i == nil {
 		return nil
@@ -188,7 +190,7 @@ func (im *images) RemoveImage(_ context.Context, spec *runtimeapi.ImageSpec) err
 }
 
 // ImageFsInfo reports that images use no space: nothing is stored.
-func (im *images) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+func (im *imageService) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	usage := []*runtimeapi.FilesystemUsage{{
 		Timestamp:  time.Now().UnixNano(),
 		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: im.runtime.options.Dir},
@@ -199,4 +201,4 @@ func (im *images) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse,
 }
 
 // Close does nothing: [Runtime.Close] ends everything.
-func (im *images) Close(context.Context) error { return nil }
+func (im *imageService) Close(context.Context) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/operator-lab/operator-lab/sandbox/program"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 )
 
 func TestImages(t *testing.T) {
@@ -50,8 +50,8 @@ func TestImages(t *testing.T) {
 
 func TestImagesThatCannotBePulled(t *testing.T) {
 	m := newMachine(t)
-	m.images["private"] = program.Image{Pull: program.Pull{Error: "pull access denied, repository does not exist or may require authorization"}}
-	m.images["slow"] = program.Image{Pull: program.Pull{Delay: time.Hour}}
+	m.images["private"] = images.Image{Pull: images.Pull{Error: "pull access denied, repository does not exist or may require authorization"}}
+	m.images["slow"] = images.Image{Pull: images.Pull{Delay: time.Hour}}
 	for name, want := range map[string]string{
 		"app:notfound": `rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/app:notfound": ` +
 			`failed to resolve reference "docker.io/library/app:notfound": docker.io/library/app:notfound: not found`,

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/operator-lab/operator-lab/sandbox/program"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 )
 
 // StartContainer starts the program. It fails for an image without the command. A container with a start delay counts
@@ -65,7 +65,7 @@ func (c *container) begin() error {
 }
 
 // watch waits for the end of the program and records it.
-func (c *container) watch(running program.Running) {
+func (c *container) watch(running images.Running) {
 	select {
 	case <-running.Done():
 	case <-c.done: // given up
@@ -79,15 +79,15 @@ func (c *container) watch(running program.Running) {
 	c.finish(end)
 }
 
-// finish ends the container for good. A verdict overrides the program's own exit code.
+// finish ends the container for good. An override replaces the program's own exit code.
 func (c *container) finish(end ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state == runtimeapi.ContainerState_CONTAINER_EXITED {
 		return
 	}
-	if c.verdict != nil {
-		end = *c.verdict
+	if c.override != nil {
+		end = *c.override
 	}
 	c.stdout.end()
 	c.stderr.end()
@@ -139,13 +139,13 @@ func (r *Runtime) crash(c *container, trouble Trouble) {
 }
 
 // end kills the container and sets how it ended. It reports false if the container was not running.
-func (c *container) end(verdict ending) bool {
+func (c *container) end(override ending) bool {
 	c.mu.Lock()
-	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || c.verdict != nil {
+	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING || c.override != nil {
 		c.mu.Unlock()
 		return false
 	}
-	c.verdict = &verdict
+	c.override = &override
 	c.mu.Unlock()
 	c.signal(syscall.SIGKILL)
 	return true

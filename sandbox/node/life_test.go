@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,8 +14,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/node"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 func TestLife(t *testing.T) {
@@ -55,8 +56,8 @@ func TestLife(t *testing.T) {
 
 func TestHowContainersEnd(t *testing.T) {
 	m := newMachine(t)
-	m.images["completes"] = program.Image{Program: image(func(*task) int { return 0 })}
-	m.images["fails"] = program.Image{Program: image(func(t *task) int {
+	m.images["completes"] = images.Image{Program: image(func(*task) int { return 0 })}
+	m.images["fails"] = images.Image{Program: image(func(t *task) int {
 		_, _ = fmt.Fprint(t.Stderr, "no end of line")
 		return 7
 	})}
@@ -78,7 +79,7 @@ func TestHowContainersEnd(t *testing.T) {
 
 func TestAnImageWithoutTheCommand(t *testing.T) {
 	m := newMachine(t)
-	m.images["empty"] = program.Image{Program: image(nil)}
+	m.images["empty"] = images.Image{Program: image(nil)}
 	id, _ := m.create(t, "empty")
 	err := m.StartContainer(t.Context(), id)
 	want := `unable to start container process: error during container init: exec: "nothing": executable file not found in $PATH: unknown`
@@ -92,7 +93,7 @@ func TestAnImageWithoutTheCommand(t *testing.T) {
 
 func TestAttempts(t *testing.T) {
 	m := newMachine(t)
-	m.images["says"] = program.Image{Program: image(func(t *task) int {
+	m.images["says"] = images.Image{Program: image(func(t *task) int {
 		_, _ = fmt.Fprintln(t.Stdout, "attempt of", t.Container.Pod)
 		return 1
 	})}
@@ -121,7 +122,7 @@ func TestAttempts(t *testing.T) {
 
 func TestAProgramThatIgnoresSIGTERM(t *testing.T) {
 	m := newMachine(t)
-	m.images["stubborn"] = program.Image{Program: image(func(t *task) int {
+	m.images["stubborn"] = images.Image{Program: image(func(t *task) int {
 		for s := range t.signals {
 			_, _ = fmt.Fprintln(t.Stdout, s)
 			if s == syscall.SIGKILL {
@@ -157,7 +158,7 @@ func TestAProgramThatNeverEnds(t *testing.T) {
 	m := newMachine(t, func(o *node.Options) { o.KillPatience = 20 * time.Millisecond })
 	end := make(chan struct{})
 	defer close(end)
-	m.images["immortal"] = program.Image{Program: image(func(*task) int { <-end; return 0 })}
+	m.images["immortal"] = images.Image{Program: image(func(*task) int { <-end; return 0 })}
 	id, _ := m.start(t, "immortal")
 	if err := m.StopContainer(t.Context(), id, 0); err != nil {
 		t.Fatal(err)
@@ -171,11 +172,11 @@ func TestAProgramThatNeverEnds(t *testing.T) {
 }
 
 func TestWhatAProgramIsGiven(t *testing.T) {
-	var given program.Container
+	var given images.Container
 	m := newMachine(t, func(o *node.Options) {
 		o.APIServer = "https://127.0.0.1:6443"
 	})
-	m.images["looks"] = program.Image{Program: image(func(t *task) int {
+	m.images["looks"] = images.Image{Program: image(func(t *task) int {
 		given = *t.Container
 		return 0
 	})}
@@ -190,7 +191,7 @@ func TestWhatAProgramIsGiven(t *testing.T) {
 		given.IP != m.ip(t, pod) || given.UID != "uid-pod-looks" || given.APIServer == "" {
 		t.Errorf("given %+v", given)
 	}
-	if !slices.Equal(given.Ports, []int{8080, 9090}) || given.Mounts[0] != (program.Mount{ContainerPath: "/data", HostPath: "/tmp/x", ReadOnly: true}) {
+	if !slices.Equal(given.Ports, []int{8080, 9090}) || given.Mounts[0] != (images.Mount{ContainerPath: "/data", HostPath: "/tmp/x", ReadOnly: true}) {
 		t.Errorf("ports %v, mounts %v", given.Ports, given.Mounts)
 	}
 	if got := given.Env[1:]; !slices.Equal(got, []string{"HOSTNAME=mine", "A=2"}) {
@@ -206,7 +207,7 @@ func TestWhatAProgramIsGiven(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	m := newMachine(t)
-	m.images["page"] = program.Image{Program: page("hello\n")}
+	m.images["page"] = images.Image{Program: page("hello\n")}
 	id, pod := m.start(t, "page")
 	eventually(t, "it listens", func() error {
 		_, err := m.sh(t, id, "nc -z localhost 8080")
@@ -234,7 +235,7 @@ func TestAddresses(t *testing.T) {
 
 func TestHostNetwork(t *testing.T) {
 	m := newMachine(t)
-	m.images["page"] = program.Image{Program: page("of the node\n")}
+	m.images["page"] = images.Image{Program: page("of the node\n")}
 	pod, config := m.pod(t, "host", func(c *runtimeapi.PodSandboxConfig) {
 		c.Hostname = ""
 		c.Linux = &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
@@ -296,6 +297,38 @@ func TestLists(t *testing.T) {
 	stats, err := m.ListContainerStats(t.Context(), &runtimeapi.ContainerStatsFilter{})
 	if err != nil || len(stats) != 1 || stats[0].Attributes.Id != running || stats[0].Cpu != nil {
 		t.Errorf("statistics %v, %v", stats, err)
+	}
+}
+
+// TestCreateWhileClosing checks that a container that comes too late leaves nothing behind.
+func TestCreateWhileClosing(t *testing.T) {
+	var dir string
+	m := newMachine(t, func(o *node.Options) { dir = o.Dir })
+	killed, release := make(chan struct{}), make(chan struct{})
+	m.images["stubborn"] = images.Image{Program: image(func(t *task) int {
+		<-t.signals
+		close(killed)
+		<-release
+		return 137
+	})}
+	podID, config := m.pod(t, "late")
+	if err := m.StartContainer(t.Context(), m.createIn(t, podID, config, "stubborn")); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error)
+	go func() { closed <- m.Close(t.Context()) }()
+	<-killed
+	if _, err := m.CreateContainer(t.Context(), podID, &runtimeapi.ContainerConfig{
+		Metadata: &runtimeapi.ContainerMetadata{Name: "second"}, Image: &runtimeapi.ImageSpec{Image: "stubborn"}, LogPath: "second.log",
+	}, config); err == nil || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("a closing runtime creates containers: %v", err)
+	}
+	close(release)
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "containers")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 

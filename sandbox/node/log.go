@@ -121,7 +121,7 @@ func (l *logFile) close() {
 type lines struct {
 	log      *logFile
 	stream   string
-	attached *audience
+	attached *attachedClients
 
 	mu     sync.Mutex
 	part   []byte // of a line that has not ended
@@ -170,56 +170,56 @@ func (l *lines) end() {
 	l.closed, l.part = true, nil
 }
 
-// audience holds the attached clients of a container.
-type audience struct {
-	mu     sync.Mutex
-	seats  map[*seat]bool
-	closed bool
+// attachedClients holds the attached clients of a container.
+type attachedClients struct {
+	mu      sync.Mutex
+	clients map[*client]bool
+	closed  bool
 }
 
-func (a *audience) tell(stream string, p []byte) {
+func (a *attachedClients) tell(stream string, p []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for s := range a.seats {
+	for s := range a.clients {
 		s.hear(stream, p)
 	}
 }
 
-// join returns a seat that receives the output from now on, until it leaves or the container ends.
-func (a *audience) join() *seat {
+// join returns a client that receives the output from now on, until it leaves or the container ends.
+func (a *attachedClients) join() *client {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := &seat{ready: make(chan struct{}, 1), closed: a.closed}
+	s := &client{ready: make(chan struct{}, 1), closed: a.closed}
 	if !a.closed {
-		if a.seats == nil {
-			a.seats = map[*seat]bool{}
+		if a.clients == nil {
+			a.clients = map[*client]bool{}
 		}
-		a.seats[s] = true
+		a.clients[s] = true
 	}
 	return s
 }
 
-func (a *audience) leave(s *seat) {
+func (a *attachedClients) leave(s *client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.seats, s)
+	delete(a.clients, s)
 }
 
-func (a *audience) end() {
+func (a *attachedClients) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
-	for s := range a.seats {
+	for s := range a.clients {
 		s.end()
 	}
-	a.seats = nil
+	a.clients = nil
 }
 
 // patience is the number of bytes kept for a slow client.
 const patience = 1 << 20
 
-// seat keeps the output that one client has not read yet.
-type seat struct {
+// client keeps the output that one client has not read yet.
+type client struct {
 	ready chan struct{} // has something when there is something
 
 	mu     sync.Mutex
@@ -234,7 +234,7 @@ type piece struct {
 	text   []byte
 }
 
-func (s *seat) hear(stream string, p []byte) {
+func (s *client) hear(stream string, p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.size+len(p) > patience {
@@ -246,14 +246,14 @@ func (s *seat) hear(stream string, p []byte) {
 	s.wake()
 }
 
-func (s *seat) end() {
+func (s *client) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	s.wake()
 }
 
-func (s *seat) wake() {
+func (s *client) wake() {
 	select {
 	case s.ready <- struct{}{}:
 	default:
@@ -261,7 +261,7 @@ func (s *seat) wake() {
 }
 
 // take returns and removes the output that is kept. end reports whether the container has ended.
-func (s *seat) take() (pieces []piece, end bool) {
+func (s *client) take() (pieces []piece, end bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pieces = s.pieces

@@ -10,8 +10,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/node"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 // stepper returns a program that runs one step each time that next is called.
@@ -39,7 +39,7 @@ func TestLinesOfALog(t *testing.T) {
 		_, _ = fmt.Fprint(t.Stdout, "o\n\n")
 		_, _ = fmt.Fprintln(t.Stdout, long)
 	})
-	m.images["writes"] = program.Image{Program: p}
+	m.images["writes"] = images.Image{Program: p}
 	id, _ := m.start(t, "writes")
 	next()
 	want := []string{
@@ -57,7 +57,7 @@ func TestRotation(t *testing.T) {
 		return func(t *task) { _, _ = fmt.Fprintln(t.Stdout, text) }
 	}
 	p, next := stepper(say("before"), say("between"), say("after"))
-	m.images["writes"] = program.Image{Program: p}
+	m.images["writes"] = images.Image{Program: p}
 	id, _ := m.start(t, "writes")
 	path := m.status(t, id).LogPath
 	next()
@@ -93,7 +93,7 @@ func TestAFlood(t *testing.T) {
 		}
 	}
 	p, next := stepper(flood, func(t *task) { _, _ = fmt.Fprintln(t.Stdout, "calm") })
-	m.images["floods"] = program.Image{Program: p}
+	m.images["floods"] = images.Image{Program: p}
 	id, _ := m.start(t, "floods")
 	next()
 	path := m.status(t, id).LogPath
@@ -122,7 +122,7 @@ func TestAFlood(t *testing.T) {
 func TestATerminalHasOneStream(t *testing.T) {
 	m := newMachine(t)
 	p, next := stepper(func(t *task) { _, _ = fmt.Fprintln(t.Stderr, "error") })
-	m.images["writes"] = program.Image{Program: p}
+	m.images["writes"] = images.Image{Program: p}
 	id, _ := m.start(t, "writes", func(c *runtimeapi.ContainerConfig) { c.Tty = true })
 	next()
 	if got := m.log(t, id); !slices.Equal(got, []string{"stdout F error"}) {

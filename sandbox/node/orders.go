@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/operator-lab/operator-lab/sandbox/program"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 )
 
 // Orders sends a node the faults that a sandbox sets. Lasting ones are also in a file, which a node reads before it
@@ -102,12 +102,12 @@ func obey[Order any](w http.ResponseWriter, req *http.Request, do func(Order) an
 }
 
 // forget forgets that images were pulled. Containers keep those they have.
-func (im *images) forget(patterns []string) {
+func (im *imageService) forget(patterns []string) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	for _, pattern := range patterns {
 		for name := range im.pulled {
-			if program.Matches(pattern, name) {
+			if images.Matches(pattern, name) {
 				delete(im.pulled, name)
 			}
 		}

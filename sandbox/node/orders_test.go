@@ -11,8 +11,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/node"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 // ordersIn are the orders of a node whose socket and file are in a directory.
@@ -29,12 +29,12 @@ func ordersIn(t *testing.T) node.Orders {
 // obedient is a runtime that takes orders.
 func obedient(t *testing.T, o node.Orders) *node.Runtime {
 	t.Helper()
-	images, err := program.NewCatalogue("", "")
+	catalogue, err := images.NewCatalogue("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(images.Close)
-	r, err := node.New(node.Options{Name: "node-1", Catalogue: images, Dir: t.TempDir()})
+	t.Cleanup(catalogue.Close)
+	r, err := node.New(node.Options{Name: "node-1", Catalogue: catalogue, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,11 +172,11 @@ func TestOrdersThatAreDamaged(t *testing.T) {
 	if err := os.WriteFile(o.File, []byte("[{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	images, err := program.NewCatalogue("", "")
+	catalogue, err := images.NewCatalogue("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := node.New(node.Options{Name: "node-1", Catalogue: images, Dir: t.TempDir()})
+	r, err := node.New(node.Options{Name: "node-1", Catalogue: catalogue, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/network"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 // pod is a pod sandbox: an address, and what its containers have in common. It knows no process of its own.
@@ -26,7 +26,7 @@ type pod struct {
 	ip      string
 	// hostNetwork is set if ip is the node's.
 	hostNetwork bool
-	network     program.Network
+	network     images.Network
 	// node it is on.
 	node *network.Node
 	// name is its host's: its own, or the node's.

@@ -17,14 +17,14 @@ import (
 	internalapi "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/network"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
-// Catalogue knows what images stand for.
+// Catalogue finds the programs of images.
 type Catalogue interface {
 	// Lookup is asked each time an image is pulled, and each time a container of it is created.
-	Lookup(image string) (program.Image, error)
+	Lookup(image string) (images.Image, error)
 }
 
 // Options of [New].
@@ -58,7 +58,7 @@ const Name = "operator-lab"
 // Runtime is a node's container runtime, for its kubelet.
 type Runtime struct {
 	options  Options
-	images   *images
+	images   *imageService
 	streams  *streams
 	troubles troubles
 
@@ -73,7 +73,7 @@ type Runtime struct {
 
 var (
 	_ internalapi.RuntimeService      = (*Runtime)(nil)
-	_ internalapi.ImageManagerService = (*images)(nil)
+	_ internalapi.ImageManagerService = (*imageService)(nil)
 )
 
 // New starts a runtime: its streaming server listens on 127.0.0.1. Close it with [Runtime.Close].
@@ -93,7 +93,7 @@ func New(o Options) (*Runtime, error) {
 		pods:       map[string]*pod{},
 		containers: map[string]*container{},
 	}
-	r.images = newImages(r)
+	r.images = newImageService(r)
 	// Files of an earlier runtime belong to containers that no longer exist.
 	if err := os.RemoveAll(r.scratch()); err != nil {
 		return nil, fmt.Errorf("clear the directory of the containers: %w", err)

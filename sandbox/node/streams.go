@@ -184,15 +184,15 @@ func (s streamRuntime) Exec(
 		return err
 	}
 	defer cancel()
-	world := s.runtime.world(c)
-	if len(argv) == 0 || !world.Has(argv[0]) {
+	commands := s.runtime.shellContainer(c)
+	if len(argv) == 0 || !commands.Has(argv[0]) {
 		return missing(argv)
 	}
 	var code int
 	if tty {
-		code = world.RunOnTerminal(ctx, argv, terminal(in, out), sizes(ctx, resize))
+		code = commands.RunOnTerminal(ctx, argv, terminal(in, out), sizes(ctx, resize))
 	} else {
-		code = world.Run(ctx, argv, in, orNothing(out), orNothing(errs))
+		code = commands.Run(ctx, argv, in, orNothing(out), orNothing(errs))
 	}
 	if c.hasEnded() {
 		code = 128 + 9

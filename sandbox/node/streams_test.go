@@ -20,7 +20,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	utilexec "k8s.io/utils/exec"
 
-	"github.com/operator-lab/operator-lab/sandbox/program"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 )
 
 // screen collects the output on a terminal.
@@ -166,7 +166,7 @@ func reads(t *task) int {
 
 func TestAttach(t *testing.T) {
 	m := newMachine(t)
-	m.images["reads"] = program.Image{Program: image(reads)}
+	m.images["reads"] = images.Image{Program: image(reads)}
 	for _, tty := range []bool{false, true} {
 		t.Run(fmt.Sprint("tty=", tty), func(t *testing.T) {
 			id, _ := m.start(t, "reads", func(c *runtimeapi.ContainerConfig) { c.Stdin, c.StdinOnce, c.Tty = true, true, tty })
@@ -208,7 +208,7 @@ func TestAttachThatOnlyListens(t *testing.T) {
 		func(t *task) { _, _ = fmt.Fprintln(t.Stdout, "before") },
 		func(t *task) { _, _ = fmt.Fprintln(t.Stdout, "out"); _, _ = fmt.Fprintln(t.Stderr, "err") },
 	)
-	m.images["writes"] = program.Image{Program: p}
+	m.images["writes"] = images.Image{Program: p}
 	id, _ := m.start(t, "writes")
 	next()
 	r, err := m.Attach(t.Context(), &runtimeapi.AttachRequest{ContainerId: id, Stdout: true, Stderr: true})
@@ -221,7 +221,7 @@ func TestAttachThatOnlyListens(t *testing.T) {
 		ended <- stream(t, r.Url, remotecommand.StreamOptions{Stdout: out, Stderr: errs})
 	}()
 	eventually(t, "somebody is attached", func() error {
-		if m.Audience(id) == 0 {
+		if m.Attached(id) == 0 {
 			return errors.New("nobody")
 		}
 		return nil
@@ -242,7 +242,7 @@ func TestAttachThatOnlyListens(t *testing.T) {
 
 func TestPortForward(t *testing.T) {
 	m := newMachine(t)
-	m.images["page"] = program.Image{Program: page("forwarded\n")}
+	m.images["page"] = images.Image{Program: page("forwarded\n")}
 	id, pod := m.start(t, "page")
 	eventually(t, "it listens", func() error {
 		_, err := m.sh(t, id, "nc -z localhost 8080")
@@ -312,7 +312,7 @@ func TestCloseEndsStreams(t *testing.T) {
 // TestAShellThatIsTheContainer is kubectl run -it.
 func TestAShellThatIsTheContainer(t *testing.T) {
 	m := newMachine(t)
-	m.images["tools"] = program.Image{Program: image(func(t *task) int {
+	m.images["tools"] = images.Image{Program: image(func(t *task) int {
 		return t.Shell.Run(t.life, []string{"sh"}, t.Container.Stdin, t.Stdout, t.Stderr)
 	})}
 	id, _ := m.start(t, "tools", func(c *runtimeapi.ContainerConfig) { c.Stdin, c.StdinOnce, c.Tty = true, true, true })

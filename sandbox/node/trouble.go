@@ -9,7 +9,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/operator-lab/operator-lab/sandbox/program"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 )
 
 // Match chooses containers. An empty field chooses all.
@@ -105,7 +105,7 @@ func (m Match) chooses(s subject) bool {
 		(m.Pod == "" || fits(m.Pod, metadata.GetName())) &&
 		hasLabels(s.pod.GetLabels(), m.Labels) &&
 		(m.Container == "" || m.Container == s.container) &&
-		(m.Image == "" || program.Matches(m.Image, s.image))
+		(m.Image == "" || images.Matches(m.Image, s.image))
 }
 
 // fits reports whether a name matches a pattern. An invalid pattern only matches itself.

@@ -9,13 +9,13 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/node"
-	"github.com/operator-lab/operator-lab/sandbox/program"
 )
 
 func TestKill(t *testing.T) {
 	m := newMachine(t)
-	m.images["other"] = program.Image{Program: image(waits)}
+	m.images["other"] = images.Image{Program: image(waits)}
 	id, _ := m.start(t, "waits")
 	other, _ := m.start(t, "other")
 	if got := m.Kill(node.Match{Namespace: "elsewhere"}, node.ReasonError); got != nil {
@@ -58,7 +58,7 @@ func TestCrashes(t *testing.T) {
 func TestALateStart(t *testing.T) {
 	m := newMachine(t)
 	begun := make(chan struct{}, 1)
-	m.images["tells"] = program.Image{Program: image(func(t *task) int {
+	m.images["tells"] = images.Image{Program: image(func(t *task) int {
 		begun <- struct{}{}
 		return t.untilSignal()
 	})}
@@ -96,7 +96,7 @@ func TestTroubleWithPulling(t *testing.T) {
 
 func TestUnready(t *testing.T) {
 	m := newMachine(t)
-	m.images["page"] = program.Image{Program: page("hello\n")}
+	m.images["page"] = images.Image{Program: page("hello\n")}
 	id, pod := m.start(t, "page")
 	at := m.ip(t, pod)
 	probes := [][]string{

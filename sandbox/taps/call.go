@@ -57,7 +57,7 @@ func (t *Taps) do(ctx context.Context, op operation, send func(context.Context) 
 	if callOf(ctx) != nil { // a wrapped client inside another one: already observed
 		return send(ctx)
 	}
-	v := t.visitOf(ctx)
+	r := t.reconcileOf(ctx)
 	c := &call{}
 	write := trace.IsWriteVerb(op.verb)
 	var before version
@@ -66,9 +66,9 @@ func (t *Taps) do(ctx context.Context, op operation, send func(context.Context) 
 	}
 	var cause int64
 	if write && !op.dryRun {
-		seq, err := t.hold(ctx, v, func() trace.Event { return t.plannedEvent(v, op, before) })
+		seq, err := t.holdWrite(ctx, r, func() trace.Event { return t.plannedEvent(r, op, before) })
 		if err != nil {
-			e := t.plannedEvent(v, op, before)
+			e := t.plannedEvent(r, op, before)
 			e.Kind, e.Cause, e.Error = trace.KindCall, seq, err.Error()
 			t.append(e)
 			return err
@@ -77,15 +77,15 @@ func (t *Taps) do(ctx context.Context, op operation, send func(context.Context) 
 	}
 	begun := t.journal.Elapsed()
 	err := send(context.WithValue(ctx, callKey{}, c))
-	t.append(t.callEvent(v, op, c, before, cause, t.elapsedSince(begun), err))
+	t.append(t.callEvent(r, op, c, before, cause, t.elapsedSince(begun), err))
 	return err
 }
 
 // event returns the fields that all events of a call have.
-func (op operation) event(v *visit) trace.Event {
+func (op operation) event(r *runningReconcile) trace.Event {
 	e := trace.Event{Kind: trace.KindCall, Verb: op.verb, Object: op.object, FieldManager: op.manager}
-	if v != nil {
-		e.Controller, e.Key, e.Reconcile, e.Cause = v.controller, v.key, v.span, v.start
+	if r != nil {
+		e.Controller, e.Key, e.Reconcile, e.Cause = r.controller, r.key, r.id, r.start
 	}
 	if op.dryRun {
 		e.Via = trace.ViaDryRun
@@ -94,8 +94,8 @@ func (op operation) event(v *visit) trace.Event {
 }
 
 // plannedEvent describes a write that was not sent yet.
-func (t *Taps) plannedEvent(v *visit, op operation, before version) trace.Event {
-	e := op.event(v)
+func (t *Taps) plannedEvent(r *runningReconcile, op operation, before version) trace.Event {
+	e := op.event(r)
 	e.Before = before.raw
 	e.Object.UID = before.ref.UID
 	if op.planned != nil {
@@ -105,8 +105,8 @@ func (t *Taps) plannedEvent(v *visit, op operation, before version) trace.Event 
 }
 
 // callEvent describes a call that returned.
-func (t *Taps) callEvent(v *visit, op operation, c *call, before version, cause int64, took time.Duration, err error) trace.Event {
-	e := op.event(v)
+func (t *Taps) callEvent(r *runningReconcile, op operation, c *call, before version, cause int64, took time.Duration, err error) trace.Event {
+	e := op.event(r)
 	if cause > 0 {
 		e.Cause = cause
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// once runs a keeper whose second reconcile of ConfigMap "a" calls a function once, and returns the span of that
+// once runs a keeper whose second reconcile of ConfigMap "a" calls a function once, and returns the reconcile of that
 // reconcile.
-func (l *lab) once(do func(context.Context, *keeper, ctrl.Manager, *corev1.ConfigMap) error) *trace.Span {
+func (l *lab) once(do func(context.Context, *keeper, ctrl.Manager, *corev1.ConfigMap) error) *trace.Reconcile {
 	l.Helper()
 	k := &keeper{}
 	done := false
@@ -34,13 +34,13 @@ func (l *lab) once(do func(context.Context, *keeper, ctrl.Manager, *corev1.Confi
 	}
 	l.must(l.you.Create(l.Context(), l.configMap("a", map[string]string{"word": "zun"})))
 	l.await("the second reconcile", ended("a", 2))
-	return spansOf(l.timeline.Tip(), "a")[1]
+	return reconcilesOf(l.timeline.Tip(), "a")[1]
 }
 
 // writes returns the writes of a reconcile.
-func writes(span *trace.Span) []*trace.Event {
+func writes(reconcile *trace.Reconcile) []*trace.Event {
 	var out []*trace.Event
-	for _, e := range span.Calls() {
+	for _, e := range reconcile.Calls() {
 		if trace.IsWriteVerb(e.Verb) {
 			out = append(out, e)
 		}
@@ -50,7 +50,7 @@ func writes(span *trace.Span) []*trace.Event {
 
 func TestEveryKindOfWrite(t *testing.T) {
 	l := newLab(t)
-	span := l.once(func(ctx context.Context, k *keeper, _ ctrl.Manager, cm *corev1.ConfigMap) error {
+	reconcile := l.once(func(ctx context.Context, k *keeper, _ ctrl.Manager, cm *corev1.ConfigMap) error {
 		stale := cm.DeepCopy()
 		cm.Data = map[string]string{"word": "doko"}
 		if err := k.Update(ctx, cm); err != nil {
@@ -94,10 +94,10 @@ func TestEveryKindOfWrite(t *testing.T) {
 		{trace.VerbCreate, "d-", "", false},
 		{trace.VerbDelete, "c", "", false},
 	}
-	got := writes(span)
+	got := writes(reconcile)
 	if len(got) != len(want) {
 		l.dump()
-		t.Fatalf("%d writes, want %d; ended %s", len(got), len(want), span.End.Error)
+		t.Fatalf("%d writes, want %d; ended %s", len(got), len(want), reconcile.End.Error)
 	}
 	for i, w := range want {
 		e := got[i]
@@ -117,7 +117,7 @@ func TestEveryKindOfWrite(t *testing.T) {
 	if got[4].FieldManager != "keeper" || got[6].Via != trace.ViaDryRun {
 		t.Errorf("field manager %q, dry run %q", got[4].FieldManager, got[6].Via)
 	}
-	if c := span.Tally; c.Writes != 6 || c.NoOps != 1 || c.Conflicts != 1 {
+	if c := reconcile.Tally; c.Writes != 6 || c.NoOps != 1 || c.Conflicts != 1 {
 		t.Errorf("tally: %+v", c)
 	}
 	l.await("the delete to come back", func(s *trace.State) bool {
@@ -132,7 +132,7 @@ func TestEveryKindOfWrite(t *testing.T) {
 
 func TestLastFinalizerEndsTheObject(t *testing.T) {
 	l := newLab(t)
-	span := l.once(func(ctx context.Context, k *keeper, _ ctrl.Manager, cm *corev1.ConfigMap) error {
+	reconcile := l.once(func(ctx context.Context, k *keeper, _ ctrl.Manager, cm *corev1.ConfigMap) error {
 		controllerutil.AddFinalizer(cm, "lab.example/hold")
 		if err := k.Update(ctx, cm); err != nil {
 			return err
@@ -146,7 +146,7 @@ func TestLastFinalizerEndsTheObject(t *testing.T) {
 		cm.Finalizers = nil
 		return k.Update(ctx, cm)
 	})
-	w := writes(span)
+	w := writes(reconcile)
 	echo := func(write *trace.Event, verb string) func(*trace.State) bool {
 		return func(s *trace.State) bool {
 			for _, e := range s.Effects(write) {
@@ -158,7 +158,7 @@ func TestLastFinalizerEndsTheObject(t *testing.T) {
 		}
 	}
 	if len(w) != 3 {
-		t.Fatalf("%d writes; ended %s", len(w), span.End.Error)
+		t.Fatalf("%d writes; ended %s", len(w), reconcile.End.Error)
 	}
 	l.await("the delete to come back as a change", echo(w[1], trace.Modified))
 	l.await("the last update to come back as the end", echo(w[2], trace.Deleted))
@@ -170,7 +170,7 @@ func TestStatusIsASubresource(t *testing.T) {
 	l.start(l.newTaps("deployer"), ctrl.Options{}, d.setup)
 	l.must(l.you.Create(t.Context(), l.deployment()))
 	l.await("a reconcile", ended("web", 1))
-	w := writes(spansOf(l.timeline.Tip(), "web")[0])[0]
+	w := writes(reconcilesOf(l.timeline.Tip(), "web")[0])[0]
 	if w.Object.Subresource != "status" || w.Verb != trace.VerbUpdate || !strings.Contains(string(w.After), `"observedGeneration":1`) {
 		t.Errorf("status write: %+v %s", w, w.After)
 	}
@@ -181,7 +181,7 @@ func TestStatusIsASubresource(t *testing.T) {
 
 func TestPastTheClient(t *testing.T) {
 	l := newLab(t)
-	span := l.once(func(ctx context.Context, _ *keeper, mgr ctrl.Manager, cm *corev1.ConfigMap) error {
+	reconcile := l.once(func(ctx context.Context, _ *keeper, mgr ctrl.Manager, cm *corev1.ConfigMap) error {
 		var live corev1.ConfigMap
 		if err := mgr.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(cm), &live); err != nil {
 			return err
@@ -201,7 +201,7 @@ func TestPastTheClient(t *testing.T) {
 		return set.CoreV1().ConfigMaps(cm.Namespace).Delete(ctx, "set", metav1.DeleteOptions{})
 	})
 	var wire []*trace.Event
-	for _, e := range span.Calls() {
+	for _, e := range reconcile.Calls() {
 		if e.Via == trace.ViaWire {
 			wire = append(wire, e)
 		}

@@ -15,8 +15,11 @@ import (
 
 type watchInterface = watch.Interface
 
-// funcs returns interceptors that observe each call of a client.
-func (t *Taps) funcs() interceptor.Funcs {
+// tappedClient has an interceptor for each method of a client, which observes the call.
+type tappedClient struct{ *Taps }
+
+// funcs returns the interceptors.
+func (t tappedClient) funcs() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: t.get, List: t.list,
 		Create: t.create, Update: t.update, Patch: t.patch, Apply: t.apply,
@@ -39,14 +42,14 @@ func operationOn(c client.Client, verb string, obj client.Object) operation {
 	return op
 }
 
-func (t *Taps) get(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (t tappedClient) get(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	op := operationOn(c, trace.VerbGet, obj)
 	op.object.Namespace, op.object.Name, op.object.UID = key.Namespace, key.Name, ""
 	op.result = versionOf(obj, op.kind)
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Get(ctx, key, obj, opts...) })
 }
 
-func (t *Taps) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+func (t tappedClient) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	kind, err := c.GroupVersionKindFor(list)
@@ -60,7 +63,7 @@ func (t *Taps) list(ctx context.Context, c client.WithWatch, list client.ObjectL
 	return t.do(ctx, op, func(ctx context.Context) error { return c.List(ctx, list, opts...) })
 }
 
-func (t *Taps) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+func (t tappedClient) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 	var o client.CreateOptions
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbCreate, obj)
@@ -69,7 +72,7 @@ func (t *Taps) create(ctx context.Context, c client.WithWatch, obj client.Object
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Create(ctx, obj, opts...) })
 }
 
-func (t *Taps) update(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+func (t tappedClient) update(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 	var o client.UpdateOptions
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbUpdate, obj)
@@ -78,7 +81,7 @@ func (t *Taps) update(ctx context.Context, c client.WithWatch, obj client.Object
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Update(ctx, obj, opts...) })
 }
 
-func (t *Taps) patch(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (t tappedClient) patch(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	var o client.PatchOptions
 	o.ApplyOptions(opts)
 	op := operationOn(c, patchVerb(patch), obj)
@@ -95,7 +98,7 @@ func patchVerb(p client.Patch) string {
 	return trace.VerbPatch
 }
 
-func (t *Taps) apply(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+func (t tappedClient) apply(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	var o client.ApplyOptions
 	o.ApplyOptions(opts)
 	op := applyOperation(obj)
@@ -113,7 +116,7 @@ func applyOperation(obj runtime.ApplyConfiguration) operation {
 	return op
 }
 
-func (t *Taps) delete(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+func (t tappedClient) delete(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 	var o client.DeleteOptions
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbDelete, obj)
@@ -121,7 +124,7 @@ func (t *Taps) delete(ctx context.Context, c client.WithWatch, obj client.Object
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Delete(ctx, obj, opts...) })
 }
 
-func (t *Taps) deleteAllOf(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
+func (t tappedClient) deleteAllOf(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	var o client.DeleteAllOfOptions
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbDeleteAll, obj)
@@ -130,13 +133,13 @@ func (t *Taps) deleteAllOf(ctx context.Context, c client.WithWatch, obj client.O
 	return t.do(ctx, op, func(ctx context.Context) error { return c.DeleteAllOf(ctx, obj, opts...) })
 }
 
-func (t *Taps) subGet(ctx context.Context, c client.Client, sub string, obj, into client.Object, opts ...client.SubResourceGetOption) error {
+func (t tappedClient) subGet(ctx context.Context, c client.Client, sub string, obj, into client.Object, opts ...client.SubResourceGetOption) error {
 	op := operationOn(c, trace.VerbGet, obj)
 	op.object.Subresource, op.result = sub, versionOf(into, op.kind)
 	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Get(ctx, obj, into, opts...) })
 }
 
-func (t *Taps) subCreate(ctx context.Context, c client.Client, sub string, obj, body client.Object, opts ...client.SubResourceCreateOption) error {
+func (t tappedClient) subCreate(ctx context.Context, c client.Client, sub string, obj, body client.Object, opts ...client.SubResourceCreateOption) error {
 	var o client.SubResourceCreateOptions
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbCreate, obj)
@@ -146,7 +149,7 @@ func (t *Taps) subCreate(ctx context.Context, c client.Client, sub string, obj, 
 	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Create(ctx, obj, body, opts...) })
 }
 
-func (t *Taps) subUpdate(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+func (t tappedClient) subUpdate(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	var o client.SubResourceUpdateOptions
 	o.ApplyOptions(opts)
 	op := operationOn(c, trace.VerbUpdate, obj)
@@ -158,7 +161,7 @@ func (t *Taps) subUpdate(ctx context.Context, c client.Client, sub string, obj c
 	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 }
 
-func (t *Taps) subPatch(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (t tappedClient) subPatch(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	var o client.SubResourcePatchOptions
 	o.ApplyOptions(opts)
 	op := operationOn(c, patchVerb(patch), obj)
@@ -170,7 +173,7 @@ func (t *Taps) subPatch(ctx context.Context, c client.Client, sub string, obj cl
 	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 }
 
-func (t *Taps) subApply(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (t tappedClient) subApply(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	var o client.SubResourceApplyOptions
 	o.ApplyOpts(opts)
 	op := applyOperation(obj)

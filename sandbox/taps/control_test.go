@@ -49,9 +49,9 @@ func TestPauseMergesAndStepTakesOneKey(t *testing.T) {
 	l.await("one reconcile, and its own echo in the queue", func(s *trace.State) bool {
 		return ended("a", 1)(s) && ready(3)(s)
 	})
-	span := spansOf(l.timeline.Tip(), "a")[0]
-	if span.Merged() != 2 {
-		t.Errorf("the step answers %d events, want 3", len(span.Woken))
+	reconcile := reconcilesOf(l.timeline.Tip(), "a")[0]
+	if reconcile.Merged() != 2 {
+		t.Errorf("the step answers %d events, want 3", len(reconcile.Woken))
 	}
 	op.taps.Resume()
 	l.await("everything to run", func(s *trace.State) bool {
@@ -72,7 +72,7 @@ func TestTimerRunsOutWhilePaused(t *testing.T) {
 		return l.find(func(e *trace.Event) bool { return e.Kind == trace.KindReady }) != nil
 	})
 	l.await("a key that waits", ready(1))
-	if n := len(spansOf(l.timeline.Tip(), "a")); n != 2 {
+	if n := len(reconcilesOf(l.timeline.Tip(), "a")); n != 2 {
 		t.Errorf("%d reconciles ran, want 2", n)
 	}
 	op.stop() // while workers are held
@@ -95,15 +95,15 @@ func TestHeldWriteShowsItsPlan(t *testing.T) {
 		t.Errorf("the held Secret: %v, want that it does not exist", err)
 	}
 	for _, lang := range []trace.Language{trace.English, trace.Japanese} {
-		if why := s.WhySpan(s.Running()[0], lang); !strings.Contains(why, "Secret a") {
+		if why := s.WhyReconcile(s.Running()[0], lang); !strings.Contains(why, "Secret a") {
 			t.Errorf("%s", why)
 		}
 	}
 	op.taps.StepCall()
 	l.await("the write to be sent", func(s *trace.State) bool {
-		return ended("a", 1)(s) && spansOf(s, "a")[0].Tally.Writes == 1
+		return ended("a", 1)(s) && reconcilesOf(s, "a")[0].Tally.Writes == 1
 	})
-	if steps := spansOf(l.timeline.Tip(), "a")[0].Calls(); steps[len(steps)-1].Cause != held.Seq {
+	if steps := reconcilesOf(l.timeline.Tip(), "a")[0].Calls(); steps[len(steps)-1].Cause != held.Seq {
 		t.Errorf("the call's cause is %d, want the hold %d", steps[len(steps)-1].Cause, held.Seq)
 	}
 	op.taps.Resume()
@@ -124,9 +124,9 @@ func TestStopWhileAWriteIsHeld(t *testing.T) {
 	}
 	op.stop()
 	l.await("nothing to run", func(s *trace.State) bool { return len(s.Running()) == 0 })
-	span := spansOf(l.timeline.Tip(), "a")[0]
-	if span.Tally.Writes != 0 || span.Outcome() != trace.OutcomeError || !strings.Contains(span.End.Error, "never sent") {
-		t.Errorf("the held reconcile ended %s: %s", span.Outcome(), span.End.Error)
+	reconcile := reconcilesOf(l.timeline.Tip(), "a")[0]
+	if reconcile.Tally.Writes != 0 || reconcile.Outcome() != trace.OutcomeError || !strings.Contains(reconcile.End.Error, "never sent") {
+		t.Errorf("the held reconcile ended %s: %s", reconcile.Outcome(), reconcile.End.Error)
 	}
 	op.taps.Close()
 	if op.taps.HeldWrites() != 0 {

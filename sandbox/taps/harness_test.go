@@ -148,15 +148,15 @@ func (l *lab) find(match func(*trace.Event) bool) *trace.Event {
 
 // ended returns a condition: n reconciles of a key ended.
 func ended(name string, n int) func(*trace.State) bool {
-	return func(s *trace.State) bool { return len(spansOf(s, name)) >= n && len(s.Running()) == 0 }
+	return func(s *trace.State) bool { return len(reconcilesOf(s, name)) >= n && len(s.Running()) == 0 }
 }
 
-// spansOf returns the finished reconciles of a key, by its name.
-func spansOf(s *trace.State, name string) []*trace.Span {
-	var out []*trace.Span
-	for _, span := range s.Spans() {
-		if span.Key.Name == name && !span.Running() {
-			out = append(out, span)
+// reconcilesOf returns the finished reconciles of a key, by its name.
+func reconcilesOf(s *trace.State, name string) []*trace.Reconcile {
+	var out []*trace.Reconcile
+	for _, reconcile := range s.Reconciles() {
+		if reconcile.Key.Name == name && !reconcile.Running() {
+			out = append(out, reconcile)
 		}
 	}
 	return out

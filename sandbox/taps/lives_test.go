@@ -21,13 +21,13 @@ func TestTwoOperatorsAndTheSameTwice(t *testing.T) {
 	one, two := &keeper{}, &keeper{}
 	d := &deployer{}
 	l.startKeeper(l.newTaps("one"), one)
-	first := len(l.timeline.Tip().Spans())
+	first := len(l.timeline.Tip().Reconciles())
 	l.start(l.newTaps("deployer"), ctrl.Options{}, d.setup)
 	l.start(l.newTaps("two"), ctrl.Options{}, two.setup)
 	seen := func(s *trace.State, operator, key string) int {
 		n := 0
-		for _, span := range s.Spans() {
-			if span.Operator == operator && span.Key.Name == key && !span.Running() {
+		for _, reconcile := range s.Reconciles() {
+			if reconcile.Operator == operator && reconcile.Key.Name == key && !reconcile.Running() {
 				n++
 			}
 		}
@@ -49,8 +49,8 @@ func TestTwoOperatorsAndTheSameTwice(t *testing.T) {
 
 // wokenBySecret counts how often the Secret of "a" woke its creator, and others.
 func wokenBySecret(s *trace.State) (own, others int) {
-	for _, span := range s.Spans() {
-		for _, w := range s.Wakes(span) {
+	for _, reconcile := range s.Reconciles() {
+		for _, w := range s.Wakes(reconcile) {
 			if w.Watch == nil || w.Watch.Object.Kind != "Secret" || w.Watch.Object.Name != "a" || w.Write == nil {
 				continue
 			}
@@ -99,8 +99,8 @@ func TestManagerInstruments(t *testing.T) {
 	if note := l.find(func(e *trace.Event) bool { return e.Kind == trace.KindNote }); note != nil {
 		t.Errorf("note: %s", note.Message)
 	}
-	if span := spansOf(l.timeline.Tip(), "a")[0]; len(span.Calls()) == 0 || len(span.Logs()) == 0 {
-		t.Errorf("calls and logs are not joined: %+v", span)
+	if reconcile := reconcilesOf(l.timeline.Tip(), "a")[0]; len(reconcile.Calls()) == 0 || len(reconcile.Logs()) == 0 {
+		t.Errorf("calls and logs are not joined: %+v", reconcile)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestHandlersOfTheOperatorsOwn(t *testing.T) {
 	})
 	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
 	l.await("the raw handler's key", ended("a", 2))
-	w := l.timeline.Tip().Wakes(spansOf(l.timeline.Tip(), "a")[1])[0]
+	w := l.timeline.Tip().Wakes(reconcilesOf(l.timeline.Tip(), "a")[1])[0]
 	if w.Watch == nil || w.Watch.Object.Kind != "Secret" || !w.Own {
 		t.Errorf("the key of the operator's own handler is woken by %+v", w)
 	}

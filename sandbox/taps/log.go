@@ -32,7 +32,7 @@ type sink struct {
 
 	controller string
 	key        trace.Key
-	visit      *visit // set once the reconcileID is known
+	reconcile  *runningReconcile // set once the reconcileID is known
 	name       string
 	values     []any // values of the operator itself; those before the reconcileID are controller-runtime's
 }
@@ -67,11 +67,11 @@ func (s *sink) Error(err error, msg string, keysAndValues ...any) {
 		s.next.Error(err, msg, keysAndValues...)
 	}
 	switch {
-	case s.visit != nil && msg == messageFailed:
-		s.visit.fail(err)
+	case s.reconcile != nil && msg == messageFailed:
+		s.reconcile.fail(err)
 		return
-	case s.visit != nil && msg == messagePanicked:
-		s.visit.panic()
+	case s.reconcile != nil && msg == messagePanicked:
+		s.reconcile.panic()
 		s.append(panicEvent(keysAndValues))
 		return
 	}
@@ -98,8 +98,8 @@ func panicEvent(keysAndValues []any) trace.Event {
 
 func (s *sink) append(e trace.Event) {
 	e.Kind, e.Controller, e.Key = trace.KindLog, s.controller, s.key
-	if v := s.visit; v != nil {
-		e.Controller, e.Key, e.Reconcile, e.Cause = v.controller, v.key, v.span, v.start
+	if r := s.reconcile; r != nil {
+		e.Controller, e.Key, e.Reconcile, e.Cause = r.controller, r.key, r.id, r.start
 	}
 	if s.name != "" {
 		e.Message = s.name + ": " + e.Message
@@ -115,7 +115,7 @@ func (s *sink) WithValues(keysAndValues ...any) logr.LogSink {
 	if s.next != nil {
 		c.next = s.next.WithValues(keysAndValues...)
 	}
-	if s.visit != nil {
+	if s.reconcile != nil {
 		return &c
 	}
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
@@ -135,7 +135,7 @@ func (s *sink) learn(key, value any) {
 		s.key.Name = text(value)
 	case keyReconcileID:
 		if id, ok := value.(types.UID); ok {
-			s.visit = s.taps.bind(s.controller, s.key, id)
+			s.reconcile = s.taps.bind(s.controller, s.key, id)
 			s.values = nil
 		}
 	}

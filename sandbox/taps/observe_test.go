@@ -17,8 +17,8 @@ func TestOwnWriteWakesItsOperator(t *testing.T) {
 	l.await("a second reconcile", ended("a", 2))
 
 	s := l.timeline.Tip()
-	spans := spansOf(s, "a")
-	first, second := spans[0], spans[1]
+	reconciles := reconcilesOf(s, "a")
+	first, second := reconciles[0], reconciles[1]
 	w := s.Wakes(first)[0]
 	if w.Watch == nil || w.Watch.Object.Kind != "ConfigMap" || w.Write == nil || w.Write.Actor != "you" || w.Own {
 		t.Errorf("the first reconcile was woken by %+v, want your create of the ConfigMap", w)

@@ -56,13 +56,13 @@ func TestOutcomes(t *testing.T) {
 				}
 				return ended("a", n)(s) && len(s.Queue()) == 0
 			})
-			span := spansOf(l.timeline.Tip(), "a")[1] // the first one creates the Secret
-			if span.Outcome() != tt.want || !strings.Contains(span.End.Error, tt.error) {
-				t.Errorf("ended %s %q, want %s %q", span.Outcome(), span.End.Error, tt.want, tt.error)
+			reconcile := reconcilesOf(l.timeline.Tip(), "a")[1] // the first one creates the Secret
+			if reconcile.Outcome() != tt.want || !strings.Contains(reconcile.End.Error, tt.error) {
+				t.Errorf("ended %s %q, want %s %q", reconcile.Outcome(), reconcile.End.Error, tt.want, tt.error)
 			}
-			l.checkRequeue(span, tt.reason)
+			l.checkRequeue(reconcile, tt.reason)
 			if tt.want == trace.OutcomePanic {
-				logs := span.Logs()
+				logs := reconcile.Logs()
 				if stack := logs[len(logs)-1].Stack; !strings.Contains(stack, "TestOutcomes") {
 					t.Errorf("the panic's stack does not show the culprit: %s", stack)
 				}
@@ -72,17 +72,17 @@ func TestOutcomes(t *testing.T) {
 }
 
 // checkRequeue checks how a reconcile's key was requeued.
-func (l *lab) checkRequeue(span *trace.Span, reason string) {
+func (l *lab) checkRequeue(reconcile *trace.Reconcile, reason string) {
 	l.Helper()
 	requeue := l.find(func(e *trace.Event) bool {
-		return e.Kind == trace.KindRequeue && e.Reconcile == span.ID
+		return e.Kind == trace.KindRequeue && e.Reconcile == reconcile.ID
 	})
 	switch {
 	case reason == "" && requeue == nil:
-	case reason == "" || requeue == nil || requeue.Reason != reason || requeue.Cause != span.End.Seq:
+	case reason == "" || requeue == nil || requeue.Reason != reason || requeue.Cause != reconcile.End.Seq:
 		l.Errorf("requeue: %+v, want reason %q", requeue, reason)
-	case requeue.Delay <= 0 || requeue.Delay != span.End.Delay:
-		l.Errorf("the delay is %s, and %s at the end", requeue.Delay, span.End.Delay)
+	case requeue.Delay <= 0 || requeue.Delay != reconcile.End.Delay:
+		l.Errorf("the delay is %s, and %s at the end", requeue.Delay, reconcile.End.Delay)
 	case reason != trace.ReasonRequeueAfter && requeue.Try != 1:
 		l.Errorf("try %d, want 1", requeue.Try)
 	}
@@ -100,18 +100,18 @@ func TestBackoffCountsTries(t *testing.T) {
 	l.startKeeper(l.newTaps("keeper"), k)
 	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
 	l.await("success", func(s *trace.State) bool {
-		spans := spansOf(s, "a")
-		return len(spans) >= 6 && spans[len(spans)-1].Outcome() == trace.OutcomeDone
+		reconciles := reconcilesOf(s, "a")
+		return len(reconciles) >= 6 && reconciles[len(reconciles)-1].Outcome() == trace.OutcomeDone
 	})
 	try, delay := 0, time.Duration(0)
-	for _, span := range spansOf(l.timeline.Tip(), "a") {
-		if span.Outcome() != trace.OutcomeError {
+	for _, reconcile := range reconcilesOf(l.timeline.Tip(), "a") {
+		if reconcile.Outcome() != trace.OutcomeError {
 			continue
 		}
-		if span.End.Try != try+1 || span.End.Delay <= delay {
-			t.Errorf("try %d after %s follows try %d after %s", span.End.Try, span.End.Delay, try, delay)
+		if reconcile.End.Try != try+1 || reconcile.End.Delay <= delay {
+			t.Errorf("try %d after %s follows try %d after %s", reconcile.End.Try, reconcile.End.Delay, try, delay)
 		}
-		try, delay = span.End.Try, span.End.Delay
+		try, delay = reconcile.End.Try, reconcile.End.Delay
 	}
 	if try != 4 {
 		t.Errorf("%d tries, want 4", try)

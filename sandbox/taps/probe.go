@@ -53,13 +53,13 @@ func (t *Taps) AwaitServing(ctx context.Context) error {
 	}
 }
 
-// Visit returns the reconcile that a call belongs to, found by the context of its request: its number in the journal,
-// its controller and its key. The number is 0 if it belongs to none.
-func (t *Taps) Visit(ctx context.Context) (reconcile int64, controller string, key trace.Key) {
-	if v := t.visitOf(ctx); v != nil {
-		return v.span, v.controller, v.key
+// ReconcileOf returns the reconcile that a call belongs to, found by the context of its request; zero if it belongs to
+// none.
+func (t *Taps) ReconcileOf(ctx context.Context) trace.ReconcileRef {
+	if r := t.reconcileOf(ctx); r != nil {
+		return trace.ReconcileRef{ID: r.id, Controller: r.controller, Key: r.key}
 	}
-	return 0, "", trace.Key{}
+	return trace.ReconcileRef{}
 }
 
 // Controllers returns the sorted names of the controllers whose work queues exist now.

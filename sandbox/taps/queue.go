@@ -35,7 +35,7 @@ type queue struct {
 	items   map[request]*item
 	ready   readyHeap   // items that may be taken: ready, and no worker has the key
 	waiting waitingHeap // items whose timer is running
-	locked  map[request]*visit
+	locked  map[request]*runningReconcile
 	added   uint64 // number of items added, for their order
 	timer   *time.Timer
 	serving bool // a worker has asked for a key
@@ -57,7 +57,7 @@ type item struct {
 func newQueue(t *Taps, name string, limiter workqueue.TypedRateLimiter[request]) *queue {
 	q := &queue{
 		taps: t, name: name, limiter: limiter,
-		items: map[request]*item{}, locked: map[request]*visit{},
+		items: map[request]*item{}, locked: map[request]*runningReconcile{},
 	}
 	q.cond = sync.NewCond(&q.mu)
 	q.timer = time.AfterFunc(time.Hour, q.timersDue)
@@ -110,8 +110,8 @@ func (q *queue) addFrom(b *bracket, o priorityqueue.AddOpts, keys []request) {
 	for _, key := range keys {
 		a := q.admission(o, key)
 		a.cause = cause
-		if v := q.locked[key]; v != nil && b == nil && a.reason != "" {
-			v.again(a)
+		if r := q.locked[key]; r != nil && b == nil && a.reason != "" {
+			r.again(a)
 			continue
 		}
 		q.insert(key, a)
@@ -120,13 +120,13 @@ func (q *queue) addFrom(b *bracket, o priorityqueue.AddOpts, keys []request) {
 
 // admission is a request to add a key.
 type admission struct {
-	after    time.Duration
-	priority int
-	cause    int64
-	try      int
-	reason   string // reason of a requeue; empty for a plain add
-	span     int64  // the reconcile that makes the request, if any
-	actor    string // the actor, if it is not the operator
+	after     time.Duration
+	priority  int
+	cause     int64
+	try       int
+	reason    string // reason of a requeue; empty for a plain add
+	reconcile int64  // the reconcile that makes the request, if any
+	actor     string // the actor, if it is not the operator
 }
 
 // admission computes when a key may be taken. It asks the rate limiter here, not in a goroutine of the queue, so that
@@ -172,7 +172,7 @@ func (q *queue) insert(key request, a admission) {
 	case it.readyAt.IsZero():
 		it.merged++
 		q.append(key, trace.Event{
-			Kind: trace.KindMerge, Cause: a.cause, Reconcile: a.span, Delay: a.after, Try: a.try, Reason: a.reason,
+			Kind: trace.KindMerge, Cause: a.cause, Reconcile: a.reconcile, Delay: a.after, Try: a.try, Reason: a.reason,
 			Priority: a.priority, Running: q.locked[key] != nil,
 		})
 		if raised && it.index >= 0 {
@@ -193,7 +193,7 @@ func (q *queue) insert(key request, a admission) {
 // enqueued records that a key became ready at once.
 func (q *queue) enqueued(it *item, a admission) int64 {
 	return q.append(it.key, trace.Event{
-		Kind: trace.KindEnqueue, Actor: a.actor, Cause: a.cause, Reconcile: a.span, Try: a.try, Reason: a.reason,
+		Kind: trace.KindEnqueue, Actor: a.actor, Cause: a.cause, Reconcile: a.reconcile, Try: a.try, Reason: a.reason,
 		Priority: it.priority, Running: q.locked[it.key] != nil,
 	})
 }
@@ -202,7 +202,7 @@ func (q *queue) enqueued(it *item, a admission) int64 {
 func (q *queue) wait(it *item, a admission) {
 	it.readyAt = time.Now().Add(a.after)
 	it.requeue = q.append(it.key, trace.Event{
-		Kind: trace.KindRequeue, Cause: a.cause, Reconcile: a.span, Delay: a.after, Try: a.try, Reason: a.reason,
+		Kind: trace.KindRequeue, Cause: a.cause, Reconcile: a.reconcile, Delay: a.after, Try: a.try, Reason: a.reason,
 		Priority: it.priority,
 	})
 	heap.Push(&q.waiting, it)
@@ -258,7 +258,7 @@ func (q *queue) GetWithPriority() (key request, priority int, shutdown bool) {
 		q.serving = true
 		q.taps.nowServing()
 	}
-	for !q.shut && (len(q.ready) == 0 || !q.taps.gate.admit()) {
+	for !q.shut && (len(q.ready) == 0 || !q.taps.admit()) {
 		q.cond.Wait()
 	}
 	if q.shut {
@@ -266,13 +266,13 @@ func (q *queue) GetWithPriority() (key request, priority int, shutdown bool) {
 	}
 	it := heap.Pop(&q.ready).(*item)
 	delete(q.items, it.key)
-	v := &visit{taps: q.taps, controller: q.name, key: traceKey(it.key), span: q.taps.journal.NewReconcile()}
-	v.begun = q.taps.journal.Elapsed()
-	q.locked[it.key] = v
+	r := &runningReconcile{taps: q.taps, controller: q.name, key: traceKey(it.key), id: q.taps.journal.NewReconcile()}
+	r.begun = q.taps.journal.Elapsed()
+	q.locked[it.key] = r
 	seq := q.append(it.key, trace.Event{
-		Kind: trace.KindDequeue, Reconcile: v.span, Cause: it.wokenBy, Count: it.merged, Priority: it.priority,
+		Kind: trace.KindDequeue, Reconcile: r.id, Cause: it.wokenBy, Count: it.merged, Priority: it.priority,
 	})
-	v.start = q.append(it.key, trace.Event{Kind: trace.KindStart, Reconcile: v.span, Cause: seq})
+	r.start = q.append(it.key, trace.Event{Kind: trace.KindStart, Reconcile: r.id, Cause: seq})
 	return it.key, it.priority, false
 }
 
@@ -280,14 +280,14 @@ func (q *queue) GetWithPriority() (key request, priority int, shutdown bool) {
 func (q *queue) Done(key request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	v := q.locked[key]
-	if v == nil {
+	r := q.locked[key]
+	if r == nil {
 		return
 	}
-	e, again := v.end()
+	e, again := r.end()
 	end := q.append(key, e)
 	if again != nil && !q.shut {
-		again.cause, again.span = end, v.span
+		again.cause, again.reconcile = end, r.id
 		q.insert(key, *again)
 	}
 	delete(q.locked, key)
@@ -300,8 +300,8 @@ func (q *queue) Done(key request) {
 // Forget resets the rate limiter's failures of a key. controller-runtime calls it after a successful reconcile.
 func (q *queue) Forget(key request) {
 	q.mu.Lock()
-	if v := q.locked[key]; v != nil {
-		v.succeeded()
+	if r := q.locked[key]; r != nil {
+		r.succeeded()
 	}
 	q.mu.Unlock()
 	q.limiter.Forget(key)

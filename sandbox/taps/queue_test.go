@@ -161,9 +161,9 @@ func TestQueueIsSafe(t *testing.T) {
 	}
 	q.ShutDown()
 	workers.Wait()
-	for _, span := range tl.Tip().Spans() {
-		if len(span.Woken) == 0 {
-			t.Fatalf("reconcile #%d has no cause", span.ID)
+	for _, reconcile := range tl.Tip().Reconciles() {
+		if len(reconcile.Woken) == 0 {
+			t.Fatalf("reconcile #%d has no cause", reconcile.ID)
 		}
 	}
 }

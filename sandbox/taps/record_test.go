@@ -50,14 +50,14 @@ func TestRecord(t *testing.T) {
 	quiet := func(s *trace.State) bool { return len(s.Running()) == 0 && len(s.Queue()) == 0 }
 
 	l.must(l.you.Create(t.Context(), l.configMap("song", map[string]string{"word": "ズン"})))
-	l.await("the song", func(s *trace.State) bool { return len(spansOf(s, "song")) >= 3 && quiet(s) })
+	l.await("the song", func(s *trace.State) bool { return len(reconcilesOf(s, "song")) >= 3 && quiet(s) })
 	calls.Store(1)
 	l.must(l.you.Create(t.Context(), l.configMap("flaky", nil)))
-	l.await("the back-off", func(s *trace.State) bool { return len(spansOf(s, "flaky")) >= 5 && quiet(s) })
+	l.await("the back-off", func(s *trace.State) bool { return len(reconcilesOf(s, "flaky")) >= 5 && quiet(s) })
 	l.must(l.you.Create(t.Context(), l.configMap("broken", nil)))
-	l.await("the hopeless one", func(s *trace.State) bool { return len(spansOf(s, "broken")) >= 2 && quiet(s) })
+	l.await("the hopeless one", func(s *trace.State) bool { return len(reconcilesOf(s, "broken")) >= 2 && quiet(s) })
 	l.must(l.you.Create(t.Context(), l.configMap("count", nil)))
-	l.await("the patch and its echo", func(s *trace.State) bool { return len(spansOf(s, "count")) >= 3 && quiet(s) })
+	l.await("the patch and its echo", func(s *trace.State) bool { return len(reconcilesOf(s, "count")) >= 3 && quiet(s) })
 	l.must(l.you.Create(t.Context(), l.deployment()))
 	l.await("a drop", func(s *trace.State) bool { return s.Total().Dropped > 0 && quiet(s) })
 
@@ -72,14 +72,14 @@ func TestRecord(t *testing.T) {
 	op.taps.StepCall()
 	l.await("the write", ended("held", 1))
 	op.taps.Resume()
-	l.await("quiet", func(s *trace.State) bool { return len(spansOf(s, "held")) >= 2 && quiet(s) })
+	l.await("quiet", func(s *trace.State) bool { return len(reconcilesOf(s, "held")) >= 2 && quiet(s) })
 	l.must(l.you.Delete(t.Context(), l.configMap("broken", nil)))
-	l.await("the deletion", func(s *trace.State) bool { return len(spansOf(s, "broken")) >= 3 && quiet(s) })
+	l.await("the deletion", func(s *trace.State) bool { return len(reconcilesOf(s, "broken")) >= 3 && quiet(s) })
 
 	s := l.timeline.Tip()
-	for _, span := range s.Spans() {
-		t.Log(s.WhySpan(span, trace.English))
-		t.Log(s.WhySpan(span, trace.Japanese))
+	for _, reconcile := range s.Reconciles() {
+		t.Log(s.WhyReconcile(reconcile, trace.English))
+		t.Log(s.WhyReconcile(reconcile, trace.Japanese))
 	}
 	var out bytes.Buffer
 	l.must(l.journal.Save(&out))

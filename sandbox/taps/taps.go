@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,19 +38,20 @@ type Options struct {
 // Taps observes one operator: one manager at a time, which may be stopped and started again. All methods may be called
 // from any goroutine.
 type Taps struct {
+	*Control
+
 	journal *trace.Journal
 	opts    Options
-	gate    *gate
 
 	open     atomic.Int64 // number of brackets, so that the queue can skip the lookup when there are none
 	brackets sync.Map     // goroutine id -> *bracket
-	kinds    sync.Map     // resourceKey -> kind, learned from answers
+	kinds    sync.Map     // schema.GroupVersionResource -> kind, learned from answers
 
-	mu     sync.Mutex
-	visits map[types.UID]*visit // the running reconciles, by controller-runtime's id
-	queues map[*queue]struct{}
-	served chan struct{} // closed and replaced when workers of a queue begin
-	known  map[feedKey]map[types.NamespacedName]version
+	mu      sync.Mutex
+	running map[types.UID]*runningReconcile // the running reconciles, by controller-runtime's id
+	queues  map[*queue]struct{}
+	served  chan struct{} // closed and replaced when workers of a queue begin
+	known   map[feedKey]map[types.NamespacedName]version
 }
 
 // New returns taps that append to a journal.
@@ -62,12 +64,12 @@ func New(j *trace.Journal, opts Options) *Taps {
 	}
 	t := &Taps{
 		journal: j, opts: opts,
-		visits: map[types.UID]*visit{},
-		queues: map[*queue]struct{}{},
-		served: make(chan struct{}),
-		known:  map[feedKey]map[types.NamespacedName]version{},
+		running: map[types.UID]*runningReconcile{},
+		queues:  map[*queue]struct{}{},
+		served:  make(chan struct{}),
+		known:   map[feedKey]map[types.NamespacedName]version{},
 	}
-	t.gate = newGate(t)
+	t.Control = &Control{taps: t}
 	return t
 }
 
@@ -150,7 +152,7 @@ func (t *Taps) newClient(inner client.NewClientFunc) client.NewClientFunc {
 			if err != nil {
 				return nil, err
 			}
-			return interceptor.NewClient(c, t.funcs()), nil
+			return interceptor.NewClient(c, tappedClient{t}.funcs()), nil
 		}
 		c, err := inner(cfg, o)
 		if err != nil {
@@ -167,16 +169,19 @@ func (t *Taps) Client(c client.Client) client.Client {
 	if !ok {
 		w = noWatch{c}
 	}
-	return interceptor.NewClient(w, t.funcs())
+	return interceptor.NewClient(w, tappedClient{t}.funcs())
 }
 
-// visitOf returns the reconcile of a context, or nil.
-func (t *Taps) visitOf(ctx context.Context) *visit {
+// reconcileOf returns the reconcile of a context, or nil.
+func (t *Taps) reconcileOf(ctx context.Context) *runningReconcile {
 	id := controller.ReconcileIDFromContext(ctx)
 	if id == "" {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.visits[id]
+	return t.running[id]
 }
+
+// elapsedSince returns the time since a time of the journal.
+func (t *Taps) elapsedSince(begun time.Duration) time.Duration { return t.journal.Elapsed() - begun }

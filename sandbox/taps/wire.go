@@ -12,6 +12,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operator-lab/operator-lab/sandbox/apirequest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -30,15 +31,15 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c := callOf(req.Context()); c != nil {
 		return w.sent(c, req)
 	}
-	p, ok := parsePath(req.URL.Path)
-	verb := wireVerb(req, p)
+	p, ok := apirequest.Parse(req.URL.Path)
+	verb := apirequest.Verb(req, p)
 	switch {
-	case !ok, p.resource == "leases", verb == "":
+	case !ok, p.Resource == "leases", verb == trace.VerbWatch, verb == "":
 		// Discovery, leader election (which must never wait), and watches.
 		return w.next.RoundTrip(req)
-	case p.resource == "events":
+	case p.Resource == "events":
 		return w.recorder(req, verb)
-	case trace.IsWriteVerb(verb), w.taps.visitOf(req.Context()) != nil:
+	case trace.IsWriteVerb(verb), w.taps.reconcileOf(req.Context()) != nil:
 		return w.direct(req, p, verb)
 	}
 	return w.next.RoundTrip(req) // an informer's list
@@ -62,27 +63,27 @@ func (w *wire) sent(c *call, req *http.Request) (*http.Response, error) {
 }
 
 // direct sends and records a request that did not come from the client.
-func (w *wire) direct(req *http.Request, p path, verb string) (*http.Response, error) {
+func (w *wire) direct(req *http.Request, p apirequest.Target, verb string) (*http.Response, error) {
 	t := w.taps
-	v := t.visitOf(req.Context())
+	r := t.reconcileOf(req.Context())
 	query := req.URL.Query()
-	op := operation{verb: verb, object: t.refOf(p), manager: query.Get("fieldManager"), dryRun: query.Has("dryRun")}
+	op := operation{verb: verb, object: t.knownRef(p), manager: query.Get("fieldManager"), dryRun: query.Has("dryRun")}
 	var planned version
 	if verb == trace.VerbCreate || verb == trace.VerbUpdate || verb == trace.VerbApply {
 		planned = decodeBody(requestBody(req))
-		op.object = p.named(planned.ref)
+		op.object = named(p, planned.ref)
 	}
-	before := t.lastKnown(kindOf(op.object), p.namespace, op.object.Name)
+	before := t.lastKnown(kindOf(op.object), p.Namespace, op.object.Name)
 	op.planned = func() version { return planned }
 	var cause int64
 	if trace.IsWriteVerb(verb) && !op.dryRun {
-		seq, err := t.hold(req.Context(), v, func() trace.Event { return t.plannedEvent(v, op, before) })
+		seq, err := t.holdWrite(req.Context(), r, func() trace.Event { return t.plannedEvent(r, op, before) })
 		if err != nil {
 			return nil, err
 		}
 		cause = seq
 	}
-	e := op.event(v)
+	e := op.event(r)
 	e.Source = trace.Server
 	if e.Via == "" {
 		e.Via = trace.ViaWire
@@ -99,7 +100,7 @@ func (w *wire) direct(req *http.Request, p path, verb string) (*http.Response, e
 }
 
 // describeAnswer adds the API server's answer to the event of a request.
-func (t *Taps) describeAnswer(e *trace.Event, p path, before version, resp *http.Response, err error) {
+func (t *Taps) describeAnswer(e *trace.Event, p apirequest.Target, before version, resp *http.Response, err error) {
 	if err != nil {
 		e.Error = err.Error()
 		return
@@ -120,11 +121,11 @@ func (t *Taps) describeAnswer(e *trace.Event, p path, before version, resp *http
 		return
 	}
 	after := decodeBody(peekBody(resp))
-	e.Object = p.named(after.ref)
+	e.Object = named(p, after.ref)
 	t.learnKind(p, after.ref.Kind)
 	e.ResourceVersion, e.Generation, e.After = after.rv, after.generation, after.raw
 	e.NoOp = e.Verb != trace.VerbCreate && unchanged(before, after)
-	if p.subresource == "" && after.ref.Name != "" && e.Via != trace.ViaDryRun {
+	if p.Subresource == "" && after.ref.Name != "" && e.Via != trace.ViaDryRun {
 		t.learn(kindOf(after.ref), after, false)
 	}
 }
@@ -167,7 +168,7 @@ func recordedEvent(body []byte) trace.Event {
 	default:
 		return e
 	}
-	e.Values = []string{"type", kind}
+	e.Values = trace.RecorderValues(kind)
 	e.Object = trace.Ref{
 		APIVersion: about.APIVersion, Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, UID: string(about.UID),
 	}

@@ -123,9 +123,24 @@ func (c *Counters) countEnd(e *Event) {
 	}
 }
 
-// count adds an event to all counters that it belongs to. Events written by event recorders and dry runs are not
+// counts are the counters of all events, by controller and by key.
+type counts struct {
+	total Counters
+	byCtl map[ControllerKey]*Counters
+	byKey map[QueueKey]*Counters
+}
+
+func newCounts() counts {
+	return counts{byCtl: map[ControllerKey]*Counters{}, byKey: map[QueueKey]*Counters{}}
+}
+
+func (s *counts) clone() counts {
+	return counts{total: s.total.clone(), byCtl: cloneCounters(s.byCtl), byKey: cloneCounters(s.byKey)}
+}
+
+// apply adds an event to all counters that it belongs to. Events written by event recorders and dry runs are not
 // counted: the first belong to no reconcile, the second change nothing.
-func (s *State) count(e *Event) {
+func (s *counts) apply(e *Event) {
 	if e.Via == ViaRecorder || e.Via == ViaDryRun {
 		return
 	}
@@ -149,11 +164,11 @@ func (s *State) count(e *Event) {
 }
 
 // Total returns the counters of all events.
-func (s *State) Total() *Counters { return &s.total }
+func (s *counts) Total() *Counters { return &s.total }
 
 // Controllers returns the counters by controller. Events of an operator that belong to no single controller, such as
 // watch events, are under the empty name.
-func (s *State) Controllers() map[ControllerKey]*Counters { return s.byCtl }
+func (s *counts) Controllers() map[ControllerKey]*Counters { return s.byCtl }
 
 // Keys returns the counters by key.
-func (s *State) Keys() map[QueueKey]*Counters { return s.byKey }
+func (s *counts) Keys() map[QueueKey]*Counters { return s.byKey }

@@ -11,5 +11,6 @@
 //   - [Printer] prints one short paragraph per reconcile.
 //   - [Journal.Save] and [Load] write and read it as JSON lines.
 //
-// The package uses the standard library only and knows no Kubernetes types: objects are raw JSON.
+// Besides the standard library the package uses only the widths of characters, and it knows no Kubernetes types: objects
+// are raw JSON.
 package trace

@@ -30,49 +30,49 @@ func (c cause) english() string {
 	return "its key was added by something other than a watch"
 }
 
-func (v visit) english() string {
-	s := fmt.Sprintf("#%d ran because %s", v.id, v.cause.english())
-	if v.merged > 0 {
-		s += fmt.Sprintf("; %s merged into this one visit", plural(v.merged, "more event"))
+func (f reconcileFacts) english() string {
+	s := fmt.Sprintf("#%d ran because %s", f.id, f.cause.english())
+	if f.merged > 0 {
+		s += fmt.Sprintf("; %s merged into this one visit", plural(f.merged, "more event"))
 	}
-	return s + ". " + v.englishWork() + v.englishEnd()
+	return s + ". " + f.englishWork() + f.englishEnd()
 }
 
-func (v visit) englishWork() string {
-	changed := v.changed()
+func (f reconcileFacts) englishWork() string {
+	changed := f.changed()
 	var s string
 	switch {
-	case len(changed) == 0 && len(v.writes) > 0:
+	case len(changed) == 0 && len(f.writes) > 0:
 		s = "What it wrote changed nothing, so nothing will wake it. "
-	case len(changed) == 0 && v.failed == nil && v.held == nil && v.end != nil && v.end.Error == "":
+	case len(changed) == 0 && f.failed == nil && f.held == nil && f.end != nil && f.end.Error == "":
 		s = "It wrote nothing. "
 	case len(changed) > 0:
 		s = "It " + listed(changed, englishWrite, ", ", " and ")
 		switch {
-		case len(v.woke) > 0:
-			s += ", which woke " + numbers(v.woke, ", ", " and ")
-		case v.pending > 0:
+		case len(f.woke) > 0:
+			s += ", which woke " + numbers(f.woke, ", ", " and ")
+		case f.pending > 0:
 			s += ", which has not come back yet"
 		}
 		s += ". "
 	}
-	if e := v.held; e != nil {
+	if e := f.held; e != nil {
 		s += fmt.Sprintf("It is held before it %s. ", presentWrite(e))
 	}
 	return s
 }
 
-func (v visit) englishEnd() string {
-	e := v.end
+func (f reconcileFacts) englishEnd() string {
+	e := f.end
 	if e == nil {
-		if v.held != nil {
+		if f.held != nil {
 			return "Nothing has been sent."
 		}
 		return "It is still running."
 	}
 	switch e.Outcome {
 	case OutcomeDone:
-		if len(v.woke) > 0 {
+		if len(f.woke) > 0 {
 			return "It asked for no other run."
 		}
 		return "It will not run again until something changes."
@@ -81,24 +81,24 @@ func (v visit) englishEnd() string {
 	case OutcomeRequeue:
 		return fmt.Sprintf("It will run again in %s: it asked to be requeued.", FormatDuration(e.Delay))
 	case OutcomeError:
-		return fmt.Sprintf("It will run again in %s: %s, try %d.", FormatDuration(e.Delay), v.englishError(), e.Try)
+		return fmt.Sprintf("It will run again in %s: %s, try %d.", FormatDuration(e.Delay), f.englishError(), e.Try)
 	case OutcomePanic:
 		return fmt.Sprintf("It panicked (%s) and will run again in %s, try %d.", cut(e.Error, 80), FormatDuration(e.Delay), e.Try)
 	case OutcomeTerminal:
-		return fmt.Sprintf("It will not be retried: %s.", v.englishError())
+		return fmt.Sprintf("It will not be retried: %s.", f.englishError())
 	}
 	return "Its worker ended before it did."
 }
 
 // englishError says in a few words what failed.
-func (v visit) englishError() string {
-	if v.failed != nil && v.failed.Reason == "Conflict" {
-		return "conflict on " + v.failed.Object.String()
+func (f reconcileFacts) englishError() string {
+	if f.failed != nil && f.failed.Reason == "Conflict" {
+		return "conflict on " + f.failed.Object.String()
 	}
-	return cut(v.end.Error, 120)
+	return cut(f.end.Error, 120)
 }
 
-func (n news) english() string {
+func (n eventFacts) english() string {
 	switch n.Kind {
 	case KindWatch:
 		return n.englishWatch()
@@ -147,7 +147,7 @@ func (n news) english() string {
 	return fmt.Sprintf("%s of #%d, which is forgotten.", n.Kind, n.Reconcile)
 }
 
-func (n news) englishWatch() string {
+func (n eventFacts) englishWatch() string {
 	s := fmt.Sprintf("%s (rv %s)", n.cause.englishSeen(), n.ResourceVersion)
 	switch {
 	case len(n.keys) > 0 && len(n.woke) > 0:
@@ -168,7 +168,7 @@ func (c cause) englishSeen() string {
 	return c.english()
 }
 
-func (n news) englishCall() string {
+func (n eventFacts) englishCall() string {
 	if n.Via == ViaRecorder {
 		return fmt.Sprintf("%s recorded an Event about %s: %s: %s", n.Actor, n.Object, n.Reason, cut(n.Message, 120))
 	}
@@ -190,7 +190,7 @@ func (n news) englishCall() string {
 	return fmt.Sprintf("%s %s.", who, englishWrite(n.Event))
 }
 
-func (n news) englishNext() string {
+func (n eventFacts) englishNext() string {
 	if n.next == 0 {
 		return ""
 	}
@@ -209,7 +209,7 @@ func englishRequeue(e *Event) string {
 	return "it was added with a delay"
 }
 
-func (t thing) english() string {
+func (t objectFacts) english() string {
 	s := t.Ref.String()
 	switch {
 	case t.found && t.created.actor == "":
@@ -298,7 +298,7 @@ func englishSource(s Source) string {
 	return ""
 }
 
-func (n news) controllerName(otherwise string) string { return orElse(n.Controller, otherwise) }
+func (n eventFacts) controllerName(otherwise string) string { return orElse(n.Controller, otherwise) }
 
 func plural(n int, noun string) string {
 	if n == 1 {

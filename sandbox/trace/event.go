@@ -40,19 +40,19 @@ const (
 	KindControl Kind = "control"
 	// KindOperator: an operator was started or stopped (Verb start, stop).
 	KindOperator Kind = "operator"
-	// KindFault: the lab injected a fault (Reason is its name, Values what it did; see [FaultValues]). Verb and Object
-	// are those of the call or watch event that it happened at; both are empty for an immediate fault.
+	// KindFault: the lab injected a fault (Reason is its name, [FaultPayload] what it did). Verb and Object are those of
+	// the call or watch event that it happened at; both are empty for an immediate fault.
 	KindFault Kind = "fault"
-	// KindTraffic: a request to a URL (in Values) got Status and the body Message, or Error, after Duration. Verb says
+	// KindTraffic: a request to a URL got Status and the body Message, or Error, after Duration. Verb says
 	// whether the answer differs from the one before. It belongs to no loop.
 	KindTraffic Kind = "traffic"
 	// KindMembers: the members of a replicated store (Object) reported their state: After is a [Membership], Before the
 	// one before. Verb says whether more has changed than raft's indexes.
 	KindMembers Kind = "members"
-	// KindWrites: the result of repeated writes to a store (Object) since the last such event, a time of Delay. Values
-	// has the endpoint, how many writes failed and, after an outage, how long none was acknowledged; Count is how many
-	// were acknowledged, Duration the longest time without an acknowledgement so far, Error why the last one failed.
-	// Verb says whether the result is new; it is stop when the store is gone.
+	// KindWrites: the result of repeated writes to a store (Object) since the last such event, a time of Delay. Count
+	// is how many were acknowledged ([WritesPayload] has the others), Duration the longest time without an
+	// acknowledgement so far, Error why the last one failed. Verb says whether the result is new; it is stop when the
+	// store is gone.
 	KindWrites Kind = "writes"
 	// KindNote: anything else worth recording (Message).
 	KindNote Kind = "note"
@@ -274,7 +274,8 @@ type Event struct {
 	Error string `json:"error,omitempty"`
 	// Message is the text of a log line or note.
 	Message string `json:"message,omitempty"`
-	// Values are alternating keys and values of a log line, or payload that depends on Kind.
+	// Values are the keys and values of a log line or the payload of another kind of event. See [Event.Pairs],
+	// [Event.Fault], [Event.Writes], [Event.URL] and [Event.EventType].
 	Values []string `json:"values,omitempty"`
 	// Level is the verbosity of a log line; 0 is always shown.
 	Level int `json:"level,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The first of the Values of a KindFault event: the kind of the fault. The second is the detail.
+// The kinds of faults in a [FaultPayload], and what Detail then says.
 const (
 	FaultCrash        = "crash"        // detail: Before or After the call
 	FaultHold         = "hold"         // detail: Before or After the call
@@ -18,29 +18,15 @@ const (
 	FaultImage        = "image"        // detail: Error or Delay; of images
 )
 
-// FaultValues returns the Values of a KindFault event. of names what was affected, for faults that affect something
-// other than the object of the call.
-func FaultValues(what, detail string, of ...string) []string {
-	return append([]string{what, detail}, of...)
-}
-
-// faultOf returns the kind and the detail of a fault; empty if the event has none.
-func faultOf(e *Event) (what, detail string) {
-	if len(e.Values) < 2 {
-		return "", ""
-	}
-	return e.Values[0], e.Values[1]
-}
-
 // machineFault describes a fault of pods, nodes or images with the form for its kind and detail; empty for other
 // faults.
 func machineFault(e *Event, forms map[string]string) string {
-	what, detail := faultOf(e)
-	form, known := forms[what+"/"+detail]
+	f := e.Fault()
+	form, known := forms[f.Kind+"/"+f.Detail]
 	if !known {
 		return ""
 	}
-	return strings.Replace(form, "%s", strings.Join(e.Values[2:], ", "), 1)
+	return strings.Replace(form, "%s", strings.Join(f.Of, ", "), 1)
 }
 
 var englishForms = map[string]string{
@@ -80,7 +66,7 @@ func faultText(e *Event, l Language) string {
 }
 
 func englishFault(e *Event) string {
-	what, detail := faultOf(e)
+	what, detail := e.Fault().Kind, e.Fault().Detail
 	fault := orElse(e.Reason, "a fault")
 	whose := orElse(e.Operator, "the operator")
 	call := e.Verb + " " + e.Object.String() + inReconcile(e.Reconcile)
@@ -132,7 +118,7 @@ func englishFault(e *Event) string {
 }
 
 func japaneseFault(e *Event) string {
-	what, detail := faultOf(e)
+	what, detail := e.Fault().Kind, e.Fault().Detail
 	fault := "障害 " + e.Reason + ": "
 	call := japaneseWrite(e)
 	if e.Reconcile != 0 {

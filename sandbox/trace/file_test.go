@@ -154,9 +154,9 @@ func everything(j *Journal) {
 			for _, o := range s.Objects() {
 				s.WhyObject(o, l)
 			}
-			for _, span := range s.Spans() {
-				s.WhySpan(span, l)
-				s.Dirty(span)
+			for _, reconcile := range s.Reconciles() {
+				s.WhyReconcile(reconcile, l)
+				s.Dirty(reconcile)
 			}
 		}
 	}

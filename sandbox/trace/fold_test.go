@@ -19,6 +19,7 @@ func TestFold(t *testing.T) {
 		{"nobreakinthislongword here", 8, []string{"nobreaki", "nthislon", "gword", "here"}},
 		{"日本語の文", 4, []string{"日本", "語の", "文"}},
 		{"a 日本語", 4, []string{"a 日", "本語"}},
+		{"か\u3099か\u3099か\u3099", 4, []string{"か\u3099か\u3099", "か\u3099"}},
 	} {
 		if got := fold(test.text, test.width); !slices.Equal(got, test.want) {
 			t.Errorf("fold(%q, %d) = %q, want %q", test.text, test.width, got, test.want)

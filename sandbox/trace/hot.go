@@ -29,24 +29,24 @@ type Hot struct {
 // own write and by nothing else, that created and deleted nothing and changed the same field of the same object, in
 // every reconcile or in every other one. A loop that makes progress creates, deletes, does different things, or ends.
 func (s *State) Hot(key QueueKey) (Hot, bool) {
-	var spans []*Span
-	for _, span := range s.finished {
-		if span.queueKey() == key {
-			spans = append(spans, span)
+	var reconciles []*Reconcile
+	for _, reconcile := range s.finished {
+		if reconcile.queueKey() == key {
+			reconciles = append(reconciles, reconcile)
 		}
 	}
-	return s.hot(key, spans)
+	return s.hot(key, reconciles)
 }
 
 // HotLoops returns all hot loops; see [State.Hot].
 func (s *State) HotLoops() map[QueueKey]Hot {
-	byKey := map[QueueKey][]*Span{}
-	for _, span := range s.finished {
-		byKey[span.queueKey()] = append(byKey[span.queueKey()], span)
+	byKey := map[QueueKey][]*Reconcile{}
+	for _, reconcile := range s.finished {
+		byKey[reconcile.queueKey()] = append(byKey[reconcile.queueKey()], reconcile)
 	}
 	all := map[QueueKey]Hot{}
-	for key, spans := range byKey {
-		if hot, is := s.hot(key, spans); is {
+	for key, reconciles := range byKey {
+		if hot, is := s.hot(key, reconciles); is {
 			all[key] = hot
 		}
 	}
@@ -54,14 +54,14 @@ func (s *State) HotLoops() map[QueueKey]Hot {
 }
 
 // hot checks the finished reconciles of a key.
-func (s *State) hot(key QueueKey, spans []*Span) (Hot, bool) {
-	if len(spans) < hotRun {
+func (s *State) hot(key QueueKey, reconciles []*Reconcile) (Hot, bool) {
+	if len(reconciles) < hotRun {
 		return Hot{}, false
 	}
 	var writes []*Event // one per reconcile, newest first
-	for _, span := range slices.Backward(spans) {
-		write := changedOneObject(span)
-		if write == nil || !s.wokeItself(span) || len(writes) > 0 && !sameObject(write, writes[0]) {
+	for _, reconcile := range slices.Backward(reconciles) {
+		write := changedOneObject(reconcile)
+		if write == nil || !s.wokeItself(reconcile) || len(writes) > 0 && !sameObject(write, writes[0]) {
 			break
 		}
 		writes = append(writes, write)
@@ -93,11 +93,11 @@ func sameObject(a, b *Event) bool {
 }
 
 // wokeItself reports whether only the operator's own writes caused a reconcile.
-func (s *State) wokeItself(span *Span) bool {
-	if len(span.Woken) == 0 {
+func (s *State) wokeItself(reconcile *Reconcile) bool {
+	if len(reconcile.Woken) == 0 {
 		return false
 	}
-	for _, e := range span.Woken {
+	for _, e := range reconcile.Woken {
 		if !s.Wake(e).Own {
 			return false
 		}
@@ -107,9 +107,9 @@ func (s *State) wokeItself(span *Span) bool {
 
 // changedOneObject returns the newest write of a reconcile if the reconcile changed exactly one object and neither
 // created nor deleted any; else nil.
-func changedOneObject(span *Span) *Event {
+func changedOneObject(reconcile *Reconcile) *Event {
 	var write *Event
-	for _, e := range span.Calls() {
+	for _, e := range reconcile.Calls() {
 		if !e.IsWrite() || e.Error != "" || e.Via == ViaRecorder || e.NoOp {
 			continue
 		}

@@ -106,12 +106,12 @@ type htmlOperator struct {
 // htmlMaker builds a page from the state at the end of a journal.
 type htmlMaker struct {
 	*State
-	l     Language
-	spans []*Span // the reconciles shown, in the order they began
-	shown map[int64]bool
-	aside []*Event // the other events shown
-	lost  struct{ spans, asides, diffs int }
-	lines int // number of diff lines so far
+	l          Language
+	reconciles []*Reconcile // the reconciles shown, in the order they began
+	shown      map[int64]bool
+	aside      []*Event // the other events shown
+	lost       struct{ reconciles, asides, diffs int }
+	lines      int // number of diff lines so far
 }
 
 func newHTMLPage(j *Journal, o HTMLOptions) htmlPage {
@@ -132,12 +132,12 @@ func newHTMLPage(j *Journal, o HTMLOptions) htmlPage {
 
 // choose selects the reconciles and other events to show: the newest.
 func (m *htmlMaker) choose(j *Journal) {
-	m.spans = m.Spans()
-	if n := len(m.spans) - htmlReconciles; n > 0 {
-		m.lost.spans, m.spans = n, m.spans[n:]
+	m.reconciles = m.Reconciles()
+	if n := len(m.reconciles) - htmlReconciles; n > 0 {
+		m.lost.reconciles, m.reconciles = n, m.reconciles[n:]
 	}
-	for _, span := range m.spans {
-		m.shown[span.ID] = true
+	for _, reconcile := range m.reconciles {
+		m.shown[reconcile.ID] = true
 	}
 	for _, e := range j.Since(0) {
 		if m.isAside(e) {
@@ -233,7 +233,7 @@ func (m *htmlMaker) missing(r Report) []string {
 	if text := r.Text(m.l); text != "" {
 		out = append(out, fmt.Sprintf(m.l.pick("The file is not whole: %s.", "ファイルは完全ではない: %s。"), text))
 	}
-	add(m.lost.spans, "The oldest %d reconciles are left out of this page; they are counted above.", "古い調整 %d 回はこのページでは省略した (上の数には含む)。")
+	add(m.lost.reconciles, "The oldest %d reconciles are left out of this page; they are counted above.", "古い調整 %d 回はこのページでは省略した (上の数には含む)。")
 	add(m.lost.asides, "The oldest %d things that belong to no reconcile are left out.", "調整に属さない古い出来事 %d 件は省略した。")
 	add(m.lost.diffs, "The diffs of %d writes are left out.", "書き込み %d 件の差分は省略した。")
 	return out

@@ -88,8 +88,8 @@ func (d *drawer) ticks() {
 	}
 	// An interval is idle if no reconcile covers it.
 	var until time.Duration
-	for i, span := range d.sorted() {
-		began, ended := d.bounds(span)
+	for i, reconcile := range d.sorted() {
+		began, ended := d.bounds(reconcile)
 		from, to := d.axis.x(until), d.axis.x(began)
 		if quiet := began - until; i > 0 && quiet >= 10*time.Millisecond && to-from >= 44 {
 			d.d.Idle = append(d.d.Idle, htmlTick{X: from, W: to - from, Text: FormatDuration(quiet)})
@@ -99,8 +99,8 @@ func (d *drawer) ticks() {
 }
 
 // sorted returns the reconciles by start time, which in a damaged journal may differ from their order.
-func (d *drawer) sorted() []*Span {
-	out := slices.Clone(d.spans)
+func (d *drawer) sorted() []*Reconcile {
+	out := slices.Clone(d.reconciles)
 	sort.SliceStable(out, func(i, k int) bool { return out[i].Started < out[k].Started })
 	return out
 }
@@ -114,21 +114,21 @@ const (
 // strip counts the reconciles in equal intervals of the whole run.
 func (d *drawer) strip() {
 	end := max(d.at, 1)
-	for _, span := range d.spans {
-		_, ended := d.bounds(span)
+	for _, reconcile := range d.reconciles {
+		_, ended := d.bounds(reconcile)
 		end = max(end, ended)
 	}
 	var all, bad [stripBuckets]int
-	var first [stripBuckets]*Span
+	var first [stripBuckets]*Reconcile
 	most := 0
-	for _, span := range d.spans {
-		began, _ := d.bounds(span)
+	for _, reconcile := range d.reconciles {
+		began, _ := d.bounds(reconcile)
 		i := min(stripBuckets-1, int(float64(began)/float64(end)*stripBuckets))
-		if all[i]++; htmlLookOf(span).Class == "error" {
+		if all[i]++; htmlLookOf(reconcile).Class == "error" {
 			bad[i]++
 		}
 		if first[i] == nil {
-			first[i] = span
+			first[i] = reconcile
 		}
 		most = max(most, all[i])
 	}

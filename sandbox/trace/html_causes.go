@@ -13,7 +13,7 @@ func (m *htmlMaker) href(id int64) string {
 }
 
 // wakeChain describes how one event led to a reconcile.
-func (m *htmlMaker) wakeChain(w Wake, span *Span) htmlChain {
+func (m *htmlMaker) wakeChain(w Wake, reconcile *Reconcile) htmlChain {
 	c := htmlChain{Own: w.Own}
 	switch {
 	case w.Requeue != nil:
@@ -34,7 +34,7 @@ func (m *htmlMaker) wakeChain(w Wake, span *Span) htmlChain {
 	if w.Event.Kind != KindReady {
 		c.add(m.keyText(w.Event), "")
 	}
-	c.add(fmt.Sprintf("#%d", span.ID), "")
+	c.add(fmt.Sprintf("#%d", reconcile.ID), "")
 	return c
 }
 
@@ -122,9 +122,9 @@ func (m *htmlMaker) watchChains(watch *Event) []htmlChain {
 			c.add(m.dropText(e), "")
 		case KindEnqueue, KindMerge:
 			c.add(m.keyText(e), "")
-			if span := m.Answer(e); span != nil {
+			if reconcile := m.Answer(e); reconcile != nil {
 				c.Own = m.Wake(e).Own
-				c.add(fmt.Sprintf("#%d %s", span.ID, ResultText(span, m.l)), m.href(span.ID))
+				c.add(fmt.Sprintf("#%d %s", reconcile.ID, ResultText(reconcile, m.l)), m.href(reconcile.ID))
 			}
 		default:
 			continue
@@ -146,8 +146,8 @@ func (m *htmlMaker) dropText(e *Event) string {
 }
 
 // next describes the timer that a reconcile set, and its effect; nil if it set none.
-func (m *htmlMaker) next(span *Span) *htmlChain {
-	for _, seq := range []int64{span.End.Seq, span.First} {
+func (m *htmlMaker) next(reconcile *Reconcile) *htmlChain {
+	for _, seq := range []int64{reconcile.End.Seq, reconcile.First} {
 		for _, e := range m.Effects(&Event{Seq: seq}) {
 			if e.Kind != KindRequeue {
 				continue
@@ -170,8 +170,8 @@ func (m *htmlMaker) ready(c *htmlChain, requeue *Event) {
 			continue
 		}
 		c.add(m.l.pick("timer ran out", "タイマー満了"), "")
-		if span := m.Answer(e); span != nil {
-			c.add(fmt.Sprintf("#%d %s", span.ID, ResultText(span, m.l)), m.href(span.ID))
+		if reconcile := m.Answer(e); reconcile != nil {
+			c.add(fmt.Sprintf("#%d %s", reconcile.ID, ResultText(reconcile, m.l)), m.href(reconcile.ID))
 		}
 		return
 	}

@@ -103,7 +103,7 @@ type drawer struct {
 
 func (m *htmlMaker) draw() htmlDrawing {
 	d := &drawer{htmlMaker: m, lanes: map[any]int{}, bars: map[int64]*htmlBar{}, marks: map[int64]*htmlBar{}}
-	if len(m.spans) == 0 {
+	if len(m.reconciles) == 0 {
 		return d.d
 	}
 	d.layLanes()
@@ -128,8 +128,8 @@ func (d *drawer) layLanes() {
 	}
 	count := map[QueueKey]int{}
 	var order []QueueKey
-	for _, span := range d.spans {
-		k := span.queueKey()
+	for _, reconcile := range d.reconciles {
+		k := reconcile.queueKey()
 		if count[k]++; count[k] == 1 {
 			order = append(order, k)
 		}
@@ -178,8 +178,8 @@ func laneOf(e *Event) (string, bool) {
 // points returns the times that must be distinguishable on the axis.
 func (m *htmlMaker) points() []axisPoint {
 	var out []axisPoint
-	for _, span := range m.spans {
-		began, ended := m.bounds(span)
+	for _, reconcile := range m.reconciles {
+		began, ended := m.bounds(reconcile)
 		out = append(out, axisPoint{began, leastBar}, axisPoint{ended, 0})
 	}
 	for _, e := range m.aside {
@@ -191,9 +191,9 @@ func (m *htmlMaker) points() []axisPoint {
 }
 
 // bounds returns when a reconcile began and ended; the end is always later, even if a damaged file says otherwise.
-func (m *htmlMaker) bounds(span *Span) (began, ended time.Duration) {
-	began, ended = max(0, span.Started), span.Ended
-	if span.Running() {
+func (m *htmlMaker) bounds(reconcile *Reconcile) (began, ended time.Duration) {
+	began, ended = max(0, reconcile.Started), reconcile.Ended
+	if reconcile.Running() {
 		ended = m.at
 	}
 	if began > math.MaxInt64-2 {
@@ -219,44 +219,44 @@ func (d *drawer) drawMarks() {
 }
 
 func (d *drawer) drawBars() {
-	d.d.Bars = make([]htmlBar, 0, len(d.spans)) // never grows: pointers into it are kept
-	for _, span := range d.spans {
-		lane, drawn := d.lanes[span.queueKey()]
+	d.d.Bars = make([]htmlBar, 0, len(d.reconciles)) // never grows: pointers into it are kept
+	for _, reconcile := range d.reconciles {
+		lane, drawn := d.lanes[reconcile.queueKey()]
 		if !drawn {
 			continue
 		}
-		began, ended := d.bounds(span)
+		began, ended := d.bounds(reconcile)
 		b := htmlBar{
-			Anchor: fmt.Sprintf("r%d", span.ID), Lane: lane, Look: htmlLookOf(span), Own: d.Own(span),
+			Anchor: fmt.Sprintf("r%d", reconcile.ID), Lane: lane, Look: htmlLookOf(reconcile), Own: d.Own(reconcile),
 			X: d.axis.x(began), Y: d.d.Lanes[lane].Top + barTop,
-			Title: htmlText(fmt.Sprintf("#%d %s: %s, %s", span.ID, span.Key, ResultText(span, d.l), d.WokenText(span, d.l))),
+			Title: htmlText(fmt.Sprintf("#%d %s: %s, %s", reconcile.ID, reconcile.Key, ResultText(reconcile, d.l), d.WokenText(reconcile, d.l))),
 		}
 		b.W, b.Wait = max(d.axis.x(ended)-b.X, leastBar-2), b.X
-		for i, e := range span.Woken {
+		for i, e := range reconcile.Woken {
 			if x := d.axis.x(e.At); i < 20 && x < b.X {
 				b.Waits = append(b.Waits, x)
 				b.Wait = min(b.Wait, x)
 			}
 		}
-		for _, e := range span.Calls() {
+		for _, e := range reconcile.Calls() {
 			if e.IsWrite() && !e.Failed() && len(b.Writes) < 20 {
 				b.Writes = append(b.Writes, min(max(d.axis.x(sentAt(e)), b.X+4), b.X+b.W-4))
 			}
 		}
 		d.d.Bars = append(d.d.Bars, b)
-		d.bars[span.ID] = &d.d.Bars[len(d.d.Bars)-1]
+		d.bars[reconcile.ID] = &d.d.Bars[len(d.d.Bars)-1]
 	}
 }
 
 // drawArcs draws an arc from each write or timer to the reconcile that it caused.
 func (d *drawer) drawArcs() {
-	for _, span := range d.spans {
-		to := d.bars[span.ID]
+	for _, reconcile := range d.reconciles {
+		to := d.bars[reconcile.ID]
 		if to == nil {
 			continue
 		}
 		seen := map[*htmlBar]bool{}
-		for i, w := range d.Wakes(span) {
+		for i, w := range d.Wakes(reconcile) {
 			from, x, class := d.origin(w)
 			if i >= htmlChains || from == nil || from == to || seen[from] {
 				continue

@@ -10,13 +10,13 @@ import (
 
 // htmlRow is one entry of the page's list: a reconcile, or an event outside of any.
 type htmlRow struct {
-	at     time.Duration
-	seq    int64
-	Anchor string
-	Span   bool // it is a reconcile
-	Look   htmlLook
-	Failed bool
-	Writes bool
+	at        time.Duration
+	seq       int64
+	Anchor    string
+	Reconcile bool // it is a reconcile
+	Look      htmlLook
+	Failed    bool
+	Writes    bool
 
 	Number, Controller, Key string
 	Time, Took              string
@@ -40,14 +40,14 @@ type htmlRow struct {
 // constants of this package, never text of a file.
 type htmlLook struct{ Class, Icon string }
 
-func htmlLookOf(span *Span) htmlLook {
+func htmlLookOf(reconcile *Reconcile) htmlLook {
 	switch {
-	case span.Running() && span.Held != nil:
+	case reconcile.Running() && reconcile.Held != nil:
 		return htmlLook{"held", "held"}
-	case span.Running():
+	case reconcile.Running():
 		return htmlLook{"running", "running"}
 	}
-	switch span.Outcome() {
+	switch reconcile.Outcome() {
 	case OutcomeDone:
 		return htmlLook{"done", "done"}
 	case OutcomeRequeueAfter:
@@ -95,10 +95,10 @@ func (c *htmlChain) add(text, href string) { c.Links = append(c.Links, htmlLink{
 
 // rows returns the reconciles and the other events in the order they happened.
 func (m *htmlMaker) rows() []htmlRow {
-	out := make([]htmlRow, 0, len(m.spans)+len(m.aside))
+	out := make([]htmlRow, 0, len(m.reconciles)+len(m.aside))
 	// Newest first: if the diffs are too many, those of the oldest are left out.
-	for _, v := range slices.Backward(m.spans) {
-		out = append(out, m.spanRow(v))
+	for _, v := range slices.Backward(m.reconciles) {
+		out = append(out, m.reconcileRow(v))
 	}
 	for _, v := range slices.Backward(m.aside) {
 		out = append(out, m.asideRow(v))
@@ -112,50 +112,50 @@ func (m *htmlMaker) rows() []htmlRow {
 	return out
 }
 
-func (m *htmlMaker) spanRow(span *Span) htmlRow {
+func (m *htmlMaker) reconcileRow(reconcile *Reconcile) htmlRow {
 	r := htmlRow{
-		Anchor: fmt.Sprintf("r%d", span.ID), at: span.Started, seq: span.First, Span: true, Look: htmlLookOf(span), Expanded: true,
-		Number: fmt.Sprintf("#%d", span.ID), Controller: htmlText(orElse(span.Controller, span.Operator)),
-		Key: htmlText(span.Key.String()), Time: htmlClock(span.Started),
-		Result: ResultText(span, m.l), Woken: m.woken(span), Own: m.Own(span),
-		Why: cut(m.WhySpan(span, m.l), htmlBigDetail),
+		Anchor: fmt.Sprintf("r%d", reconcile.ID), at: reconcile.Started, seq: reconcile.First, Reconcile: true, Look: htmlLookOf(reconcile), Expanded: true,
+		Number: fmt.Sprintf("#%d", reconcile.ID), Controller: htmlText(orElse(reconcile.Controller, reconcile.Operator)),
+		Key: htmlText(reconcile.Key.String()), Time: htmlClock(reconcile.Started),
+		Result: ResultText(reconcile, m.l), Woken: m.woken(reconcile), Own: m.Own(reconcile),
+		Why: cut(m.WhyReconcile(reconcile, m.l), htmlBigDetail),
 	}
-	if e := span.End; e != nil {
+	if e := reconcile.End; e != nil {
 		r.Took, r.Error = FormatDuration(max(0, e.Duration)), cut(e.Error, htmlBigDetail)
 		r.Failed = e.Error != "" || r.Look.Class == "error"
-		r.Next = m.next(span)
+		r.Next = m.next(reconcile)
 	}
-	for i, wake := range m.Wakes(span) {
+	for i, wake := range m.Wakes(reconcile) {
 		if i == htmlChains {
-			r.Unshown = len(span.Woken) - i
+			r.Unshown = len(reconcile.Woken) - i
 			break
 		}
-		r.Wakes = append(r.Wakes, m.wakeChain(wake, span))
+		r.Wakes = append(r.Wakes, m.wakeChain(wake, reconcile))
 	}
-	m.steps(&r, span)
+	m.steps(&r, reconcile)
 	return r
 }
 
 // woken describes what woke a reconcile, without the words of the heading "woken by".
-func (m *htmlMaker) woken(span *Span) string {
-	return htmlText(strings.TrimPrefix(m.WokenText(span, m.l), m.l.pick("woken by ", "契機: ")))
+func (m *htmlMaker) woken(reconcile *Reconcile) string {
+	return htmlText(strings.TrimPrefix(m.WokenText(reconcile, m.l), m.l.pick("woken by ", "契機: ")))
 }
 
 // steps adds what a reconcile did. A failed read does not fail the reconcile, but is marked for people who look for
 // errors.
-func (m *htmlMaker) steps(r *htmlRow, span *Span) {
+func (m *htmlMaker) steps(r *htmlRow, reconcile *Reconcile) {
 	var wrote []string
-	for i, e := range span.Steps {
+	for i, e := range reconcile.Steps {
 		if e.IsWrite() && e.Kind == KindCall && !e.Failed() {
 			wrote = append(wrote, e.Verb+" "+e.Object.String())
 		}
 		r.Failed = r.Failed || e.Kind == KindCall && e.Failed()
 		r.Writes = r.Writes || e.IsWrite()
 		if i < htmlSteps {
-			r.Steps = append(r.Steps, m.step(e, span.Started))
+			r.Steps = append(r.Steps, m.step(e, reconcile.Started))
 		}
 	}
-	r.Skipped = len(span.Steps) - len(r.Steps)
+	r.Skipped = len(reconcile.Steps) - len(r.Steps)
 	if len(wrote) > 0 {
 		r.Wrote = htmlText(wrote[0])
 	}

@@ -30,48 +30,48 @@ func (c cause) japanese() string {
 	return "ウォッチ以外からキーが追加された"
 }
 
-func (v visit) japanese() string {
-	s := fmt.Sprintf("#%d が動いたのは、%sため。", v.id, v.cause.japanese())
-	if v.merged > 0 {
-		s += fmt.Sprintf("ほかに %d 件のイベントがこの 1 回にまとめられた。", v.merged)
+func (f reconcileFacts) japanese() string {
+	s := fmt.Sprintf("#%d が動いたのは、%sため。", f.id, f.cause.japanese())
+	if f.merged > 0 {
+		s += fmt.Sprintf("ほかに %d 件のイベントがこの 1 回にまとめられた。", f.merged)
 	}
-	return s + v.japaneseWork() + v.japaneseEnd()
+	return s + f.japaneseWork() + f.japaneseEnd()
 }
 
-func (v visit) japaneseWork() string {
-	changed := v.changed()
+func (f reconcileFacts) japaneseWork() string {
+	changed := f.changed()
 	var s string
 	switch {
-	case len(changed) == 0 && len(v.writes) > 0:
+	case len(changed) == 0 && len(f.writes) > 0:
 		s = "書き込んだ内容は以前と同じなので、これで起こされることはない。"
-	case len(changed) == 0 && v.failed == nil && v.held == nil && v.end != nil && v.end.Error == "":
+	case len(changed) == 0 && f.failed == nil && f.held == nil && f.end != nil && f.end.Error == "":
 		s = "何も書き込まなかった。"
 	case len(changed) > 0:
 		s = listed(changed, japaneseWrite, "し、", "し、") + "した。"
 		switch {
-		case len(v.woke) > 0:
-			s += fmt.Sprintf("これが %s を起こした。", numbers(v.woke, "、", "、"))
-		case v.pending > 0:
+		case len(f.woke) > 0:
+			s += fmt.Sprintf("これが %s を起こした。", numbers(f.woke, "、", "、"))
+		case f.pending > 0:
 			s += "その変更はまだウォッチに届いていない。"
 		}
 	}
-	if e := v.held; e != nil {
+	if e := f.held; e != nil {
 		s += fmt.Sprintf("%sする直前で保留している。", japaneseWrite(e))
 	}
 	return s
 }
 
-func (v visit) japaneseEnd() string {
-	e := v.end
+func (f reconcileFacts) japaneseEnd() string {
+	e := f.end
 	if e == nil {
-		if v.held != nil {
+		if f.held != nil {
 			return "まだ何も送信していない。"
 		}
 		return "まだ実行中。"
 	}
 	switch e.Outcome {
 	case OutcomeDone:
-		if len(v.woke) > 0 {
+		if len(f.woke) > 0 {
 			return "この回はこれで完了。"
 		}
 		return "次に何かが変わるまで動かない。"
@@ -80,23 +80,23 @@ func (v visit) japaneseEnd() string {
 	case OutcomeRequeue:
 		return fmt.Sprintf("再キューイングを求めたので %s 後にまた動く。", FormatDuration(e.Delay))
 	case OutcomeError:
-		return fmt.Sprintf("%sため、%s 後に再試行する (%d 回目)。", v.japaneseError(), FormatDuration(e.Delay), e.Try)
+		return fmt.Sprintf("%sため、%s 後に再試行する (%d 回目)。", f.japaneseError(), FormatDuration(e.Delay), e.Try)
 	case OutcomePanic:
 		return fmt.Sprintf("パニック (%s) を起こしたため、%s 後に再試行する (%d 回目)。", cut(e.Error, 80), FormatDuration(e.Delay), e.Try)
 	case OutcomeTerminal:
-		return fmt.Sprintf("%sが、再試行はしない。", v.japaneseError())
+		return fmt.Sprintf("%sが、再試行はしない。", f.japaneseError())
 	}
 	return "終わる前にワーカーが停止した。"
 }
 
-func (v visit) japaneseError() string {
-	if v.failed != nil && v.failed.Reason == "Conflict" {
-		return fmt.Sprintf("%s への書き込みが競合した", v.failed.Object)
+func (f reconcileFacts) japaneseError() string {
+	if f.failed != nil && f.failed.Reason == "Conflict" {
+		return fmt.Sprintf("%s への書き込みが競合した", f.failed.Object)
 	}
-	return fmt.Sprintf("エラー (%s) が起きた", cut(v.end.Error, 120))
+	return fmt.Sprintf("エラー (%s) が起きた", cut(f.end.Error, 120))
 }
 
-func (n news) japanese() string {
+func (n eventFacts) japanese() string {
 	switch n.Kind {
 	case KindWatch:
 		return n.japaneseWatch()
@@ -145,7 +145,7 @@ func (n news) japanese() string {
 	return fmt.Sprintf("#%d の %s。記録はすでに失われている。", n.Reconcile, n.Kind)
 }
 
-func (n news) japaneseWatch() string {
+func (n eventFacts) japaneseWatch() string {
 	s := fmt.Sprintf("%s (rv %s)。", n.cause.japanese(), n.ResourceVersion)
 	switch {
 	case len(n.keys) > 0 && len(n.woke) > 0:
@@ -158,7 +158,7 @@ func (n news) japaneseWatch() string {
 	return s
 }
 
-func (n news) japaneseCall() string {
+func (n eventFacts) japaneseCall() string {
 	if n.Via == ViaRecorder {
 		return fmt.Sprintf("%s %s についてイベントを記録した: %s: %s", japaneseSubject(0, n.Actor, "が"), n.Object, n.Reason, cut(n.Message, 120))
 	}
@@ -180,7 +180,7 @@ func (n news) japaneseCall() string {
 	return fmt.Sprintf("%s %sした。", who, japaneseWrite(n.Event))
 }
 
-func (n news) japaneseNext() string {
+func (n eventFacts) japaneseNext() string {
 	if n.next == 0 {
 		return ""
 	}
@@ -199,7 +199,7 @@ func japaneseRequeue(e *Event) string {
 	return "遅延つきで追加されたため"
 }
 
-func (t thing) japanese() string {
+func (t objectFacts) japanese() string {
 	s := t.Ref.String() + " は"
 	switch {
 	case t.found && t.created.actor == "":

@@ -59,15 +59,15 @@ type Journal struct {
 	opts  Options
 	start time.Time
 
-	mu        sync.Mutex
-	chunks    []*chunk
-	count     int
-	bytes     int64
-	last      int64
-	forgotten int64
-	spans     int64
-	writes    joiner
-	listeners map[chan struct{}]struct{}
+	mu         sync.Mutex
+	chunks     []*chunk
+	count      int
+	bytes      int64
+	last       int64
+	forgotten  int64
+	reconciles int64
+	writes     joiner
+	listeners  map[chan struct{}]struct{}
 }
 
 // New returns an empty journal that starts now.
@@ -101,8 +101,8 @@ func (j *Journal) Elapsed() time.Duration { return j.opts.Now().Sub(j.start) }
 func (j *Journal) NewReconcile() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.spans++
-	return j.spans
+	j.reconciles++
+	return j.reconciles
 }
 
 // Append adds an event and returns its Seq. The journal keeps e's slices: the caller must not write to them again.
@@ -139,8 +139,8 @@ func (j *Journal) add(e Event) {
 	j.bytes += size
 	j.count++
 	j.last = e.Seq
-	if e.Reconcile > j.spans {
-		j.spans = e.Reconcile
+	if e.Reconcile > j.reconciles {
+		j.reconciles = e.Reconcile
 	}
 	for len(j.chunks) > 1 && (j.count-len(j.chunks[0].events) >= j.opts.MaxEvents || j.bytes > j.opts.MaxBytes) {
 		j.count -= len(j.chunks[0].events)

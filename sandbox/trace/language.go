@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/clipperhouse/displaywidth"
 )
 
 // Language is the language of sentences.
@@ -69,48 +71,7 @@ func trimZero(s string) string {
 
 // TextWidth returns the number of cells that a text takes in a terminal: two for wide characters of East Asian scripts
 // and emoji, none for combining marks. Characters of ambiguous width count as one.
-func TextWidth(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeWidth(r)
-	}
-	return n
-}
-
-// wideRanges are the ranges of characters that take two cells.
-var wideRanges = [][2]rune{
-	{0x1100, 0x115F},
-	{0x2E80, 0x303E},
-	{0x3041, 0x33FF},
-	{0x3400, 0x4DBF},
-	{0x4E00, 0x9FFF},
-	{0xA000, 0xA4CF},
-	{0xA960, 0xA97F},
-	{0xAC00, 0xD7A3},
-	{0xF900, 0xFAFF},
-	{0xFE30, 0xFE6F},
-	{0xFF00, 0xFF60},
-	{0xFFE0, 0xFFE6},
-	{0x1F300, 0x1F64F},
-	{0x1F680, 0x1F6FF},
-	{0x1F900, 0x1F9FF},
-	{0x20000, 0x3FFFD},
-}
-
-func runeWidth(r rune) int {
-	switch {
-	case r < 0x20 || r == 0x7f || r >= 0x300 && r <= 0x36F || r >= 0x200B && r <= 0x200F || r >= 0xFE00 && r <= 0xFE0F:
-		return 0
-	case r < 0x1100:
-		return 1
-	}
-	for _, w := range wideRanges {
-		if r >= w[0] && r <= w[1] {
-			return 2
-		}
-	}
-	return 1
-}
+func TextWidth(s string) int { return displaywidth.String(s) }
 
 // pad appends blanks up to a width in cells.
 func pad(s string, width int) string {
@@ -138,11 +99,11 @@ func clip(s string, width int) string {
 	}
 	var b strings.Builder
 	n := 3
-	for _, r := range s {
-		if n += runeWidth(r); n > width {
+	for g := displaywidth.StringGraphemes(s); g.Next(); {
+		if n += g.Width(); n > width {
 			break
 		}
-		b.WriteRune(r)
+		b.WriteString(g.Value())
 	}
 	return b.String() + "..."
 }
@@ -162,18 +123,18 @@ func oneLine(s string) string {
 func fold(s string, width int) []string {
 	var lines []string
 	for TextWidth(s) > width {
-		at, n := 0, 0 // position of the last possible break, and the width so far
-		for i, r := range s {
-			size := runeWidth(r)
-			if n += size; n > width {
-				if at == 0 {
-					at = i
-				}
+		at, end, n := 0, 0, 0 // position of the last possible break; position and width so far
+		for g := displaywidth.StringGraphemes(s); g.Next(); {
+			if n += g.Width(); n > width {
 				break
 			}
-			if r == ' ' || size == 2 {
-				at = i + len(string(r))
+			end += len(g.Value())
+			if g.Value() == " " || g.Width() == 2 {
+				at = end
 			}
+		}
+		if at == 0 {
+			at = end
 		}
 		lines = append(lines, strings.TrimRight(s[:at], " "))
 		s = strings.TrimLeft(s[at:], " ")

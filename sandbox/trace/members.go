@@ -147,7 +147,7 @@ func MembersOf(e *Event) (now, before Membership, known bool) {
 	return now, before, true
 }
 
-// Store is what is known of a replicated store at a state.
+// Store describes a replicated store.
 type Store struct {
 	// Object is the object that the store was created for, such as an EtcdCluster.
 	Object Ref
@@ -161,27 +161,39 @@ type Store struct {
 	Writes *Writes
 }
 
-// Stores returns what is known of each replicated store, in the order of first appearance.
-func (s *State) Stores() []Store { return s.stores }
+// stores are the replicated stores. The values behind its pointers never change.
+type stores []Store
 
-// store returns the entry of a store, and adds it if it is missing. The list is cloned with the state; the values
-// behind its pointers never change.
-func (s *State) store(object Ref) *Store {
-	i := slices.IndexFunc(s.stores, func(o Store) bool { return o.Object.Kind == object.Kind && o.Object.Key() == object.Key() })
-	if i < 0 {
-		i = len(s.stores)
-		s.stores = append(s.stores, Store{Object: object})
+// Stores returns the replicated stores, in the order of first appearance.
+func (all *stores) Stores() []Store { return *all }
+
+// apply folds an event of a store in.
+func (all *stores) apply(e *Event) {
+	switch e.Kind {
+	case KindMembers:
+		all.membersReported(e)
+	case KindWrites:
+		all.writesReported(e)
 	}
-	return &s.stores[i]
 }
 
-// told folds a membership in.
-func (s *State) told(e *Event) {
+// store returns the entry of a store, and adds it if it is missing.
+func (all *stores) store(object Ref) *Store {
+	i := slices.IndexFunc(*all, func(o Store) bool { return o.Object.Kind == object.Kind && o.Object.Key() == object.Key() })
+	if i < 0 {
+		i = len(*all)
+		*all = append(*all, Store{Object: object})
+	}
+	return &(*all)[i]
+}
+
+// membersReported folds a membership in.
+func (all *stores) membersReported(e *Event) {
 	now, _, known := MembersOf(e)
 	if !known {
 		return
 	}
-	o := s.store(e.Object)
+	o := all.store(e.Object)
 	o.Membership, o.Last, o.Most = &now, e, max(o.Most, len(now.Members))
 	if e.Verb == VerbSwitch || o.Since == nil {
 		o.Since = e
@@ -227,21 +239,21 @@ const rememberedRates = 60
 // leastPeriod is the shortest period that a rate is computed for; a shorter one would be too inaccurate.
 const leastPeriod = 500 * time.Millisecond
 
-// wrote folds the result of writes in.
-func (s *State) wrote(e *Event) {
-	o := s.store(e.Object)
+// writesReported folds the result of writes in.
+func (all *stores) writesReported(e *Event) {
+	o := all.store(e.Object)
 	w := Writes{}
 	if o.Writes != nil {
 		w = *o.Writes
 	}
-	endpoint, failed := WritesOf(e)
+	payload := e.Writes()
 	failing := e.Verb != VerbStop && e.Error != ""
 	if failing && !w.Failing {
 		w.Outages++
 	}
-	w.Endpoint, w.Failing, w.Over = endpoint, failing, e.Verb == VerbStop
+	w.Endpoint, w.Failing, w.Over = payload.Endpoint, failing, e.Verb == VerbStop
 	w.OK += max(0, e.Count)
-	w.Failed += failed
+	w.Failed += payload.Failed
 	w.Longest = max(w.Longest, e.Duration)
 	switch {
 	case e.Delay >= leastPeriod:

@@ -54,22 +54,22 @@ func kept(tb testing.TB) *Journal {
 		j.Append(Event{Kind: KindMembers, Actor: "members", Verb: verb, Object: kv, Before: before, After: raw})
 		before = raw
 	}
-	writes := func(verb string, count int, failed, problem string, longest time.Duration, gap ...string) {
+	writes := func(verb string, count, failed int, problem string, longest time.Duration, gap string) {
 		at += time.Second
 		j.Append(Event{
 			Kind: KindWrites, Actor: "writes", Verb: verb, Object: kv, Count: count, Delay: time.Second, Error: problem,
-			Duration: longest, Values: append([]string{"http://kv-client.etcd-operator.svc:2379", failed}, gap...),
+			Duration: longest, Values: WritesPayload{"http://kv-client.etcd-operator.svc:2379", failed, gap}.Values(),
 		})
 	}
 	members(VerbSwitch, membership("kv-a", "kv-a"))
-	writes(VerbSwitch, 1, "0", "", 0)
+	writes(VerbSwitch, 1, 0, "", 0, "")
 	members(VerbSwitch, membership("kv-a", "kv-a", "+kv-b"))
 	members(VerbSwitch, membership("kv-a", "kv-a", "kv-b"))
 	members(VerbSwitch, membership("kv-a", "kv-a", "kv-b", "kv-c"))
-	writes(VerbAnswer, 20, "0", "", 60*time.Millisecond)
+	writes(VerbAnswer, 20, 0, "", 60*time.Millisecond, "")
 	members(VerbSwitch, membership("kv-b", "KV-A", "kv-b", "kv-c"))
-	writes(VerbSwitch, 2, "3", "connection refused", 200*time.Millisecond)
-	writes(VerbSwitch, 9, "0", "", 700*time.Millisecond, "690ms")
+	writes(VerbSwitch, 2, 3, "connection refused", 200*time.Millisecond, "")
+	writes(VerbSwitch, 9, 0, "", 700*time.Millisecond, "690ms")
 	members(VerbSwitch, membership("", "KV-A", "KV-B", "kv-c"))
 	newer := membership("", "KV-A", "KV-B", "kv-c")
 	newer.Members[2].Index = 10

@@ -3,22 +3,8 @@ package trace
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// WritesOf returns the endpoint of a KindWrites event and how many writes failed.
-func WritesOf(e *Event) (endpoint string, failed int) {
-	if len(e.Values) > 0 {
-		endpoint = e.Values[0]
-	}
-	if len(e.Values) > 1 {
-		if n, err := strconv.Atoi(e.Values[1]); err == nil && n > 0 {
-			failed = n
-		}
-	}
-	return endpoint, failed
-}
 
 // QuorumText describes the quorum of a store, as in "quorum 3/3, need 2".
 func QuorumText(m Membership, l Language) string {
@@ -150,19 +136,19 @@ func why(problem string, l Language) string {
 
 // writesText describes the result of writes.
 func writesText(e *Event, l Language) string {
-	_, failed := WritesOf(e)
+	w := e.Writes()
 	switch {
 	case e.Verb == VerbStop:
 		return fmt.Sprintf(l.pick("nothing is written any more: the store is gone; the longest time without an acknowledgement was %s",
 			"書き込みは終わり: 対象がなくなった。応答の途絶は最長 %s"), FormatDuration(e.Duration))
 	case e.Error != "" && e.Verb == VerbSwitch:
 		return l.pick("writes fail: ", "書き込みが失敗している: ") + oneLine(e.Error)
-	case e.Verb == VerbSwitch && len(e.Values) > 2:
-		return fmt.Sprintf(l.pick("writes are acknowledged again, after %s without one", "書き込みがまた成功している。途絶は %s"), oneLine(e.Values[2]))
+	case e.Verb == VerbSwitch && w.Gap != "":
+		return fmt.Sprintf(l.pick("writes are acknowledged again, after %s without one", "書き込みがまた成功している。途絶は %s"), oneLine(w.Gap))
 	case e.Verb == VerbSwitch:
 		return l.pick("writes are acknowledged", "書き込みが成功している")
 	}
-	text := fmt.Sprintf(l.pick("%d writes acknowledged, %d failed", "書き込み成功 %d 件、失敗 %d 件"), e.Count, failed)
+	text := fmt.Sprintf(l.pick("%d writes acknowledged, %d failed", "書き込み成功 %d 件、失敗 %d 件"), e.Count, w.Failed)
 	if e.Error != "" {
 		text += ": " + oneLine(e.Error)
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Object is what is known of an API object at some event. It never changes: a later event makes a new Object.
+// Object is an API object as it was known at some event. It never changes: a later event makes a new Object.
 type Object struct {
 	// Ref identifies the object; the subresource is always empty.
 	Ref Ref
@@ -146,16 +146,29 @@ func newerVersion(a, b string) bool {
 	return err1 != nil || err2 != nil || x > y
 }
 
-// observe folds an event with an object in: a watch event or a write.
-func (s *State) observe(e *Event) {
+// objects are the known objects.
+type objects map[objectKey]*Object
+
+// apply folds an event in: a watch event or a write.
+func (all objects) apply(e *Event) {
+	if e.Kind == KindWatch || e.Kind == KindCall && e.IsWrite() && e.Error == "" {
+		all.observe(e)
+	}
+	if e.Seq%tombstoneAge == 0 {
+		all.bury(e.Seq)
+	}
+}
+
+// observe folds an event with an object in.
+func (all objects) observe(e *Event) {
 	if e.Object.Kind == "" || e.Object.Name == "" || e.Via == ViaRecorder {
 		return
 	}
 	ref := e.Object
 	ref.Subresource = ""
 	key := keyOf(ref)
-	old := s.objects[key]
-	if old != nil && !s.supersedes(e, old) {
+	old := all[key]
+	if old != nil && !supersedes(e, old) {
 		return
 	}
 	next := &Object{
@@ -181,11 +194,11 @@ func (s *State) observe(e *Event) {
 		next.Deleted, next.Verb = true, Deleted
 	}
 	next.meta = sync.OnceValue(func() *Meta { return parseMeta(next.Raw) })
-	s.objects[key] = next
+	all[key] = next
 }
 
 // supersedes reports whether an event has a newer version of an object than the known one.
-func (s *State) supersedes(e *Event, old *Object) bool {
+func supersedes(e *Event, old *Object) bool {
 	switch {
 	case e.Object.UID != "" && old.Ref.UID != "" && e.Object.UID != old.Ref.UID:
 		return e.Verb != Deleted && (old.Deleted || newerVersion(e.ResourceVersion, old.ResourceVersion))
@@ -195,6 +208,18 @@ func (s *State) supersedes(e *Event, old *Object) bool {
 		return true
 	}
 	return newerVersion(e.ResourceVersion, old.ResourceVersion)
+}
+
+// tombstoneAge is the minimum number of events for which a deleted object is remembered.
+const tombstoneAge = 2048
+
+// bury forgets the objects that were deleted long enough ago.
+func (all objects) bury(seq int64) {
+	for k, o := range all {
+		if o.Deleted && o.Changed <= seq-tombstoneAge {
+			delete(all, k)
+		}
+	}
 }
 
 // gone reports whether an event ended the object.
@@ -210,18 +235,18 @@ func gone(e *Event) bool {
 
 // Objects returns the objects known at this state, including those deleted recently, ordered by API group, kind,
 // namespace and name.
-func (s *State) Objects() []*Object {
-	out := make([]*Object, 0, len(s.objects))
-	for _, o := range s.objects {
+func (all objects) Objects() []*Object {
+	out := make([]*Object, 0, len(all))
+	for _, o := range all {
 		out = append(out, o)
 	}
 	sort.Slice(out, func(i, k int) bool { return lessRef(out[i].Ref, out[k].Ref) })
 	return out
 }
 
-// Object returns what is known of an object, or nil. Only API group, kind, namespace and name of the reference are
+// Object returns an object, or nil if it is not known. Only API group, kind, namespace and name of the reference are
 // compared.
-func (s *State) Object(r Ref) *Object { return s.objects[keyOf(r)] }
+func (all objects) Object(r Ref) *Object { return all[keyOf(r)] }
 
 func lessRef(a, b Ref) bool {
 	x, y := keyOf(a), keyOf(b)
@@ -245,8 +270,8 @@ type Node struct {
 
 // Tree returns the objects as trees by owner references, preferring the controlling owner. An object whose owner is not
 // known, or is part of a cycle, is a root.
-func (s *State) Tree() []*Node {
-	objects := s.Objects()
+func (all objects) Tree() []*Node {
+	objects := all.Objects()
 	byUID := map[string]*Node{}
 	nodes := make([]*Node, len(objects))
 	for i, o := range objects {

@@ -11,10 +11,10 @@ import (
 
 // ResultText describes in a few words how a reconcile ended, such as "done" or "again in 500ms"; for one that is
 // running, whether it is held.
-func ResultText(span *Span, l Language) string {
-	e := span.End
+func ResultText(reconcile *Reconcile, l Language) string {
+	e := reconcile.End
 	if e == nil {
-		if span.Held != nil {
+		if reconcile.Held != nil {
 			return l.pick("HELD", "保留中")
 		}
 		return l.pick("running", "実行中")
@@ -38,12 +38,12 @@ func ResultText(span *Span, l Language) string {
 
 // WokenText describes in a few words what caused a reconcile, with the mark (own) if it was its operator's own write,
 // and what merged into it.
-func (s *State) WokenText(span *Span, l Language) string {
+func (s *State) WokenText(reconcile *Reconcile, l Language) string {
 	text := l.pick("woken from outside", "外部からの追加")
-	if wakes := s.Wakes(span); len(wakes) > 0 {
+	if wakes := s.Wakes(reconcile); len(wakes) > 0 {
 		text = wakeText(wakes[0], l)
 	}
-	if n := span.Merged(); n > 0 {
+	if n := reconcile.Merged(); n > 0 {
 		text += fmt.Sprintf(l.pick(" + %d merged", " + %d 件を統合"), n)
 	}
 	return text
@@ -83,10 +83,10 @@ func timerText(e *Event, l Language) string {
 
 // ReadText describes what a reconcile read, by kind, such as "read Hikawa demo, 3 Zundoko (cache)"; empty if it read
 // nothing.
-func ReadText(span *Span, l Language) string {
+func ReadText(reconcile *Reconcile, l Language) string {
 	bySource := map[Source][]string{}
 	var sources []Source
-	for _, e := range span.Calls() {
+	for _, e := range reconcile.Calls() {
 		if IsWriteVerb(e.Verb) {
 			continue
 		}
@@ -172,8 +172,8 @@ func operatorText(verb string, l Language) string {
 func logText(e *Event) string {
 	var b strings.Builder
 	b.WriteString(oneLine(e.Message))
-	for i := 0; i+1 < len(e.Values); i += 2 {
-		fmt.Fprintf(&b, " %s=%s", e.Values[i], oneLine(e.Values[i+1]))
+	for key, value := range e.Pairs() {
+		fmt.Fprintf(&b, " %s=%s", key, oneLine(value))
 	}
 	if e.Error != "" {
 		b.WriteString(": " + oneLine(e.Error))

@@ -45,9 +45,6 @@ func NewPrinter(w io.Writer, j *Journal, o PrintOptions) *Printer {
 	return &Printer{w: w, o: o, timeline: NewTimeline(j), names: 24, results: 13}
 }
 
-// Timeline returns the printer's timeline.
-func (p *Printer) Timeline() *Timeline { return p.timeline }
-
 // Update prints the events appended since the last Update. The error is the first that the writer returned.
 func (p *Printer) Update() error {
 	t := p.timeline
@@ -81,8 +78,8 @@ func (p *Printer) Follow(ctx context.Context) error {
 func (p *Printer) event(e *Event) {
 	switch e.Kind {
 	case KindEnd:
-		if span := p.timeline.tip.Span(e.Reconcile); span != nil && span.End == e {
-			p.reconcile(span)
+		if reconcile := p.timeline.tip.Reconcile(e.Reconcile); reconcile != nil && reconcile.End == e {
+			p.reconcile(reconcile)
 		}
 	case KindHold:
 		p.aside("held", shortCall(e, p.o.Language)+p.o.Language.pick("  not sent yet", "  未送信"))
@@ -134,7 +131,12 @@ func (p *Printer) store(e *Event) {
 	}
 	if p.o.HideTimes {
 		short := *e
-		short.Duration, short.Values = 0, e.Values[:min(2, len(e.Values))]
+		short.Duration = 0
+		if e.Kind == KindWrites {
+			writes := e.Writes()
+			writes.Gap = ""
+			short.Values = writes.Values()
+		}
 		e = &short
 	}
 	p.paragraph(string(e.Kind), e.Object.Name+": "+storeText(e, p.o.Language))
@@ -144,9 +146,9 @@ func (p *Printer) store(e *Event) {
 func (p *Printer) call(e *Event) {
 	switch {
 	case e.Via == ViaRecorder:
-		kind := ""
-		if len(e.Values) > 1 {
-			kind = e.Values[1] + " "
+		kind := e.EventType()
+		if kind != "" {
+			kind += " "
 		}
 		p.aside("event", fmt.Sprintf("%s  %s%s: %s", e.Object, kind, e.Reason, e.Message))
 	case e.Reconcile == 0 && e.IsWrite():
@@ -185,36 +187,36 @@ func (p *Printer) fit(s string) string {
 }
 
 // reconcile prints a finished reconcile.
-func (p *Printer) reconcile(span *Span) {
-	name := span.Controller + " " + span.Key.String()
+func (p *Printer) reconcile(reconcile *Reconcile) {
+	name := reconcile.Controller + " " + reconcile.Key.String()
 	p.names = min(max(p.names, TextWidth(name)), 44)
-	first := pad(fmt.Sprintf("#%d", span.ID), len(indent)-1) + " " + pad(name, p.names)
+	first := pad(fmt.Sprintf("#%d", reconcile.ID), len(indent)-1) + " " + pad(name, p.names)
 	if !p.o.HideTimes {
-		first += " " + padLeft(FormatDuration(span.End.Duration), 6)
+		first += " " + padLeft(FormatDuration(reconcile.End.Duration), 6)
 	}
-	result := ResultText(span, p.o.Language)
+	result := ResultText(reconcile, p.o.Language)
 	p.results = min(max(p.results, TextWidth(result)), 22)
 	first += "  " + pad(result, p.results)
-	woken := p.timeline.tip.WokenText(span, p.o.Language)
+	woken := p.timeline.tip.WokenText(reconcile, p.o.Language)
 	if TextWidth(first)+2+TextWidth(woken) <= p.o.Width {
 		p.line(first + "  " + woken)
 	} else {
 		p.line(first)
 		p.line(indent + woken)
 	}
-	p.work(span)
-	if e := span.End; e.Error != "" {
+	p.work(reconcile)
+	if e := reconcile.End; e.Error != "" {
 		p.line(indent + p.o.Language.pick("error: ", "エラー: ") + oneLine(e.Error))
 	}
 }
 
 // work prints what a reconcile read and wrote, on one line if it fits.
-func (p *Printer) work(span *Span) {
+func (p *Printer) work(reconcile *Reconcile) {
 	parts := []string{}
-	if read := ReadText(span, p.o.Language); read != "" {
+	if read := ReadText(reconcile, p.o.Language); read != "" {
 		parts = append(parts, read)
 	}
-	for _, e := range span.Calls() {
+	for _, e := range reconcile.Calls() {
 		if IsWriteVerb(e.Verb) {
 			parts = append(parts, shortCall(e, p.o.Language)+p.caption(e))
 		}

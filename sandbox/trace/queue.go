@@ -26,7 +26,7 @@ type QueueKey struct {
 
 func queueKeyOf(e *Event) QueueKey { return QueueKey{e.Operator, e.Controller, e.Key} }
 
-func (s *Span) queueKey() QueueKey { return QueueKey{s.Operator, s.Controller, s.Key} }
+func (s *Reconcile) queueKey() QueueKey { return QueueKey{s.Operator, s.Controller, s.Key} }
 
 // Item is a key in a work queue.
 type Item struct {
@@ -55,9 +55,9 @@ func (i *Item) clone() *Item {
 
 // Queue returns the keys that are ready or wait for a timer: first the ready ones, in the order workers take them, then
 // the others by time.
-func (s *State) Queue() []*Item {
-	out := make([]*Item, 0, len(s.queue))
-	for _, i := range s.queue {
+func (l *loops) Queue() []*Item {
+	out := make([]*Item, 0, len(l.queue))
+	for _, i := range l.queue {
 		out = append(out, i)
 	}
 	sort.Slice(out, func(i, k int) bool { return lessItem(out[i], out[k]) })
@@ -90,18 +90,18 @@ func (i *Item) order() int64 {
 }
 
 // Dirty reports whether a key that is being reconciled is in the queue again, and so will run once more right after.
-func (s *State) Dirty(span *Span) bool {
-	item := s.queue[span.queueKey()]
-	return span.Running() && item != nil && item.Ready
+func (l *loops) Dirty(reconcile *Reconcile) bool {
+	item := l.queue[reconcile.queueKey()]
+	return reconcile.Running() && item != nil && item.Ready
 }
 
 // enqueue folds in an event that changes a key in a queue.
-func (s *State) enqueue(e *Event) {
+func (l *loops) enqueue(e *Event) {
 	qk := queueKeyOf(e)
-	item := s.queue[qk]
+	item := l.queue[qk]
 	if item == nil {
 		item = &Item{QueueKey: qk, Since: e.At, Priority: e.Priority}
-		s.queue[qk] = item
+		l.queue[qk] = item
 	}
 	item.Priority = max(item.Priority, e.Priority)
 	if e.Kind == KindRequeue {

@@ -156,25 +156,25 @@ func (s *State) Effects(e *Event) []*Event {
 }
 
 // Answer returns the reconcile that answers an enqueue, merge or ready event; nil if none had begun at this state.
-func (s *State) Answer(e *Event) *Span {
+func (s *State) Answer(e *Event) *Reconcile {
 	id, ok := s.timeline.answered[e.Seq]
 	if !ok {
 		return nil
 	}
-	return s.Span(id)
+	return s.Reconcile(id)
 }
 
 // Woke returns the reconciles that a write had woken at this state, in order, each once. It follows the watch events of
 // the write and the keys made of them.
-func (s *State) Woke(write *Event) []*Span {
-	var out []*Span
+func (s *State) Woke(write *Event) []*Reconcile {
+	var out []*Reconcile
 	for _, watch := range s.Effects(write) {
 		if watch.Kind != KindWatch {
 			continue
 		}
 		for _, e := range s.Effects(watch) {
-			if span := s.Answer(e); span != nil && !slices.Contains(out, span) {
-				out = append(out, span)
+			if reconcile := s.Answer(e); reconcile != nil && !slices.Contains(out, reconcile) {
+				out = append(out, reconcile)
 			}
 		}
 	}
@@ -211,9 +211,9 @@ type Wake struct {
 }
 
 // Wakes explains what woke a reconcile: first its cause, then what merged into it.
-func (s *State) Wakes(span *Span) []Wake {
-	out := make([]Wake, 0, len(span.Woken))
-	for _, e := range span.Woken {
+func (s *State) Wakes(reconcile *Reconcile) []Wake {
+	out := make([]Wake, 0, len(reconcile.Woken))
+	for _, e := range reconcile.Woken {
 		out = append(out, s.Wake(e))
 	}
 	return out
@@ -236,6 +236,6 @@ func (s *State) Wake(e *Event) Wake {
 }
 
 // Own reports whether a reconcile was caused by its operator's own write.
-func (s *State) Own(span *Span) bool {
-	return len(span.Woken) > 0 && s.Wake(span.Woken[0]).Own
+func (s *State) Own(reconcile *Reconcile) bool {
+	return len(reconcile.Woken) > 0 && s.Wake(reconcile.Woken[0]).Own
 }

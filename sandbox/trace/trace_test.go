@@ -57,8 +57,8 @@ func TestSentences(t *testing.T) {
 		tl.Update()
 		s := tl.Tip()
 		var b strings.Builder
-		for _, span := range s.Spans() {
-			fmt.Fprintln(&b, s.WhySpan(span, l))
+		for _, reconcile := range s.Reconciles() {
+			fmt.Fprintln(&b, s.WhyReconcile(reconcile, l))
 		}
 		fmt.Fprintln(&b)
 		for _, o := range s.Objects() {
@@ -83,10 +83,10 @@ func TestSentencesWhileRunning(t *testing.T) {
 	var b strings.Builder
 	for _, e := range tl.Journal().Since(0) {
 		s := tl.At(e.Seq)
-		for _, span := range s.Running() {
+		for _, reconcile := range s.Running() {
 			if e.Kind == KindHold || e.Kind == KindStart {
-				fmt.Fprintln(&b, s.WhySpan(span, English))
-				fmt.Fprintln(&b, s.WhySpan(span, Japanese))
+				fmt.Fprintln(&b, s.WhyReconcile(reconcile, English))
+				fmt.Fprintln(&b, s.WhyReconcile(reconcile, Japanese))
 			}
 		}
 	}
@@ -130,9 +130,9 @@ func digest(s *State) string {
 	for _, i := range s.Queue() {
 		show(i)
 	}
-	for _, span := range s.Spans() {
-		show(span)
-		show(s.Wakes(span))
+	for _, reconcile := range s.Reconciles() {
+		show(reconcile)
+		show(s.Wakes(reconcile))
 	}
 	for _, c := range []any{len(s.byCtl), len(s.byKey), len(s.Heat(10 * time.Second)), len(s.Tree())} {
 		show(c)
@@ -218,7 +218,7 @@ func TestTimelineKeepsUpWithForgetting(t *testing.T) {
 	if got := tl.Tip().Total().Reconciles; got != 200*20 {
 		t.Errorf("%d reconciles counted, want %d", got, 200*20)
 	}
-	if n := len(tl.Tip().Spans()); n > 400 {
+	if n := len(tl.Tip().Reconciles()); n > 400 {
 		t.Errorf("%d reconciles are kept", n)
 	}
 	first := j.Stats().First
@@ -268,7 +268,7 @@ func TestOvertakenWrite(t *testing.T) {
 	if got := s.Cause(tl.Event(watch)); got == nil || got.Seq != call {
 		t.Errorf("cause: %+v", got)
 	}
-	if !s.Own(s.Span(2)) {
+	if !s.Own(s.Reconcile(2)) {
 		t.Error("the reconcile is not known to be woken by an own write")
 	}
 	if woke := s.Woke(tl.Event(call)); len(woke) != 1 || woke[0].ID != 2 {
@@ -326,12 +326,18 @@ func TestFormatDuration(t *testing.T) {
 }
 
 func TestTextWidth(t *testing.T) {
-	for s, want := range map[string]int{"": 0, "abc": 3, "ズン": 4, "キ・ヨ・シ!": 11, "é": 1, "e\u0301": 1} {
+	for s, want := range map[string]int{
+		"": 0, "abc": 3, "…": 1, "↺ → #1": 6, "ズン": 4, "キ・ヨ・シ!": 11, "é": 1, "e\u0301": 1, "か\u3099": 2,
+		"✅": 2, "⭐": 2, "☕": 2, "👩‍👩‍👧": 2, "🇯🇵": 2,
+	} {
 		if got := TextWidth(s); got != want {
 			t.Errorf("%q: %d, want %d", s, got, want)
 		}
 	}
 	if got := cut("ズンズンドコ", 7); got != "ズン..." {
+		t.Errorf("cut: %q", got)
+	}
+	if got := cut("か\u3099か\u3099か\u3099", 5); got != "か\u3099..." {
 		t.Errorf("cut: %q", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Traffic is what is known of the requests to one URL at a state.
+// Traffic sums up the requests to one URL.
 type Traffic struct {
 	// URL is the address of the requests.
 	URL string
@@ -33,50 +33,49 @@ type Traffic struct {
 // manyAnswers bounds how many different answers are counted separately.
 const manyAnswers = 32
 
-// Traffic returns what is known of each URL, in the order of the first requests.
-func (s *State) Traffic() []Traffic { return s.traffic }
+// traffic is the traffic to each URL.
+type traffic []Traffic
 
-// answered folds an answer in.
-func (s *State) answered(e *Event) {
-	url := trafficURL(e)
-	i := slices.IndexFunc(s.traffic, func(t Traffic) bool { return t.URL == url })
+// Traffic returns the traffic to each URL, in the order of the first requests.
+func (t *traffic) Traffic() []Traffic { return *t }
+
+// apply folds an answer in.
+func (t *traffic) apply(e *Event) {
+	if e.Kind != KindTraffic {
+		return
+	}
+	url := e.URL()
+	i := slices.IndexFunc(*t, func(u Traffic) bool { return u.URL == url })
 	if i < 0 {
-		i = len(s.traffic)
-		s.traffic = append(s.traffic, Traffic{URL: url, Texts: map[string]int{}})
+		i = len(*t)
+		*t = append(*t, Traffic{URL: url, Texts: map[string]int{}})
 	}
-	t := &s.traffic[i]
-	if e.Verb == VerbSwitch || t.Since == nil {
-		if t.Last != nil {
-			t.Switches++
+	u := &(*t)[i]
+	if e.Verb == VerbSwitch || u.Since == nil {
+		if u.Last != nil {
+			u.Switches++
 		}
-		t.Before, t.Replaced, t.Since, t.Same = t.Last, t.Same, e, 0
+		u.Before, u.Replaced, u.Since, u.Same = u.Last, u.Same, e, 0
 	}
-	t.Last = e
-	t.Same++
+	u.Last = e
+	u.Same++
 	if e.Error != "" {
-		t.Failed++
+		u.Failed++
 	} else {
-		t.OK++
+		u.OK++
 	}
 	text := AnswerText(e)
-	if _, known := t.Texts[text]; known || len(t.Texts) < manyAnswers {
-		t.Texts[text]++
+	if _, known := u.Texts[text]; known || len(u.Texts) < manyAnswers {
+		u.Texts[text]++
 	}
 }
 
-func cloneTraffic(traffic []Traffic) []Traffic {
-	clone := slices.Clone(traffic)
-	for i := range clone {
-		clone[i].Texts = maps.Clone(clone[i].Texts)
+func (t *traffic) clone() traffic {
+	c := slices.Clone(*t)
+	for i := range c {
+		c[i].Texts = maps.Clone(c[i].Texts)
 	}
-	return clone
-}
-
-func trafficURL(e *Event) string {
-	if len(e.Values) == 0 {
-		return ""
-	}
-	return e.Values[0]
+	return c
 }
 
 // AnswerText returns the text of an answer, or in brackets what is wrong.
@@ -120,14 +119,14 @@ func (t Traffic) summary(l Language) []string {
 // englishTraffic describes the answer to a request.
 func englishTraffic(e *Event) string {
 	if e.Verb != VerbSwitch {
-		return fmt.Sprintf("%s answered as before: %s.", trafficURL(e), AnswerText(e))
+		return fmt.Sprintf("%s answered as before: %s.", e.URL(), AnswerText(e))
 	}
-	return fmt.Sprintf("From here on %s answered: %s.", trafficURL(e), AnswerText(e))
+	return fmt.Sprintf("From here on %s answered: %s.", e.URL(), AnswerText(e))
 }
 
 func japaneseTraffic(e *Event) string {
 	if e.Verb != VerbSwitch {
-		return fmt.Sprintf("%s の応答はそれまでと同じ: %s", trafficURL(e), AnswerText(e))
+		return fmt.Sprintf("%s の応答はそれまでと同じ: %s", e.URL(), AnswerText(e))
 	}
-	return fmt.Sprintf("ここから %s の応答が変わった: %s", trafficURL(e), AnswerText(e))
+	return fmt.Sprintf("ここから %s の応答が変わった: %s", e.URL(), AnswerText(e))
 }

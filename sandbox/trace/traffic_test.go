@@ -14,7 +14,7 @@ func asked() *Journal {
 	j.start = base
 	last := ""
 	for _, answer := range []string{"Production Page !", "Production Page !", "Production Page !", "", "", "Maintenance Page !"} {
-		e := Event{Kind: KindTraffic, Actor: "traffic", Verb: VerbAnswer, Message: answer, Values: []string{"http://httpd:8080"}, Duration: 2 * time.Millisecond}
+		e := Event{Kind: KindTraffic, Actor: "traffic", Verb: VerbAnswer, Message: answer, Values: TrafficValues("http://httpd:8080"), Duration: 2 * time.Millisecond}
 		if answer == "" {
 			e.Error = "connection\nrefused"
 		}

@@ -22,7 +22,7 @@ const (
 	causeAgain                    // Result.Requeue
 )
 
-// cause is what is known of the cause of an event.
+// cause describes the cause of an event, as far as it is known.
 type cause struct {
 	kind      causeKind
 	object    Ref
@@ -35,7 +35,7 @@ type cause struct {
 	try       int
 }
 
-// causeOf collects what is known of an enqueue, merge or ready event.
+// causeOf returns the cause of an enqueue, merge or ready event.
 func (s *State) causeOf(e *Event) cause {
 	w := s.Wake(e)
 	switch {
@@ -73,8 +73,8 @@ func (s *State) causeOfWatch(w Wake) cause {
 	return c
 }
 
-// visit is what is known of a reconcile.
-type visit struct {
+// reconcileFacts are the facts about a reconcile that its explanation tells.
+type reconcileFacts struct {
 	id      int64
 	cause   cause
 	merged  int
@@ -86,37 +86,37 @@ type visit struct {
 	end     *Event
 }
 
-// facts collects what is known of a reconcile.
-func (s *State) facts(span *Span) visit {
-	v := visit{id: span.ID, merged: span.Merged(), held: span.Held, end: span.End}
-	if len(span.Woken) > 0 {
-		v.cause = s.causeOf(span.Woken[0])
+// reconcileFacts collects the facts about a reconcile.
+func (s *State) reconcileFacts(reconcile *Reconcile) reconcileFacts {
+	f := reconcileFacts{id: reconcile.ID, merged: reconcile.Merged(), held: reconcile.Held, end: reconcile.End}
+	if len(reconcile.Woken) > 0 {
+		f.cause = s.causeOf(reconcile.Woken[0])
 	}
-	for _, e := range span.Calls() {
+	for _, e := range reconcile.Calls() {
 		if !e.IsWrite() {
 			continue
 		}
 		if e.Error != "" {
-			v.failed = e
+			f.failed = e
 			continue
 		}
-		v.writes = append(v.writes, e)
+		f.writes = append(f.writes, e)
 		for _, woken := range s.Woke(e) {
-			if woken != span && !slices.Contains(v.woke, woken.ID) {
-				v.woke = append(v.woke, woken.ID)
+			if woken != reconcile && !slices.Contains(f.woke, woken.ID) {
+				f.woke = append(f.woke, woken.ID)
 			}
 		}
 		if !e.NoOp && len(s.Effects(e)) == 0 {
-			v.pending++
+			f.pending++
 		}
 	}
-	return v
+	return f
 }
 
 // changed returns the writes that changed something, each object and verb once.
-func (v visit) changed() []*Event {
+func (f reconcileFacts) changed() []*Event {
 	var out []*Event
-	for _, e := range v.writes {
+	for _, e := range f.writes {
 		same := func(o *Event) bool { return o.Object == e.Object && o.Verb == e.Verb }
 		if !e.NoOp && !slices.ContainsFunc(out, same) {
 			out = append(out, e)
@@ -125,12 +125,12 @@ func (v visit) changed() []*Event {
 	return out
 }
 
-// WhySpan explains why a reconcile ran, what it did and what follows.
-func (s *State) WhySpan(span *Span, l Language) string {
+// WhyReconcile explains why a reconcile ran, what it did and what follows.
+func (s *State) WhyReconcile(reconcile *Reconcile, l Language) string {
 	if l == Japanese {
-		return s.facts(span).japanese()
+		return s.reconcileFacts(reconcile).japanese()
 	}
-	return s.facts(span).english()
+	return s.reconcileFacts(reconcile).english()
 }
 
 // Why explains why an event happened or what it means. A reconcile's dequeue, start and end are explained as the
@@ -138,19 +138,19 @@ func (s *State) WhySpan(span *Span, l Language) string {
 func (s *State) Why(e *Event, l Language) string {
 	switch e.Kind {
 	case KindDequeue, KindStart, KindEnd:
-		if span := s.Span(e.Reconcile); span != nil {
-			return s.WhySpan(span, l)
+		if reconcile := s.Reconcile(e.Reconcile); reconcile != nil {
+			return s.WhyReconcile(reconcile, l)
 		}
 	}
-	w := s.news(e)
+	f := s.eventFacts(e)
 	if l == Japanese {
-		return w.japanese()
+		return f.japanese()
 	}
-	return w.english()
+	return f.english()
 }
 
-// news is what is known of an event.
-type news struct {
+// eventFacts are the facts about an event that its explanation tells.
+type eventFacts struct {
 	*Event
 	cause cause
 	woke  []int64 // reconciles that answer it
@@ -159,13 +159,13 @@ type news struct {
 	next  int64   // the reconcile that answers an enqueued key
 }
 
-func (s *State) news(e *Event) news {
-	n := news{Event: e}
+func (s *State) eventFacts(e *Event) eventFacts {
+	n := eventFacts{Event: e}
 	switch e.Kind {
 	case KindEnqueue, KindMerge, KindReady:
 		n.cause = s.causeOf(e)
-		if span := s.Answer(e); span != nil {
-			n.next = span.ID
+		if reconcile := s.Answer(e); reconcile != nil {
+			n.next = reconcile.ID
 		}
 	case KindWatch:
 		n.cause = s.causeOfWatch(Wake{Event: e, Watch: e, Write: s.Cause(e)})
@@ -175,14 +175,14 @@ func (s *State) news(e *Event) news {
 				n.drops++
 			case KindEnqueue, KindMerge:
 				n.keys = append(n.keys, k.Key)
-				if span := s.Answer(k); span != nil && !slices.Contains(n.woke, span.ID) {
-					n.woke = append(n.woke, span.ID)
+				if reconcile := s.Answer(k); reconcile != nil && !slices.Contains(n.woke, reconcile.ID) {
+					n.woke = append(n.woke, reconcile.ID)
 				}
 			}
 		}
 	case KindCall:
-		for _, span := range s.Woke(e) {
-			n.woke = append(n.woke, span.ID)
+		for _, reconcile := range s.Woke(e) {
+			n.woke = append(n.woke, reconcile.ID)
 		}
 	}
 	return n
@@ -190,7 +190,7 @@ func (s *State) news(e *Event) news {
 
 // WhyObject explains where an object comes from, who changed it last, and whether its status is behind its spec.
 func (s *State) WhyObject(o *Object, l Language) string {
-	t := thing{Object: o}
+	t := objectFacts{Object: o}
 	if e := s.timeline.Event(o.Created); e != nil {
 		t.created = s.authorOf(e)
 		t.found = e.Initial || e.Verb == Modified
@@ -209,8 +209,8 @@ func (s *State) WhyObject(o *Object, l Language) string {
 	return t.english()
 }
 
-// thing is what is known of an object.
-type thing struct {
+// objectFacts are the facts about an object that its explanation tells.
+type objectFacts struct {
 	*Object
 	created, changed author
 	found            bool // it existed before the journal saw it

@@ -35,6 +35,6 @@ func (r *Recorder) Record(a Answer) {
 	r.begun, r.last = true, text
 	r.journal.Append(trace.Event{
 		Kind: trace.KindTraffic, Actor: Actor, Verb: verb, Status: a.Status, Message: a.Body, Error: a.Problem(),
-		Duration: a.Latency, Values: []string{r.url},
+		Duration: a.Latency, Values: trace.TrafficValues(r.url),
 	})
 }

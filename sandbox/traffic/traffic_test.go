@@ -291,7 +291,7 @@ func TestRecorder(t *testing.T) {
 	}
 	var got []string
 	for _, e := range j.Since(0) {
-		if e.Kind != trace.KindTraffic || e.Actor != Actor || e.Values[0] != somewhere {
+		if e.Kind != trace.KindTraffic || e.Actor != Actor || e.URL() != somewhere {
 			t.Errorf("%+v", e)
 		}
 		got = append(got, e.Verb+" "+trace.AnswerText(e))

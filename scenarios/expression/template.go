@@ -38,9 +38,6 @@ func take(in string) written {
 	return written{m[2], m[1]}
 }
 
-// IsExpression reports whether a text is an expression.
-func IsExpression(in string) bool { return take(in).compiler != "" }
-
 // String evaluates a text that may be an expression; the result must be a string.
 func (s Scope) String(ctx context.Context, in string) (string, error) {
 	w := take(in)

@@ -17,21 +17,21 @@ type Configuration struct {
 type ConfigurationSpec struct {
 	// Cleanup configures the clean-up after a test.
 	Cleanup CleanupOptions `json:"cleanup,omitzero"`
-	// Clusters are the clusters that can be named.
+	// Clusters are further clusters that can be named.
 	Clusters Clusters `json:"clusters,omitempty"`
 	// Deletion configures deletions.
 	Deletion DeletionOptions `json:"deletion,omitzero"`
 	// Discovery configures the search for tests.
 	Discovery DiscoveryOptions `json:"discovery,omitzero"`
-	// Error configures the handling of failures.
+	// Error configures what is run when a step fails.
 	Error ErrorOptions `json:"error,omitzero"`
-	// Execution configures the order and number of tests that run.
+	// Execution configures how many tests run, and how often.
 	Execution ExecutionOptions `json:"execution,omitzero"`
 	// Namespace configures the namespace of tests.
 	Namespace NamespaceOptions `json:"namespace,omitzero"`
 	// Report configures the report of the run.
 	Report *ReportOptions `json:"report,omitempty"`
-	// Templating configures the evaluation of expressions.
+	// Templating configures the evaluation of expressions in resources.
 	Templating TemplatingOptions `json:"templating,omitzero"`
 	// Timeouts are the default time limits.
 	Timeouts DefaultTimeouts `json:"timeouts,omitzero"`
@@ -39,9 +39,10 @@ type ConfigurationSpec struct {
 
 // CleanupOptions configures the clean-up after a test.
 type CleanupOptions struct {
-	// SkipDelete keeps the objects that the test made.
+	// SkipDelete keeps the objects that the test created, and its namespace.
 	SkipDelete bool `json:"skipDelete,omitempty"`
-	// DelayBeforeCleanup is the pause between the last step and the clean-up.
+	// DelayBeforeCleanup is the pause, at the end of a test, before the objects of each step that created some are
+	// deleted; nil: none.
 	DelayBeforeCleanup *metav1.Duration `json:"delayBeforeCleanup,omitempty"`
 }
 
@@ -53,9 +54,9 @@ type DeletionOptions struct {
 
 // DiscoveryOptions configures the search for tests.
 type DiscoveryOptions struct {
-	// ExcludeTestRegex excludes tests by name.
+	// ExcludeTestRegex leaves out the tests whose name matches; empty: none.
 	ExcludeTestRegex string `json:"excludeTestRegex,omitempty"`
-	// IncludeTestRegex selects tests by name.
+	// IncludeTestRegex selects the tests whose name matches; empty: all.
 	IncludeTestRegex string `json:"includeTestRegex,omitempty"`
 	// TestFile is the name of test files; default chainsaw-test. Without an extension, .yaml and .yml are tried.
 	TestFile string `json:"testFile,omitempty"`
@@ -63,33 +64,35 @@ type DiscoveryOptions struct {
 	FullName bool `json:"fullName,omitempty"`
 }
 
-// ErrorOptions configures the handling of failures.
+// ErrorOptions configures what is run when a step fails.
 type ErrorOptions struct {
-	// Catch runs when a step fails, in addition to the catch of the test and the step.
+	// Catch is run before the catch of the test and of the step.
 	Catch []CatchFinally `json:"catch,omitempty"`
 }
 
 // ExecutionOptions configures the execution of tests.
 type ExecutionOptions struct {
-	// FailFast stops at the first failure.
+	// FailFast begins no further test once one has failed. Tests that have begun run to their end.
 	FailFast bool `json:"failFast,omitempty"`
-	// Parallel is the number of tests that run at once; nil: the number of processors.
+	// Parallel is the number of tests that run at once; nil: 8.
 	Parallel *int `json:"parallel,omitempty" check:"least=1"`
 	// RepeatCount is the number of times that each test runs; nil: once.
 	RepeatCount *int `json:"repeatCount,omitempty" check:"least=1"`
-	// ForceTerminationGracePeriod is set in everything that has a pod template, and in pods.
+	// ForceTerminationGracePeriod is set, in whole seconds, in the Pods, Deployments, StatefulSets, DaemonSets, Jobs and
+	// CronJobs that tests write; nil: it is not set.
 	ForceTerminationGracePeriod *metav1.Duration `json:"forceTerminationGracePeriod,omitempty"`
 }
 
 // NamespaceOptions configures the namespace of tests.
 type NamespaceOptions struct {
-	// Name of the namespace; empty: each test has its own.
+	// Name is the namespace of all tests, which is created if it does not exist, and then deleted at the end; empty: each
+	// test has one of its own.
 	Name string `json:"name,omitempty"`
-	// Compiler is the language of the expressions in the template.
+	// Compiler is the language of the expressions in the template; nil: the default one.
 	Compiler *Compiler `json:"compiler,omitempty"`
 	// Template is merged into the namespace that is created.
 	Template any `json:"template,omitempty"`
-	// FastDelete does not wait until the namespace is gone.
+	// FastDelete ends a test without waiting until its namespace is gone.
 	FastDelete bool `json:"fastDelete,omitempty"`
 }
 
@@ -107,17 +110,17 @@ const (
 
 // ReportOptions configures the report of the run.
 type ReportOptions struct {
-	// Format of the report; default JSON. It is empty in a v1alpha1 configuration without a report.
+	// Format is the format of the report; default JSON. It is empty in a v1alpha1 configuration without a report.
 	Format ReportFormat `json:"format,omitempty" check:"enum=JSON|XML|JUNIT-TEST|JUNIT-STEP|JUNIT-OPERATION"`
 	// Path is the folder of the report; empty: the working directory.
 	Path string `json:"path,omitempty"`
-	// Name of the file without its extension; default chainsaw-report.
+	// Name is the name of the file without its extension; default chainsaw-report.
 	Name string `json:"name,omitempty"`
 }
 
 // TemplatingOptions configures the evaluation of expressions.
 type TemplatingOptions struct {
-	// Enabled reports whether resources are templates; default true.
+	// Enabled reports whether expressions in resources are evaluated; default true.
 	Enabled bool `json:"enabled"`
 	// Compiler is the default language of expressions; nil: jp.
 	Compiler *Compiler `json:"compiler,omitempty"`
@@ -125,16 +128,16 @@ type TemplatingOptions struct {
 
 // DefaultTimeouts are the default time limits by kind of operation.
 type DefaultTimeouts struct {
-	// Apply is for apply, create, update and patch; default 5s.
+	// Apply is that of apply, create, update and patch; default 5s.
 	Apply metav1.Duration `json:"apply"`
-	// Assert is for assert; default 30s.
+	// Assert is that of assert; default 30s.
 	Assert metav1.Duration `json:"assert"`
-	// Cleanup is for the clean-up; default 30s.
+	// Cleanup is that of each deletion in the clean-up; default 30s.
 	Cleanup metav1.Duration `json:"cleanup"`
-	// Delete is for delete; default 15s.
+	// Delete is that of delete; default 15s.
 	Delete metav1.Duration `json:"delete"`
-	// Error is for error; default 30s.
+	// Error is that of error; default 30s.
 	Error metav1.Duration `json:"error"`
-	// Exec is for commands, scripts and collectors; default 5s.
+	// Exec is that of all other operations; default 5s.
 	Exec metav1.Duration `json:"exec"`
 }

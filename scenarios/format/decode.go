@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-lab/operator-lab/sandbox/nearest"
 )
 
 // decoder fills Go values from nodes and checks them strictly: unknown fields, wrong types, missing fields, and the
@@ -140,7 +142,7 @@ func (d *decoder) structValue(n *yaml.Node, v reflect.Value, in scope, path *at)
 		f := s.fields[e.name]
 		if f == nil {
 			o.unknown = true
-			o.meant = append(o.meant, nearest(e.name, s.names))
+			o.meant = append(o.meant, nearest.Name(e.name, s.names))
 			d.unknown(e, s, o)
 			continue
 		}

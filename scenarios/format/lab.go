@@ -13,16 +13,17 @@ import (
 // labPrefix is the prefix of the lab's annotations. Chainsaw ignores them.
 const labPrefix = "operator-lab.dev/"
 
-// Oracles are the names of the checks that run at the end of every test; a test can switch each off by name.
+// Oracles are the names of the checks that run at the end of every test; a test can switch each off by name. The checks
+// are in scenarios/oracle.
 var Oracles = []string{"idempotent", "hot-loop", "panic", "leak", "live-delete", "observed-generation", "counts"}
 
 // Lab holds the settings in the lab's annotations of a test.
 type Lab struct {
 	// Operators are the names of the operators that run during the test.
 	Operators []string
-	// Variant of the operators, unless the command line names one; empty: each operator's default.
+	// Variant is the variant of the operators, unless the command line names one; empty: each operator's default.
 	Variant string
-	// Parameters of the operators, in order. Their names are those of the operators' flags, without dashes.
+	// Parameters are the parameters of the operators, in order. Their names are those of the operators' flags, without dashes.
 	Parameters []Parameter
 	// Off maps each oracle that is switched off to the reason.
 	Off map[string]string
@@ -41,7 +42,7 @@ type Lab struct {
 	Audience, Title, Finding string
 }
 
-// Numbers of habits and phases.
+// Habits and Phases are the numbers of habits and phases.
 const (
 	Habits = 7
 	Phases = 5

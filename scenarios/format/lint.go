@@ -286,7 +286,7 @@ func (c *testLint) addReference(o *Operation, file string, wrong Problems) {
 		if p.Line == 0 {
 			p = o.Position.problem(fmt.Sprintf("%s: %s", file, p.Message), p.Hint)
 		}
-		p.Warning = strings.HasSuffix(p.Message, " is written twice")
+		p.Warning = p.RepeatedKey
 		c.add(p)
 	}
 }

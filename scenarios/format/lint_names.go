@@ -9,6 +9,8 @@ import (
 
 	"github.com/jmespath-community/go-jmespath/pkg/parsing"
 	"github.com/kyverno/kyverno-json/pkg/core/expression"
+
+	"github.com/operator-lab/operator-lab/sandbox/nearest"
 )
 
 // names holds the bindings that are visible at a place of a test. Where a binding's name is only known at run time,
@@ -117,14 +119,20 @@ func (n *names) undefined(at Position, c *Compiler, uses []use) Problems {
 
 // hint suggests the nearest name.
 func (n *names) hint(name string) string {
-	if near := nearest(name, slices.Sorted(maps.Keys(n.known))); near != "" {
+	if near := nearest.Name(name, slices.Sorted(maps.Keys(n.known))); near != "" {
 		return fmt.Sprintf("did you mean $%s?", near)
 	}
 	return "bindings of a test and a step are seen in all of it, outputs only later in the same step"
 }
 
-// use is a variable that an expression uses, or defines for itself.
-type use struct{ variable, defines string }
+// use is a variable that an expression uses, with the field that it reads from it, if any, or one that it defines for
+// itself.
+type use struct{ variable, field, defines string }
+
+// UsesValue reports whether an expression of the step reads a field of $values, such as answer in $values.answer.
+func (s *TestStep) UsesValue(field string) bool {
+	return slices.ContainsFunc(used(reflect.ValueOf(*s), "", nil), func(u use) bool { return u.variable == "values" && u.field == field })
+}
 
 // used collects the variables in all expressions of a value: in strings of type Expression, and in values of any type,
 // which are assertion trees if the tag says so.
@@ -230,6 +238,12 @@ func usedNode(node parsing.ASTNode, out []use) []use {
 	switch node.NodeType {
 	case parsing.ASTVariable:
 		out = append(out, use{variable: strings.TrimPrefix(name, "$")})
+	case parsing.ASTSubexpression:
+		if of, field := node.Children[0], node.Children[1]; of.NodeType == parsing.ASTVariable && field.NodeType == parsing.ASTField {
+			variable, _ := of.Value.(string)
+			name, _ := field.Value.(string)
+			return append(out, use{variable: strings.TrimPrefix(variable, "$"), field: name})
+		}
 	case parsing.ASTBinding:
 		out = append(out, defined(node)...)
 	}

@@ -24,15 +24,15 @@ const (
 type Loaded struct {
 	// Test is never nil. If Err is set, Test holds the part that could be read, often its name.
 	Test *Test
-	// File it is in; empty for a folder of numbered manifests.
+	// File is the file of the document; empty for a folder of numbered manifests.
 	File string
-	// Folder that the files it names are relative to.
+	// Folder is the folder of the test. Files that it names are relative to it.
 	Folder string
-	// FS those are in; nil: the operating system's.
+	// FS is the file system of File and Folder; nil: the operating system's.
 	FS fs.FS
-	// Line at which the document begins.
+	// Line is the line at which the document begins.
 	Line int
-	// Err is why it cannot be run: Problems. The other documents are loaded all the same.
+	// Err says why the test cannot be run; it is [Problems]. Other documents of the file are not affected.
 	Err error
 
 	// annotations holds the positions of the annotations' keys.
@@ -293,14 +293,4 @@ func (l *loader) loadTemplate(file string, in scope) (*StepTemplate, Problems) {
 	d.value(docs[0].root, reflect.ValueOf(out).Elem(), nil, in, nil)
 	d.meta(docs[0].root, &out.ObjectMeta)
 	return out, d.problems
-}
-
-// LoadStepTemplate loads a file with one step template. The error is [Problems].
-func LoadStepTemplate(file string) (*StepTemplate, error) {
-	l := newLoader(Discovery{})
-	t, wrong := l.loadTemplate(file, scope{})
-	if len(wrong) > 0 {
-		return nil, wrong.sorted()
-	}
-	return t, nil
 }

@@ -20,6 +20,8 @@ type Problem struct {
 	// Warning marks a likely mistake that does not keep the test from running and that Chainsaw does not report. Only
 	// [Lint] reports warnings.
 	Warning bool
+	// RepeatedKey marks a key that is written twice in an object.
+	RepeatedKey bool
 }
 
 // Error returns "file:line:column: message", without the parts that are not known.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/operator-lab/operator-lab/sandbox/nearest"
 )
 
 // ResourceFiles names files of resources.
@@ -110,7 +112,7 @@ func (r *resourceReader) near(file string) string {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if n := nearest(filepath.Base(file), names); n != "" {
+	if n := nearest.Name(filepath.Base(file), names); n != "" {
 		return fmt.Sprintf("did you mean %q?", n)
 	}
 	return "paths are relative to the folder of the test"

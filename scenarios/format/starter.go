@@ -10,9 +10,9 @@ import (
 
 // StarterOptions configures a new scenario.
 type StarterOptions struct {
-	// Name of the scenario. Characters that are not allowed in names become dashes. Default: my-first-scenario.
+	// Name is the name of the scenario. Characters that are not allowed in names become dashes. Default: my-first-scenario.
 	Name string
-	// Operator that runs during it; empty: none.
+	// Operator is the operator that runs during the scenario; empty: none.
 	Operator string
 }
 

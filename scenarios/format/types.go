@@ -25,51 +25,54 @@ type Test struct {
 type TestSpec struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
-	// FailFast stops the run at the first failure.
+	// FailFast has no effect here: that of the configuration counts.
 	FailFast *bool `json:"failFast,omitempty"`
-	// Timeouts by kind of operation; nil ones are inherited from the configuration.
+	// Timeouts are the time limits by kind of operation; nil ones are inherited from the configuration.
 	Timeouts *Timeouts `json:"timeouts,omitempty"`
-	// Cluster is the name of the cluster to work on; nil: the default one.
+	// Cluster is the name of the cluster to work on, which may be an expression; nil: the cluster of the run.
 	Cluster *string `json:"cluster,omitempty"`
-	// Clusters are the clusters that can be named.
+	// Clusters are further clusters that can be named.
 	Clusters Clusters `json:"clusters,omitempty"`
-	// Skip leaves the test out.
+	// Skip leaves the test out; nil: false.
 	Skip *bool `json:"skip,omitempty"`
-	// Concurrent lets the test run beside others; nil means true.
+	// Concurrent lets the test run at the same time as others; nil: true.
 	Concurrent *bool `json:"concurrent,omitempty"`
-	// SkipDelete keeps what the test has made.
+	// SkipDelete keeps the objects that the test has created, and its namespace.
 	SkipDelete *bool `json:"skipDelete,omitempty"`
-	// Template reports whether resources are templates.
+	// Template reports whether expressions in resources are evaluated.
 	Template *bool `json:"template,omitempty"`
 	// Compiler is the default language of expressions.
 	Compiler *Compiler `json:"compiler,omitempty"`
-	// Namespace is the namespace to run in. Empty: a new one for this test, which is deleted at the end.
+	// Namespace is the namespace to run in; empty: that of the configuration, or else a new one with a name of its own. A
+	// namespace that the test has created is deleted at the end.
 	Namespace string `json:"namespace,omitempty"`
-	// NamespaceTemplate is merged into the namespace that is created.
+	// NamespaceTemplate is merged into the namespace that is created; nil: the template of the configuration.
 	NamespaceTemplate any `json:"namespaceTemplate,omitempty"`
-	// NamespaceTemplateCompiler is the language of the expressions in NamespaceTemplate.
+	// NamespaceTemplateCompiler is the language of the expressions in NamespaceTemplate; nil: the default one.
 	NamespaceTemplateCompiler *Compiler `json:"namespaceTemplateCompiler,omitempty"`
-	// FastNamespaceDeletion does not wait until the namespace is gone.
+	// FastNamespaceDeletion ends the test without waiting until its namespace is gone.
 	FastNamespaceDeletion *bool `json:"fastNamespaceDeletion,omitempty"`
-	// Scenarios are the rows of a matrix: the test runs once for each.
+	// Scenarios are the rows of a matrix: the test runs once for each; empty: once.
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 	// Bindings are visible in every step.
 	Bindings []Binding `json:"bindings,omitempty"`
-	// Steps are run in order.
+	// Steps are run in order, until one fails.
 	Steps []TestStep `json:"steps" check:"required"`
-	// Catch runs when a step fails, in addition to the step's own Catch.
+	// Catch is run before the Catch of a step that fails.
 	Catch []CatchFinally `json:"catch,omitempty"`
-	// ForceTerminationGracePeriod is set in everything that has a pod template, and in pods.
+	// ForceTerminationGracePeriod is set, in whole seconds, in the Pods, Deployments, StatefulSets, DaemonSets, Jobs and
+	// CronJobs that the test writes.
 	ForceTerminationGracePeriod *metav1.Duration `json:"forceTerminationGracePeriod,omitempty"`
-	// DelayBeforeCleanup is the pause between the last step and the clean-up.
+	// DelayBeforeCleanup is the pause, at the end of the test, before the objects of each step that created some are
+	// deleted.
 	DelayBeforeCleanup *metav1.Duration `json:"delayBeforeCleanup,omitempty"`
-	// DeletionPropagationPolicy is the propagation policy of deletions.
+	// DeletionPropagationPolicy is the propagation policy of deletions, also in the clean-up.
 	DeletionPropagationPolicy *metav1.DeletionPropagation `json:"deletionPropagationPolicy,omitempty" check:"enum=Orphan|Background|Foreground"`
 }
 
 // Scenario is one row of a matrix.
 type Scenario struct {
-	// Name of the row; may be empty.
+	// Name is the name of the row; may be empty.
 	Name string `json:"name,omitempty"`
 	// Bindings are the variables of this row.
 	Bindings []Binding `json:"bindings,omitempty"`
@@ -77,7 +80,7 @@ type Scenario struct {
 
 // TestStep is one step of a test. [Discover] has already replaced a step that uses a template, so Use is then nil.
 type TestStep struct {
-	// Name of the step; may be empty.
+	// Name is the name of the step; may be empty.
 	Name string `json:"name,omitempty"`
 	// Use names a step template. Such a step has no operations of its own.
 	Use *Use `json:"use,omitempty"`
@@ -94,29 +97,29 @@ type TestStep struct {
 type TestStepSpec struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
-	// Timeouts by kind of operation; nil ones are inherited from the test.
+	// Timeouts are the time limits by kind of operation; nil ones are inherited from the test.
 	Timeouts *Timeouts `json:"timeouts,omitempty"`
-	// DeletionPropagationPolicy is the propagation policy of deletions.
+	// DeletionPropagationPolicy is the propagation policy of deletions, also in the clean-up.
 	DeletionPropagationPolicy *metav1.DeletionPropagation `json:"deletionPropagationPolicy,omitempty" check:"enum=Orphan|Background|Foreground"`
-	// Cluster is the name of the cluster to work on.
+	// Cluster is the name of the cluster to work on, which may be an expression.
 	Cluster *string `json:"cluster,omitempty"`
-	// Clusters are the clusters that can be named.
+	// Clusters are further clusters that can be named.
 	Clusters Clusters `json:"clusters,omitempty"`
-	// SkipDelete keeps what the step has made.
+	// SkipDelete keeps the objects that the step has created.
 	SkipDelete *bool `json:"skipDelete,omitempty"`
-	// Template reports whether resources are templates.
+	// Template reports whether expressions in resources are evaluated.
 	Template *bool `json:"template,omitempty"`
 	// Compiler is the default language of expressions.
 	Compiler *Compiler `json:"compiler,omitempty"`
 	// Bindings are visible in every operation of the step.
 	Bindings []Binding `json:"bindings,omitempty"`
-	// Try is run in order until an operation fails.
+	// Try is run in order until an operation fails that has no ContinueOnError.
 	Try []Operation `json:"try,omitempty" check:"min=1"`
-	// Catch is run when an operation failed.
+	// Catch is run, all of it, when an operation of this step or of one before it has failed.
 	Catch []CatchFinally `json:"catch,omitempty"`
-	// Finally is run at the end of the step.
+	// Finally is run, all of it, at the end of the step, also if the step failed or the run was interrupted.
 	Finally []CatchFinally `json:"finally,omitempty"`
-	// Cleanup is run at the end of the test.
+	// Cleanup is run, all of it, at the end of the test, after the objects that the step created were deleted.
 	Cleanup []CatchFinally `json:"cleanup,omitempty"`
 }
 
@@ -150,13 +153,13 @@ type StepTemplate struct {
 type StepTemplateSpec struct {
 	// Bindings are the template's parameters with their default values.
 	Bindings []Binding `json:"bindings,omitempty"`
-	// Try is run in order until an operation fails.
+	// Try is run in order until an operation fails that has no ContinueOnError.
 	Try []Operation `json:"try" check:"required,min=1"`
-	// Catch is run when an operation failed.
+	// Catch is run, all of it, when an operation of this step or of one before it has failed.
 	Catch []CatchFinally `json:"catch,omitempty"`
-	// Finally is run at the end of the step.
+	// Finally is run, all of it, at the end of the step, also if the step failed or the run was interrupted.
 	Finally []CatchFinally `json:"finally,omitempty"`
-	// Cleanup is run at the end of the test.
+	// Cleanup is run, all of it, at the end of the test, after the objects that the step created were deleted.
 	Cleanup []CatchFinally `json:"cleanup,omitempty"`
 }
 
@@ -164,9 +167,10 @@ type StepTemplateSpec struct {
 type OperationBase struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
-	// ContinueOnError runs the next operations even if this one fails; the test still fails.
+	// ContinueOnError runs the next operations even if this one fails; the test still fails. It has no effect if the
+	// operation cannot begin, as when its file is missing.
 	ContinueOnError *bool `json:"continueOnError,omitempty"`
-	// Compiler is the default language of expressions.
+	// Compiler is the default language of expressions, from this operation to the end of the step; nil: as before it.
 	Compiler *Compiler `json:"compiler,omitempty"`
 }
 
@@ -174,15 +178,15 @@ type OperationBase struct {
 type Operation struct {
 	OperationBase `json:",inline"`
 
-	// Apply creates objects or patches them to match.
+	// Apply creates objects, or patches them where they exist.
 	Apply *Apply `json:"apply,omitempty" check:"action"`
-	// Assert waits until objects match.
+	// Assert waits until an object matches.
 	Assert *Assert `json:"assert,omitempty" check:"action"`
 	// Command runs a program.
 	Command *Command `json:"command,omitempty" check:"action"`
-	// Create creates objects.
+	// Create creates objects, and fails where they exist.
 	Create *Create `json:"create,omitempty" check:"action"`
-	// Delete deletes objects.
+	// Delete deletes objects, and waits until they are gone.
 	Delete *Delete `json:"delete,omitempty" check:"action"`
 	// Describe prints objects as kubectl describe does.
 	Describe *Describe `json:"describe,omitempty" check:"action"`
@@ -196,7 +200,7 @@ type Operation struct {
 	Patch *Patch `json:"patch,omitempty" check:"action"`
 	// PodLogs prints the logs of pods.
 	PodLogs *PodLogs `json:"podLogs,omitempty" check:"action"`
-	// Proxy sends a request to a pod or Service through the API server.
+	// Proxy sends a GET request to a pod or a Service through the API server.
 	Proxy *Proxy `json:"proxy,omitempty" check:"action"`
 	// Script runs a shell script.
 	Script *Script `json:"script,omitempty" check:"action"`
@@ -215,7 +219,7 @@ type Operation struct {
 type CatchFinally struct {
 	// Description is free text.
 	Description string `json:"description,omitempty"`
-	// Compiler is the default language of expressions.
+	// Compiler is the default language of expressions, from this operation to the end of the step; nil: as before it.
 	Compiler *Compiler `json:"compiler,omitempty"`
 
 	// PodLogs prints the logs of pods.
@@ -228,7 +232,7 @@ type CatchFinally struct {
 	Wait *Wait `json:"wait,omitempty" check:"action"`
 	// Get prints objects.
 	Get *Get `json:"get,omitempty" check:"action"`
-	// Delete deletes objects.
+	// Delete deletes objects, and waits until they are gone.
 	Delete *Delete `json:"delete,omitempty" check:"action"`
 	// Command runs a program.
 	Command *Command `json:"command,omitempty" check:"action"`

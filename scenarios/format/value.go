@@ -153,6 +153,9 @@ func (r *reader) entries(n *yaml.Node) []entry {
 				continue
 			}
 			r.problem(key, fmt.Sprintf("the first is in line %d", r.before+out[first].key.Line), "%q is written twice", name)
+			if !r.stopped {
+				r.problems[len(r.problems)-1].RepeatedKey = true
+			}
 			continue
 		}
 		at[name] = len(out)

@@ -11,13 +11,14 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// The names of the oracles, by which they can be switched off.
+// The names of the oracles, by which they can be switched off. A new one must be added to [format.Oracles] too, and to the
+// table in scenarios/README.md.
 const (
 	// Idempotent: one more reconcile of a converged object changes nothing.
 	Idempotent = "idempotent"
@@ -35,11 +36,6 @@ const (
 	Counts = "counts"
 )
 
-// Names returns the names of all oracles.
-func Names() []string {
-	return []string{Idempotent, HotLoop, Panic, Leak, LiveDelete, ObservedGeneration, Counts}
-}
-
 // Witness gives the oracles access to one scenario.
 type Witness struct {
 	// Journal is the journal of the scenario, from before its first step.
@@ -50,7 +46,7 @@ type Witness struct {
 	Loops map[string]*taps.Taps
 	// Off are the names of the oracles that are switched off.
 	Off map[string]bool
-	// Reference is how much the operator creates and deletes, such as "create Zundoko=5, create Kiyoshi=1". Default:
+	// Reference is the total number of objects that the operator creates and deletes, such as "create Zundoko=5, create Kiyoshi=1". Default:
 	// Counts is not checked.
 	Reference string
 }
@@ -105,17 +101,17 @@ func (w *Witness) ask(found []report.Finding, name string, judge func() []report
 func (w *Witness) rest(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, restPatience)
 	defer cancel()
-	return host.AwaitQuiet(ctx, w.Journal) == nil
+	return operatorhost.AwaitQuiet(ctx, w.Journal) == nil
 }
 
 func panics(s *trace.State) []report.Finding {
 	var found []report.Finding
-	for _, span := range s.Spans() {
-		if span.Outcome() != trace.OutcomePanic {
+	for _, reconcile := range s.Reconciles() {
+		if reconcile.Outcome() != trace.OutcomePanic {
 			continue
 		}
-		f := report.Finding{Message: fmt.Sprintf("reconcile #%d of %s panicked: %s", span.ID, loopText(span), firstLine(strings.TrimPrefix(span.End.Error, "panic: ")))}
-		for _, log := range span.Logs() {
+		f := report.Finding{Message: fmt.Sprintf("reconcile #%d of %s panicked: %s", reconcile.ID, loopText(reconcile), firstLine(strings.TrimPrefix(reconcile.End.Error, "panic: ")))}
+		for _, log := range reconcile.Logs() {
 			if log.Stack != "" {
 				f.Details = strings.Split(strings.TrimSpace(log.Stack), "\n")
 			}
@@ -125,7 +121,9 @@ func panics(s *trace.State) []report.Finding {
 	return found
 }
 
-func loopText(span *trace.Span) string { return span.Controller + " " + span.Key.String() }
+func loopText(reconcile *trace.Reconcile) string {
+	return reconcile.Controller + " " + reconcile.Key.String()
+}
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

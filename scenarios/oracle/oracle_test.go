@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/oracle"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
@@ -127,14 +129,14 @@ func (w *worker) provide(ctx context.Context, child *corev1.ConfigMap) error {
 	return w.Apply(ctx, corev1ac.ConfigMap(child.Name, child.Namespace), client.FieldOwner("worker"))
 }
 
-// scene is a worker with one Hikawa in its own namespace.
-type scene struct {
+// fixture is a worker with one Hikawa in its own namespace.
+type fixture struct {
 	*oracle.Witness
 	client client.Client
 	hikawa *v1beta1.Hikawa
 }
 
-func newScene(t *testing.T, bug string) *scene {
+func newFixture(t *testing.T, bug string) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)))
@@ -161,7 +163,7 @@ func newScene(t *testing.T, bug string) *scene {
 		must(t, you.Delete(context.WithoutCancel(t.Context()), namespace))
 	})
 	must(t, tap.AwaitServing(t.Context()))
-	s := &scene{
+	s := &fixture{
 		Witness: &oracle.Witness{Journal: journal, Reader: you, Loops: map[string]*taps.Taps{"worker": tap}, Off: map[string]bool{}},
 		client:  you,
 		hikawa:  &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "song"}},
@@ -173,13 +175,13 @@ func newScene(t *testing.T, bug string) *scene {
 }
 
 // awaitPasses waits until n reconciles have ended.
-func (s *scene) awaitPasses(t *testing.T, n int) {
+func (s *fixture) awaitPasses(t *testing.T, n int) {
 	t.Helper()
 	s.await(t, func(state *trace.State) bool { return state.Total().Reconciles >= n })
 }
 
 // await waits until the journal satisfies a condition.
-func (s *scene) await(t *testing.T, shows func(*trace.State) bool) {
+func (s *fixture) await(t *testing.T, shows func(*trace.State) bool) {
 	t.Helper()
 	changed, cancel := s.Journal.Subscribe()
 	defer cancel()
@@ -221,7 +223,10 @@ func TestOracles(t *testing.T) {
 		{oracle.Idempotent, "one more reconcile wrote: update ConfigMap song-child"},
 	} {
 		t.Run(test.bug, func(t *testing.T) {
-			s := newScene(t, test.bug)
+			if !slices.Contains(format.Oracles, test.bug) {
+				t.Errorf("%s is not in format.Oracles: no scenario can switch it off", test.bug)
+			}
+			s := newFixture(t, test.bug)
 			switch test.bug {
 			case oracle.HotLoop:
 				s.awaitPasses(t, 20)
@@ -241,7 +246,7 @@ func TestOracles(t *testing.T) {
 }
 
 func TestWellDone(t *testing.T) {
-	s := newScene(t, "")
+	s := newFixture(t, "")
 	s.Reference = "create ConfigMap=1, delete ConfigMap=0"
 	if found := s.Settled(t.Context(), true); len(found) > 0 {
 		t.Errorf("found %+v", found)
@@ -257,7 +262,7 @@ func TestWellDone(t *testing.T) {
 func TestWritesEachTime(t *testing.T) {
 	for bug, want := range map[string]string{lateNews: "", clock: oracle.Idempotent} {
 		t.Run(bug, func(t *testing.T) {
-			s := newScene(t, bug)
+			s := newFixture(t, bug)
 			if found := s.Settled(t.Context(), true); names(found) != want {
 				t.Errorf("found %+v, want %q", found, want)
 			}
@@ -266,7 +271,7 @@ func TestWritesEachTime(t *testing.T) {
 }
 
 func TestCounts(t *testing.T) {
-	s := newScene(t, "")
+	s := newFixture(t, "")
 	s.Reference = "create ConfigMap=2"
 	if found := s.Settled(t.Context(), true); names(found) != oracle.Counts || !strings.Contains(found[0].Message, "1 times, the reference says 2") {
 		t.Errorf("found %+v", found)
@@ -274,7 +279,7 @@ func TestCounts(t *testing.T) {
 }
 
 func TestObservedGeneration(t *testing.T) {
-	s := newScene(t, oracle.ObservedGeneration)
+	s := newFixture(t, oracle.ObservedGeneration)
 	if found := s.Settled(t.Context(), true); len(found) > 0 {
 		t.Errorf("found %+v before the spec was changed", found)
 	}
@@ -294,7 +299,7 @@ func TestLeak(t *testing.T) {
 	sandboxtest.Long(t)
 	for _, bug := range []string{oracle.Leak, leakByApply} {
 		t.Run(bug, func(t *testing.T) {
-			s := newScene(t, bug)
+			s := newFixture(t, bug)
 			must(t, s.client.Delete(t.Context(), s.hikawa))
 			found := s.Cleaned(t.Context())
 			if names(found) != oracle.Leak || !strings.Contains(found[0].Message, "ConfigMap song-child") {

@@ -55,9 +55,9 @@ func (w *Witness) probe(ctx context.Context) (found []report.Finding, asked bool
 		return nil, false
 	}
 	timeline.Update()
-	for _, span := range timeline.Tip().Spans() {
-		if span.First > before && isProbe(span) {
-			found = append(found, changes(span)...)
+	for _, reconcile := range timeline.Tip().Reconciles() {
+		if reconcile.First > before && isProbe(reconcile) {
+			found = append(found, changes(reconcile)...)
 		}
 	}
 	return found, true
@@ -66,16 +66,16 @@ func (w *Witness) probe(ctx context.Context) (found []report.Finding, asked bool
 // failing reports whether the newest reconcile of a key ended with an error, so that the key has not converged.
 func failing(s *trace.State, key trace.QueueKey) bool {
 	failed := false
-	for _, span := range s.Spans() {
-		if span.Operator == key.Operator && span.Controller == key.Controller && span.Key == key.Key && !span.Running() {
-			failed = span.End.Error != ""
+	for _, reconcile := range s.Reconciles() {
+		if reconcile.Operator == key.Operator && reconcile.Controller == key.Controller && reconcile.Key == key.Key && !reconcile.Running() {
+			failed = reconcile.End.Error != ""
 		}
 	}
 	return failed
 }
 
-func isProbe(span *trace.Span) bool {
-	return len(span.Woken) == 1 && span.Woken[0].Reason == trace.ReasonProbe
+func isProbe(reconcile *trace.Reconcile) bool {
+	return len(reconcile.Woken) == 1 && reconcile.Woken[0].Reason == trace.ReasonProbe
 }
 
 func lines(object json.RawMessage) []string {
@@ -85,13 +85,13 @@ func lines(object json.RawMessage) []string {
 // diffBound bounds the time for the diff of two objects; see [trace.Diff].
 const diffBound = 1 << 20
 
-func changes(span *trace.Span) []report.Finding {
+func changes(reconcile *trace.Reconcile) []report.Finding {
 	var found []report.Finding
-	for _, e := range span.Calls() {
+	for _, e := range reconcile.Calls() {
 		if !e.IsWrite() || e.NoOp || e.Error != "" || e.Via == trace.ViaRecorder {
 			continue
 		}
-		f := report.Finding{Message: fmt.Sprintf("%s had nothing to do, and one more reconcile wrote: %s %s", loopText(span), e.Verb, e.Object)}
+		f := report.Finding{Message: fmt.Sprintf("%s had nothing to do, and one more reconcile wrote: %s %s", loopText(reconcile), e.Verb, e.Object)}
 		for _, line := range trace.NearChanges(trace.Diff(lines(e.Before), lines(e.After), diffBound), 1) {
 			f.Details = append(f.Details, string(line.Op)+" "+line.Text)
 		}

@@ -45,16 +45,12 @@ func (g *GitHub) EndRun(r *Run) {
 func (g *GitHub) annotations(r *Run) string {
 	var text strings.Builder
 	for _, t := range r.Tests {
-		for _, s := range t.Steps {
-			for _, o := range s.Operations {
-				if o.Failure != nil {
-					file, line := o.File, o.Line
-					if file == "" {
-						file, line = t.File, t.Line
-					}
-					g.annotate(&text, file, line, t.Name+": "+s.Name, annotationOf(o))
-				}
+		for s, o := range t.FailedOperations() {
+			file, line := o.File, o.Line
+			if file == "" {
+				file, line = t.File, t.Line
 			}
+			g.annotate(&text, file, line, t.Name+": "+s.Name, annotationOf(o))
 		}
 		for _, f := range t.Findings {
 			lines := append([]string{f.Message}, f.Details...)
@@ -151,13 +147,9 @@ func withStatus(r *Run, statuses ...Status) []*Test {
 
 // why returns the first failure of a test, or the reason why it was skipped.
 func why(t *Test) string {
-	for _, s := range t.Steps {
-		for _, o := range s.Operations {
-			if o.Failure != nil {
-				first, _, _ := strings.Cut(o.Failure.Message, "\n")
-				return s.Name + ": " + first
-			}
-		}
+	for s, o := range t.FailedOperations() {
+		first, _, _ := strings.Cut(o.Failure.Message, "\n")
+		return s.Name + ": " + first
 	}
 	for _, f := range t.Findings {
 		return "oracle " + f.Oracle + ": " + f.Message

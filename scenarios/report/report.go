@@ -2,7 +2,10 @@
 // files, as annotations on GitHub.
 package report
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // Run is one run of a set of scenarios.
 type Run struct {
@@ -47,7 +50,7 @@ type Test struct {
 	// Steps are the steps that were begun, in order. Work outside of steps, such as creating the namespace, has a step
 	// of its own.
 	Steps []*Step
-	// Findings are what the oracles found at the end, beyond what the steps assert.
+	// Findings are the problems that the oracles found at the end, beyond the assertions of the steps.
 	Findings []Finding
 	// Notes are lines for the reader, such as that something was left out because it needs the lab.
 	Notes []string
@@ -55,17 +58,25 @@ type Test struct {
 	Journal string
 }
 
-// Failed reports whether an operation failed or an oracle found something.
-func (t *Test) Failed() bool {
-	if len(t.Findings) > 0 {
-		return true
-	}
-	for _, s := range t.Steps {
-		if s.Failed() {
-			return true
+// FailedOperations returns the failed operations in order, each with its step.
+func (t *Test) FailedOperations() iter.Seq2[*Step, *Operation] {
+	return func(yield func(*Step, *Operation) bool) {
+		for _, s := range t.Steps {
+			for _, o := range s.Operations {
+				if o.Failure != nil && !yield(s, o) {
+					return
+				}
+			}
 		}
 	}
-	return false
+}
+
+// Failed reports whether an operation failed or an oracle found something.
+func (t *Test) Failed() bool {
+	for range t.FailedOperations() {
+		return true
+	}
+	return len(t.Findings) > 0
 }
 
 // Step is a step of a test.

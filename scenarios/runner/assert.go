@@ -20,7 +20,7 @@ import (
 )
 
 // asserts returns an action for each resource that is asserted, or, if absent is true, that must not exist.
-func (s *stepRun) asserts(ctx context.Context, in scene, op *format.Assert, absent bool) ([]action, error) {
+func (s *stepRun) asserts(ctx context.Context, in inherited, op *format.Assert, absent bool) ([]action, error) {
 	all, err := s.resources(ctx, in, op.Check, op.File, false)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *stepRun) asserts(ctx context.Context, in scene, op *format.Assert, abse
 		if name == "" {
 			name = shorten(strings.Join(slices.Sorted(maps.Keys(r.object)), ", "))
 		}
-		actions[i] = action{name: name, position: r.position, do: func(ctx context.Context, in scene, d *doing) error {
+		actions[i] = action{name: name, position: r.position, do: func(ctx context.Context, in inherited, d *doing) error {
 			return d.assert(ctx, in, op, r, absent)
 		}}
 	}
@@ -49,7 +49,7 @@ type asserted struct {
 }
 
 // assert waits until an assertion holds.
-func (d *doing) assert(ctx context.Context, in scene, op *format.Assert, r resource, absent bool) error {
+func (d *doing) assert(ctx context.Context, in inherited, op *format.Assert, r resource, absent bool) error {
 	timeout := &format.Timeouts{Assert: op.Timeout}
 	if absent {
 		timeout = &format.Timeouts{Error: op.Timeout}

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -60,7 +59,7 @@ func (e execution) action(name string) action {
 	if e.SkipCommandOutput {
 		name = ""
 	}
-	return action{name: name, do: func(ctx context.Context, in scene, d *doing) error {
+	return action{name: name, do: func(ctx context.Context, in inherited, d *doing) error {
 		in, err := in.with(ctx, settings{
 			cluster: e.Cluster, clusters: e.Clusters, timeouts: &format.Timeouts{Exec: e.Timeout}, bindings: e.Bindings,
 		})
@@ -72,7 +71,7 @@ func (e execution) action(name string) action {
 }
 
 // execute runs the program and checks its result.
-func (d *doing) execute(ctx context.Context, in scene, e execution) error {
+func (d *doing) execute(ctx context.Context, in inherited, e execution) error {
 	p, err := d.program(ctx, in, e)
 	if err != nil {
 		return err
@@ -102,7 +101,7 @@ func (d *doing) execute(ctx context.Context, in scene, e execution) error {
 			return wrong
 		case len(list) > 0:
 			f := report.Failure{Message: "what came of it is not as expected", Differences: differences(list)}
-			if errors.Is(err, errKilled) {
+			if wasKilled(err) {
 				f = exitProblem(err, limit, problems, e).failure
 				f.Differences = differences(list)
 			}
@@ -118,13 +117,12 @@ func exitMessage(err error) any {
 	if err == nil {
 		return nil
 	}
-	text, _, _ := strings.Cut(err.Error(), "\n") // without the text of errKilled
-	return text
+	return err.Error()
 }
 
 // exitProblem describes why a program failed.
 func exitProblem(err error, limit time.Duration, stderr string, e execution) *problem {
-	if errors.Is(err, errKilled) {
+	if wasKilled(err) {
 		return problemf("give it more time with its timeout, or with exec in timeouts",
 			"it was not over after %s, and was killed with everything it had started", limit)
 	}
@@ -148,7 +146,7 @@ func both(stdout, stderr string) string {
 }
 
 // program returns the program of an execution.
-func (d *doing) program(ctx context.Context, in scene, e execution) (program, error) {
+func (d *doing) program(ctx context.Context, in inherited, e execution) (program, error) {
 	variables, environment, err := d.environment(ctx, in, e)
 	if err != nil {
 		return program{}, err
@@ -189,7 +187,7 @@ func (t *testRun) kubeconfig(c *cluster) (string, error) {
 }
 
 // environment returns the variables of the operation by name, and the complete environment of its program.
-func (d *doing) environment(ctx context.Context, in scene, e execution) (map[string]string, []string, error) {
+func (d *doing) environment(ctx context.Context, in inherited, e execution) (map[string]string, []string, error) {
 	environment := os.Environ()
 	if strings.ContainsRune(d.Kubectl, filepath.Separator) {
 		directory, err := filepath.Abs(filepath.Dir(d.Kubectl))
@@ -254,7 +252,7 @@ func expand(variables map[string]string, in []string) []string {
 }
 
 // workFolder returns the test's folder on disk. A test that is not on disk, such as a bundled one, is copied.
-func (t *testRun) workFolder(in scene) (string, error) {
+func (t *testRun) workFolder(in inherited) (string, error) {
 	files := t.planned.loaded.FS
 	if files == nil {
 		return in.folder, nil

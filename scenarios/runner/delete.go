@@ -11,7 +11,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-func (s *stepRun) deletes(ctx context.Context, in scene, d *format.Delete) ([]action, error) {
+func (s *stepRun) deletes(ctx context.Context, in inherited, d *format.Delete) ([]action, error) {
 	var inline any
 	if d.Ref != nil {
 		inline = refObject(d.Ref)
@@ -22,7 +22,7 @@ func (s *stepRun) deletes(ctx context.Context, in scene, d *format.Delete) ([]ac
 	}
 	actions := make([]action, len(all))
 	for i, r := range all {
-		actions[i] = action{name: title(r.object), position: r.position, do: func(ctx context.Context, in scene, now *doing) error {
+		actions[i] = action{name: title(r.object), position: r.position, do: func(ctx context.Context, in inherited, now *doing) error {
 			return now.delete(ctx, in, d, r)
 		}}
 	}
@@ -45,7 +45,7 @@ func refObject(r *format.ObjectReference) map[string]any {
 }
 
 // delete deletes all matching objects, and waits until they are gone.
-func (d *doing) delete(ctx context.Context, in scene, op *format.Delete, r resource) error {
+func (d *doing) delete(ctx context.Context, in inherited, op *format.Delete, r resource) error {
 	in, err := in.with(ctx, settings{
 		cluster: op.Cluster, clusters: op.Clusters, templating: op.Template, propagation: op.DeletionPropagationPolicy,
 		timeouts: &format.Timeouts{Delete: op.Timeout}, bindings: op.Bindings,

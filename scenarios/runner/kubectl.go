@@ -19,7 +19,7 @@ import (
 type asking struct {
 	*doing
 	ctx  context.Context // of one call
-	in   scene
+	in   inherited
 	err  error
 	args []string
 }
@@ -52,7 +52,7 @@ func (a *asking) optional(e *format.Expression) (string, bool) {
 // kubectlActions returns the actions of an operation that runs kubectl.
 func kubectlActions(op *format.Operation) ([]action, error) {
 	one := func(c format.ActionClusters, t format.ActionTimeout, o format.ActionOutputs, build func(*asking)) ([]action, error) {
-		return []action{{do: func(ctx context.Context, in scene, d *doing) error {
+		return []action{{do: func(ctx context.Context, in inherited, d *doing) error {
 			return d.kubectl(ctx, in, execution{ActionClusters: c, ActionTimeout: t, ActionOutputs: o}, build)
 		}}}, nil
 	}
@@ -86,7 +86,7 @@ func kubectlActions(op *format.Operation) ([]action, error) {
 // waitGrace is added to kubectl wait's own timeout.
 const waitGrace = 30 * time.Second
 
-func (d *doing) kubectl(ctx context.Context, in scene, e execution, build func(*asking)) error {
+func (d *doing) kubectl(ctx context.Context, in inherited, e execution, build func(*asking)) error {
 	in, err := in.with(ctx, settings{cluster: e.Cluster, clusters: e.Clusters, timeouts: &format.Timeouts{Exec: e.Timeout}})
 	if err != nil {
 		return err

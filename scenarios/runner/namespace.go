@@ -23,9 +23,9 @@ type namespaceOptions struct {
 	compiler *format.Compiler
 }
 
-// namespace creates a namespace if it does not exist, registers it with the cleaner, and returns the scene with it.
+// namespace creates a namespace if it does not exist, registers it with the cleaner, and returns a copy of in with it.
 // Without a cluster there is no namespace.
-func (s *suite) namespace(ctx context.Context, in scene, o namespaceOptions, remove *cleaner) (scene, error) {
+func (s *suite) namespace(ctx context.Context, in inherited, o namespaceOptions, remove *cleaner) (inherited, error) {
 	if in.cluster == nil {
 		return in, nil
 	}
@@ -47,7 +47,7 @@ func (s *suite) namespace(ctx context.Context, in scene, o namespaceOptions, rem
 	return in, nil
 }
 
-func buildNamespace(ctx context.Context, in scene, o namespaceOptions) (*unstructured.Unstructured, error) {
+func buildNamespace(ctx context.Context, in inherited, o namespaceOptions) (*unstructured.Unstructured, error) {
 	object := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.name}}
 	if o.template != nil {
 		var err error
@@ -65,7 +65,7 @@ func buildNamespace(ctx context.Context, in scene, o namespaceOptions) (*unstruc
 
 // freeName returns a name for the namespace of a test: the same one for the same seed, unless a namespace with this
 // name exists.
-func (s *suite) freeName(ctx context.Context, in scene, p *planned) (string, error) {
+func (s *suite) freeName(ctx context.Context, in inherited, p *planned) (string, error) {
 	random := rand.New(rand.NewPCG(uint64(s.Seed), p.seed))
 	for {
 		name := s.names.next(random)

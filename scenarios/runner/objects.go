@@ -49,7 +49,7 @@ func title(object map[string]any) string {
 }
 
 // resolve returns an object with its namespace, and its cluster; the error may be a refusal of its kind by the hooks.
-func (s *suite) resolve(ctx context.Context, in scene, object map[string]any) (*cluster, *unstructured.Unstructured, error) {
+func (s *suite) resolve(ctx context.Context, in inherited, object map[string]any) (*cluster, *unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: object}
 	if err := s.Hooks.Object(u.GetAPIVersion(), u.GetKind()); err != nil {
 		return nil, nil, err

@@ -18,7 +18,7 @@ type action struct {
 	// position is where the resource is written.
 	position format.Position
 	// do runs the action.
-	do func(context.Context, scene, *doing) error
+	do func(context.Context, inherited, *doing) error
 }
 
 // doing is the state of a running action.
@@ -32,8 +32,8 @@ type doing struct {
 	holds *asserted
 }
 
-// operation runs one operation. It returns the scene with its outputs, and whether the step continues.
-func (s *stepRun) operation(ctx context.Context, in scene, phase report.Phase, op *format.Operation, i int) (scene, bool) {
+// operation runs one operation. It returns in with its outputs, and whether the step continues.
+func (s *stepRun) operation(ctx context.Context, in inherited, phase report.Phase, op *format.Operation, i int) (inherited, bool) {
 	// As in Chainsaw, the compiler of an operation also applies to the following operations of its step.
 	in.scope = in.scope.WithCompiler(op.Compiler)
 	actions, err := s.actions(ctx, in, op)
@@ -60,7 +60,7 @@ func (s *stepRun) operation(ctx context.Context, in scene, phase report.Phase, o
 }
 
 // action runs one action and reports it.
-func (s *stepRun) action(ctx context.Context, in scene, phase report.Phase, op *format.Operation, a action) *doing {
+func (s *stepRun) action(ctx context.Context, in inherited, phase report.Phase, op *format.Operation, a action) *doing {
 	if a.position.File == "" {
 		a.position = op.Position
 	}
@@ -74,7 +74,7 @@ func (s *stepRun) action(ctx context.Context, in scene, phase report.Phase, op *
 }
 
 // actions returns the actions of an operation.
-func (s *stepRun) actions(ctx context.Context, in scene, op *format.Operation) ([]action, error) {
+func (s *stepRun) actions(ctx context.Context, in inherited, op *format.Operation) ([]action, error) {
 	switch {
 	case op.Apply != nil:
 		return s.writes(ctx, in, writing{verb: apply, Apply: *op.Apply})
@@ -96,7 +96,7 @@ func (s *stepRun) actions(ctx context.Context, in scene, op *format.Operation) (
 	case op.Error != nil:
 		return s.asserts(ctx, in, (*format.Assert)(op.Error), true)
 	case op.Sleep != nil:
-		return []action{{name: op.Sleep.Duration.Duration.String(), do: func(ctx context.Context, _ scene, _ *doing) error {
+		return []action{{name: op.Sleep.Duration.Duration.String(), do: func(ctx context.Context, _ inherited, _ *doing) error {
 			return sleep(ctx, op.Sleep.Duration.Duration)
 		}}}, nil
 	case op.Script != nil:
@@ -108,7 +108,7 @@ func (s *stepRun) actions(ctx context.Context, in scene, op *format.Operation) (
 }
 
 // resources returns the objects of an operation: the inline one, or those in files.
-func (s *stepRun) resources(ctx context.Context, in scene, inline any, file format.Expression, manifest bool) ([]resource, error) {
+func (s *stepRun) resources(ctx context.Context, in inherited, inline any, file format.Expression, manifest bool) ([]resource, error) {
 	if inline != nil {
 		object, ok := inline.(map[string]any)
 		if !ok {

@@ -82,8 +82,16 @@ type program struct {
 // forever.
 const lastWords = time.Second
 
-// errKilled reports that a program was killed because its time was up.
-var errKilled = errors.New("killed")
+// killedError is the error of a program that was killed because its time was up.
+type killedError struct{ error }
+
+// Unwrap returns the error with which the program ended.
+func (e killedError) Unwrap() error { return e.error }
+
+func wasKilled(err error) bool {
+	_, killed := errors.AsType[killedError](err)
+	return killed
+}
 
 // run runs a program in its own process group. When ctx ends, the whole group is killed. If processes of the group
 // outlive the program, run returns the group; else nil.
@@ -139,7 +147,7 @@ func (p program) run(ctx context.Context, g *guard.Guard, stdout, stderr io.Writ
 		if err == nil {
 			err = context.Cause(ctx)
 		}
-		return nil, errors.Join(err, errKilled)
+		return nil, killedError{err}
 	}
 	if !group.Alive() {
 		group = nil

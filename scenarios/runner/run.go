@@ -192,14 +192,14 @@ func (p *planned) sleeps() (all time.Duration) {
 
 // start is the initial state of every test.
 type start struct {
-	scene scene
-	err   error
+	inherited inherited
+	err       error
 }
 
-// begin prepares what all tests share: the scene of the configuration, and its namespace if it names one. The returned
+// begin prepares what all tests share: what they inherit from the configuration, and its namespace if it names one. The returned
 // function removes that again.
 func (s *suite) begin(ctx context.Context) (start, func()) {
-	base, err := s.scene(ctx)
+	base, err := s.inherited(ctx)
 	if err != nil {
 		return start{base, err}, func() {}
 	}
@@ -227,10 +227,10 @@ func (s *suite) begin(ctx context.Context) (start, func()) {
 	}
 }
 
-// scene returns the scene of the configuration.
-func (s *suite) scene(ctx context.Context) (scene, error) {
+// inherited returns what tests inherit from the configuration.
+func (s *suite) inherited(ctx context.Context) (inherited, error) {
 	c := &s.Configuration.Spec
-	base := scene{
+	base := inherited{
 		clusters:    map[string]*cluster{},
 		allows:      s.Hooks.Object,
 		catch:       c.Error.Catch,

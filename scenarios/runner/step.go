@@ -22,7 +22,7 @@ type stepRun struct {
 }
 
 // runStep runs a step and reports whether the test continues.
-func (t *testRun) runStep(ctx context.Context, in scene, step *format.TestStep, i int) bool {
+func (t *testRun) runStep(ctx context.Context, in inherited, step *format.TestStep, i int) bool {
 	name := step.Name
 	if name == "" {
 		name = fmt.Sprintf("step #%d", i+1)
@@ -60,7 +60,7 @@ func (t *testRun) runStep(ctx context.Context, in scene, step *format.TestStep, 
 }
 
 // try runs the operations of the step until one fails.
-func (s *stepRun) try(ctx context.Context, in *scene) bool {
+func (s *stepRun) try(ctx context.Context, in *inherited) bool {
 	for i := range s.step.Try {
 		op := &s.step.Try[i]
 		if !isAssertion(op) {
@@ -78,14 +78,14 @@ func (s *stepRun) try(ctx context.Context, in *scene) bool {
 }
 
 // all runs the operations of catch, finally or cleanup, all of them even if one fails.
-func (s *stepRun) all(ctx context.Context, in *scene, phase report.Phase, operations []format.CatchFinally) {
+func (s *stepRun) all(ctx context.Context, in *inherited, phase report.Phase, operations []format.CatchFinally) {
 	for i := range operations {
 		*in, _ = s.operation(ctx, *in, phase, operations[i].Operation(), i)
 	}
 }
 
 // cleanUp removes what the step created and then runs its cleanup operations.
-func (s *stepRun) cleanUp(ctx context.Context, in *scene) {
+func (s *stepRun) cleanUp(ctx context.Context, in *inherited) {
 	made := len(s.made.reversed())
 	if made > 0 && in.delay > 0 {
 		_ = sleep(ctx, in.delay) // an interrupt ends the delay, not the clean-up

@@ -153,20 +153,20 @@ func (t *testRun) found(findings []report.Finding) {
 	}
 }
 
-// begin makes the scene of the test and calls the hook Begin, which may wait for other tests. With an error it also
+// begin prepares what the steps inherit and calls the hook Begin, which may wait for other tests. With an error it also
 // returns what failed.
-func (t *testRun) begin(ctx context.Context, base start) (in scene, what string, err error) {
+func (t *testRun) begin(ctx context.Context, base start) (in inherited, what string, err error) {
 	if base.err != nil {
 		return in, "configuration", base.err
 	}
-	if in, err = t.scene(ctx, base.scene); err != nil {
+	if in, err = t.inherited(ctx, base.inherited); err != nil {
 		return in, "bindings", err
 	}
 	return in, "begin", t.Hooks.Begin(t.beginning, t.test, t.report)
 }
 
 // steps sets the test up, unless it could not begin, and runs its steps.
-func (t *testRun) steps(ctx context.Context, in scene, what string, err error) {
+func (t *testRun) steps(ctx context.Context, in inherited, what string, err error) {
 	in, ok := t.setUp(ctx, in, what, err)
 	if !ok {
 		return
@@ -185,7 +185,7 @@ func (t *testRun) steps(ctx context.Context, in scene, what string, err error) {
 }
 
 // setUp creates the namespace of the test. It reports failures, including an error of begin.
-func (t *testRun) setUp(ctx context.Context, in scene, what string, err error) (scene, bool) {
+func (t *testRun) setUp(ctx context.Context, in inherited, what string, err error) (inherited, bool) {
 	step := t.beginStep("@setup", "")
 	defer t.endStep(step)
 	if err != nil {
@@ -205,8 +205,8 @@ func (t *testRun) setUp(ctx context.Context, in scene, what string, err error) (
 	return in, true
 }
 
-// scene returns the scene of the test.
-func (t *testRun) scene(ctx context.Context, in scene) (scene, error) {
+// inherited returns what the steps of the test inherit.
+func (t *testRun) inherited(ctx context.Context, in inherited) (inherited, error) {
 	spec := &t.test.Spec
 	in.folder = t.planned.loaded.Folder
 	in.scope = in.scope.With("test", map[string]any{
@@ -246,7 +246,7 @@ func metadataOf(m *metav1.ObjectMeta) map[string]any {
 }
 
 // makeNamespace creates the test's namespace, unless the configuration names one for all tests.
-func (t *testRun) makeNamespace(ctx context.Context, in scene, step *report.Step) (scene, error) {
+func (t *testRun) makeNamespace(ctx context.Context, in inherited, step *report.Step) (inherited, error) {
 	spec, shared := &t.test.Spec, t.Configuration.Spec.Namespace
 	o := namespaceOptions{name: spec.Namespace, template: shared.Template, compiler: shared.Compiler}
 	if spec.NamespaceTemplate != nil {
@@ -285,7 +285,7 @@ func (t *testRun) makeNamespace(ctx context.Context, in scene, step *report.Step
 
 // ownNamespace creates a namespace with a unique name. If another run on the same cluster takes the name first, it
 // tries another one.
-func (t *testRun) ownNamespace(ctx context.Context, in scene, o namespaceOptions, remove *cleaner) (scene, string, error) {
+func (t *testRun) ownNamespace(ctx context.Context, in inherited, o namespaceOptions, remove *cleaner) (inherited, string, error) {
 	for {
 		name, err := t.freeName(ctx, in, t.planned)
 		if err != nil {

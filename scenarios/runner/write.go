@@ -32,7 +32,7 @@ type writing struct {
 	subresource string
 }
 
-func (s *stepRun) writes(ctx context.Context, in scene, w writing) ([]action, error) {
+func (s *stepRun) writes(ctx context.Context, in inherited, w writing) ([]action, error) {
 	var inline any
 	if w.Resource != nil {
 		inline = w.Resource
@@ -43,7 +43,7 @@ func (s *stepRun) writes(ctx context.Context, in scene, w writing) ([]action, er
 	}
 	actions := make([]action, len(all))
 	for i, r := range all {
-		actions[i] = action{name: title(r.object), position: r.position, do: func(ctx context.Context, in scene, d *doing) error {
+		actions[i] = action{name: title(r.object), position: r.position, do: func(ctx context.Context, in inherited, d *doing) error {
 			return d.write(ctx, in, w, r)
 		}}
 	}
@@ -54,12 +54,12 @@ func (s *stepRun) writes(ctx context.Context, in scene, w writing) ([]action, er
 type writer struct {
 	writing
 	*doing
-	scene   scene
-	cluster *cluster
-	object  *unstructured.Unstructured
+	inherited inherited
+	cluster   *cluster
+	object    *unstructured.Unstructured
 }
 
-func (d *doing) write(ctx context.Context, in scene, w writing, r resource) error {
+func (d *doing) write(ctx context.Context, in inherited, w writing, r resource) error {
 	in, err := in.with(ctx, settings{
 		cluster: w.Cluster, clusters: w.Clusters, dryRun: w.DryRun, templating: w.Template,
 		timeouts: &format.Timeouts{Apply: w.Timeout}, bindings: w.Bindings,
@@ -157,11 +157,11 @@ func (w *writer) once(ctx context.Context) error {
 func (w *writer) create(ctx context.Context) error {
 	out := w.object.DeepCopy()
 	var options []client.CreateOption
-	if w.scene.dryRun {
+	if w.inherited.dryRun {
 		options = append(options, client.DryRunAll)
 	}
 	err := w.cluster.do(ctx, func(c client.Client) error { return c.Create(ctx, out, options...) })
-	if err == nil && !w.scene.dryRun && !w.scene.skipDelete {
+	if err == nil && !w.inherited.dryRun && !w.inherited.skipDelete {
 		w.made.add(w.cluster, out)
 	}
 	return w.judge(ctx, out, err)
@@ -171,7 +171,7 @@ func (w *writer) replace(ctx context.Context, actual *unstructured.Unstructured)
 	out := w.object.DeepCopy()
 	out.SetResourceVersion(actual.GetResourceVersion())
 	var options []client.UpdateOption
-	if w.scene.dryRun {
+	if w.inherited.dryRun {
 		options = append(options, client.DryRunAll)
 	}
 	err := w.cluster.do(ctx, func(c client.Client) error { return c.Update(ctx, out, options...) })
@@ -191,13 +191,13 @@ func (w *writer) change(ctx context.Context, actual *unstructured.Unstructured) 
 	err = w.cluster.do(ctx, func(c client.Client) error {
 		if w.subresource != "" {
 			var options []client.SubResourcePatchOption
-			if w.scene.dryRun {
+			if w.inherited.dryRun {
 				options = append(options, client.DryRunAll)
 			}
 			return c.SubResource(w.subresource).Patch(ctx, actual.DeepCopy(), merge, options...)
 		}
 		var options []client.PatchOption
-		if w.scene.dryRun {
+		if w.inherited.dryRun {
 			options = append(options, client.DryRunAll)
 		}
 		return c.Patch(ctx, actual.DeepCopy(), merge, options...)
@@ -207,7 +207,7 @@ func (w *writer) change(ctx context.Context, actual *unstructured.Unstructured) 
 
 // judge checks the result of a write against the expectations, and then evaluates the outputs.
 func (w *writer) judge(ctx context.Context, out *unstructured.Unstructured, err error) error {
-	scope := w.scene.scope.With("error", messageOf(err))
+	scope := w.inherited.scope.With("error", messageOf(err))
 	matched, unexpected := scope.Expect(ctx, out.Object, w.Expect)
 	switch {
 	case !matched && err != nil:

@@ -221,12 +221,8 @@ func (r Result) evidence() (Evidence, error) {
 
 // why returns the reason of a failed run in one line: the first failed operation, or else the first finding.
 func why(run *report.Test) string {
-	for _, step := range run.Steps {
-		for _, op := range step.Operations {
-			if op.Failure != nil {
-				return step.Name + ": " + sentence(op)
-			}
-		}
+	for step, op := range run.FailedOperations() {
+		return step.Name + ": " + sentence(op)
 	}
 	for _, f := range run.Findings {
 		return "oracle " + f.Oracle + ": " + oneLine(f.Message)

@@ -35,7 +35,7 @@ func Main(args []string, programs Programs) int {
 	return run(args, streams{os.Stdin, os.Stdout, os.Stderr}, programs)
 }
 
-// streams are the standard ones, so that tests can give others.
+// streams are the standard streams; tests use others.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -73,12 +73,12 @@ func sandboxError(err error) error {
 	return &exitError{exitSandbox, err}
 }
 
-// usageError marks an error of the command line, with what helps.
+// usageError returns an error of the command line with a hint.
 func usageError(hint, format string, args ...any) error {
 	return &exitError{exitUsage, &sandbox.Problem{Err: fmt.Errorf(format, args...), Hint: hint}}
 }
 
-// run is [Main] on any streams.
+// run is [Main] with given streams.
 func run(args []string, io streams, programs Programs) int {
 	ctx, stop := untilSignal()
 	defer stop()
@@ -107,7 +107,7 @@ func untilSignal() (context.Context, func()) {
 	return context.WithValue(ctx, interruptsKey{}, claims), func() { signal.Stop(signals); close(signals); cancel() }
 }
 
-// complain prints an error the one way there is, and returns the exit code.
+// complain prints an error with its hint and returns the exit code.
 func complain(ctx context.Context, err error, w io.Writer) int {
 	if err == nil {
 		return exitOK

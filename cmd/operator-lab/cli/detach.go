@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/lifeline"
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
 // message is one line of JSON that the background process sends to the command that started it.
@@ -103,7 +103,7 @@ func startDaemon(f upFlags, report *os.File) (*exec.Cmd, error) {
 	}
 	daemon := exec.Command(binary, args...)
 	daemon.ExtraFiles = []*os.File{report}
-	daemon.Env = append(os.Environ(), lifeline.EnvVar+"=") // it is meant to outlive this process
+	daemon.Env = append(os.Environ(), guard.PipeVariable+"=") // it is meant to outlive this process
 	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return daemon, daemon.Start()
 }

@@ -69,7 +69,7 @@ etcdutl help' lists its commands.`,
 	}
 }
 
-// etcdctl runs etcdctl in this process, with the names of a sandbox.
+// etcdctl runs etcdctl in this process; it can use the names of a sandbox's Services and pods.
 func (p Programs) etcdctl(ctx context.Context, name string, args []string) error {
 	if !helpOnly(args) {
 		r, err := running(name)
@@ -102,10 +102,10 @@ func helpOnly(args []string) bool {
 		slices.Contains([]string{"help", "version", "completion"}, args[0])
 }
 
-// endpointsVariable is etcdctl's.
+// endpointsVariable is etcdctl's environment variable for the endpoints.
 const endpointsVariable = "ETCDCTL_ENDPOINTS"
 
-// hasEndpoints reports whether the person says which etcd is meant.
+// hasEndpoints reports whether arguments or the environment say which etcd to use.
 func hasEndpoints(args []string) bool {
 	return os.Getenv(endpointsVariable) != "" || slices.ContainsFunc(args, func(a string) bool {
 		return a == "--endpoints" || strings.HasPrefix(a, "--endpoints=") ||
@@ -156,7 +156,8 @@ func chooseEndpoint(ctx context.Context, r *sandbox.Record) error {
 // etcdClientPort is the port on which members of etcd serve clients.
 const etcdClientPort = 2379
 
-// clientEndpoint is the URL of a Service for clients of etcd; false: it is one for something else, such as for members.
+// clientEndpoint returns the URL of a Service for clients of etcd. It reports false for other Services, such as those for
+// members.
 func clientEndpoint(s *corev1.Service) (string, bool) {
 	if s.Spec.ClusterIP == corev1.ClusterIPNone {
 		return "", false

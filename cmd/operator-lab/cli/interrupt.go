@@ -42,7 +42,7 @@ func (i *interrupts) set(take func()) {
 	i.take, i.until = take, time.Now().Add(interruptLate)
 }
 
-// await returns at the first signal that is for the lab.
+// await returns at the first signal that no command has claimed.
 func (i *interrupts) await(signals <-chan os.Signal) {
 	for signal := range signals {
 		if signal != os.Interrupt || !i.taken() {
@@ -109,7 +109,7 @@ func isInterrupted(ended error) bool {
 	return errors.As(ended, &exited) && exitCodeOf(exited) == 128+int(syscall.SIGINT)
 }
 
-// exitCodeOf is the exit code of a program as a shell gives it: also of one that died of a signal.
+// exitCodeOf returns the exit code of a program as a shell does, also of one that was killed by a signal.
 func exitCodeOf(exited *exec.ExitError) int {
 	if status, is := exited.Sys().(syscall.WaitStatus); is && status.Signaled() {
 		return 128 + int(status.Signal())

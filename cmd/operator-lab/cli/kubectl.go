@@ -61,7 +61,7 @@ func runLinked(program func() int, name string, args []string) error {
 	return nil
 }
 
-// leadingName takes --name off the front.
+// leadingName removes a leading --name from the arguments and returns its value. Default: the default sandbox.
 func leadingName(args []string) (name string, rest []string, err error) {
 	if len(args) == 0 {
 		return sandbox.DefaultName, args, nil
@@ -78,7 +78,7 @@ func leadingName(args []string) (name string, rest []string, err error) {
 	return args[1], args[2:], nil
 }
 
-// needsCluster is false for what only prints help, and when the person names a cluster.
+// needsCluster reports whether kubectl's arguments need a sandbox: not if they only print help, or name a cluster.
 func needsCluster(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -129,7 +129,7 @@ func envCommand(io streams) *cobra.Command {
 	return cmd
 }
 
-// shellQuote protects a word from the shell when it has to be.
+// shellQuote quotes a word for a POSIX shell, if necessary.
 func shellQuote(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("/._-+:,@%=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

@@ -74,7 +74,7 @@ func (f *lessonFlags) bind(flags *pflag.FlagSet) {
 	f.look.bind(flags)
 }
 
-// learn opens a lesson, the one that is picked if none is named.
+// learn opens the named lesson, or lets the learner pick one.
 func (f *lessonFlags) learn(ctx context.Context, io streams, name string) error {
 	if name == "" && f.onScreen(io) {
 		return f.pickAndLearn(ctx, io)
@@ -116,7 +116,7 @@ func (f *lessonFlags) learner(io streams) (*learner, error) {
 	return newLearner(io, f.look, c)
 }
 
-// hold holds a lesson, and those that the learner goes on to.
+// hold runs a lesson and those that the learner continues with.
 func (f *lessonFlags) hold(ctx context.Context, l *learner, lesson *book.Lesson) (err error) {
 	defer func() { err = errors.Join(err, l.Close(ctx)) }()
 	if f.onScreen(l.io) {

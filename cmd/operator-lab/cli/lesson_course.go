@@ -19,7 +19,7 @@ type course struct {
 	along string         // the name of the track that is kept to; empty: none
 }
 
-// bundledCourse are the lessons that come with the lab.
+// bundledCourse returns the bundled lessons.
 func bundledCourse() (*course, error) {
 	b, err := book.Open(lessons.Bundled())
 	if err != nil {
@@ -28,7 +28,7 @@ func bundledCourse() (*course, error) {
 	return &course{Book: b}, nil
 }
 
-// folderCourse are the lessons of folders of the author's own.
+// folderCourse returns the lessons in folders of an author.
 func folderCourse(paths ...string) (*course, error) {
 	b, err := book.OpenFolders(paths)
 	if err != nil {
@@ -37,13 +37,13 @@ func folderCourse(paths ...string) (*course, error) {
 	return &course{Book: b}, nil
 }
 
-// isFolder tells a folder of lessons from the name of one.
+// isFolder reports whether an argument is a folder of lessons rather than the name of a lesson.
 func isFolder(arg string) bool {
 	info, err := os.Stat(arg)
 	return strings.ContainsRune(arg, filepath.Separator) || err == nil && info.IsDir()
 }
 
-// choose returns the lesson that is meant by an argument, and the course it is in.
+// choose returns the lesson that an argument names, and its course.
 func choose(arg, track string) (*course, *book.Lesson, error) {
 	if isFolder(arg) {
 		c, err := folderCourse(arg)
@@ -79,7 +79,7 @@ func lessonError(err error) error {
 	return usageError(hint, "%w", err)
 }
 
-// follow keeps to a track.
+// follow leaves only the lessons of a track, in its order.
 func (c *course) follow(track string) error {
 	if track == "" {
 		return nil
@@ -96,7 +96,7 @@ func (c *course) follow(track string) error {
 	return nil
 }
 
-// all are the lessons of the course, in order.
+// all returns the lessons of the course in order.
 func (c *course) all() []*book.Lesson {
 	if c.track != nil {
 		return c.track
@@ -117,7 +117,7 @@ func (c *course) After(l *book.Lesson) *book.Lesson {
 	return nil
 }
 
-// bundledOperators are the operators of a lesson.
+// bundledOperators returns the operators of a lesson.
 func bundledOperators(l *book.Lesson) []operators.Operator {
 	var out []operators.Operator
 	for _, wanted := range l.Operators {
@@ -128,5 +128,5 @@ func bundledOperators(l *book.Lesson) []operators.Operator {
 	return out
 }
 
-// lessonNumber is a lesson in a line: "7  Run zundoko".
+// lessonNumber returns the number and the title of a lesson, such as "7  Run zundoko".
 func lessonNumber(number int, title string) string { return fmt.Sprintf("%d  %s", number, title) }

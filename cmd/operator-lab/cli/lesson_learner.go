@@ -16,7 +16,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// learner is a person who takes lessons at this terminal.
+// learner runs lessons for the person at this terminal.
 type learner struct {
 	*session.Session
 	io       streams
@@ -25,7 +25,7 @@ type learner struct {
 	progress *progress.File
 }
 
-// newLearner reads how far the learner is.
+// newLearner reads the learner's progress.
 func newLearner(io streams, look lookFlags, c *course) (*learner, error) {
 	o, err := sessionOptions(io)
 	if err != nil {
@@ -38,7 +38,7 @@ func newLearner(io streams, look lookFlags, c *course) (*learner, error) {
 	return &learner{Session: session.New(o), io: io, look: look, course: c, progress: o.Progress}, nil
 }
 
-// sessionOptions are common to lessons that are taken and those that are verified.
+// sessionOptions returns the options of sessions, for running and for verifying lessons.
 func sessionOptions(io streams) (o session.Options, err error) {
 	quietLibraries()
 	if o.State, err = sandbox.StateDir(); err != nil {
@@ -51,7 +51,7 @@ func sessionOptions(io streams) (o session.Options, err error) {
 	return o, err
 }
 
-// sessionError gives the error of a lesson that could not be opened its exit code.
+// sessionError adds the exit code to the error of a lesson that could not be opened.
 func sessionError(err error) error {
 	switch {
 	case errors.Is(err, session.ErrSandbox):
@@ -62,7 +62,7 @@ func sessionError(err error) error {
 	return err
 }
 
-// openProgress reads the state file. One that cannot be read is said, and kept: the learner goes on without it.
+// openProgress reads the progress file. If it cannot be read, it prints why and keeps the file; nothing is recorded then.
 func openProgress(io streams, state string) (*progress.File, error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func openProgress(io streams, state string) (*progress.File, error) {
 
 func (l *learner) language() book.Language { return lessonLanguage(l.look) }
 
-// lessonLanguage is that of the texts of lessons.
+// lessonLanguage returns the language of the lessons' texts.
 func lessonLanguage(look lookFlags) book.Language {
 	if look.language() == trace.Japanese {
 		return book.Japanese
@@ -90,7 +90,7 @@ func (l *learner) begin(ctx context.Context, lesson *book.Lesson, o session.Open
 	return sessionError(l.Begin(ctx, lesson, o))
 }
 
-// controls returns what the keys of the screen act on.
+// controls returns the controls of the running lesson for the screen.
 func (l *learner) controls() (tui.Controls, error) {
 	running, _, _ := l.Current()
 	if running == nil {
@@ -119,7 +119,7 @@ func (l *learner) controls() (tui.Controls, error) {
 	return c, nil
 }
 
-// greetedShell is the learner's shell, which first prints the task: the screen with it is away meanwhile.
+// greetedShell returns the learner's shell. It first prints the task, because the screen is hidden meanwhile.
 func (l *learner) greetedShell() (*exec.Cmd, error) {
 	cmd, err := l.Shell()
 	if err != nil {

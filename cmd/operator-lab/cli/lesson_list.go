@@ -16,7 +16,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/scorecard"
 )
 
-// modules are the parts of the book, as a learner reads them.
+// modules maps the modules of the book to their titles.
 var modules = map[string]map[book.Language]string{
 	"resources": {book.English: "Resources", book.Japanese: "リソース"},
 	"loop":      {book.English: "The loop", book.Japanese: "調整ループ"},
@@ -83,7 +83,7 @@ func tracksOf(l *book.Lesson) []string {
 	return out
 }
 
-// pickOptions are the lessons to choose from.
+// pickOptions returns the picker's options: the lessons of the course.
 func (l *learner) pickOptions() tui.PickOptions {
 	lang := l.language()
 	o := tui.PickOptions{
@@ -112,7 +112,7 @@ func (l *learner) pickOptions() tui.PickOptions {
 	return o
 }
 
-// firstParagraph of a text, in one line without marks.
+// firstParagraph returns the first paragraph of a Markdown text in one line, as plain text.
 func firstParagraph(markdown string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(markdown), "\n\n")
 	return strings.Join(strings.Fields(tui.Plain(first, 1000)), " ")
@@ -193,7 +193,7 @@ func (f *lessonListFlags) run(io streams) error {
 	return printLessons(io, all)
 }
 
-// orEmpty is a list that is never null in JSON.
+// orEmpty replaces a nil list by an empty one, which is not null in JSON.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

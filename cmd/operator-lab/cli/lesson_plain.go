@@ -18,7 +18,7 @@ import (
 // plainWidth is the width of the text of a lesson, in columns of a small terminal.
 const plainWidth = 78
 
-// plain shows a lesson as text, for screen readers and pipes: lines are appended and never redrawn, and commands are typed.
+// plain runs a lesson as text, for screen readers and pipes: lines are never redrawn, and commands are typed.
 type plain struct {
 	*learner
 	commands *commands
@@ -26,7 +26,7 @@ type plain struct {
 	moved    int64      // number of the lesson it is of
 }
 
-// inPlain holds a lesson as text until the learner quits or the input ends.
+// inPlain runs a lesson as text until the learner quits or the input ends.
 func (l *learner) inPlain(ctx context.Context, lesson *book.Lesson) error {
 	p := &plain{learner: l, commands: commandsOf(l.io.in)}
 	fmt.Fprintf(l.io.err, l.Text("starting the cluster of the lesson %q\n", "レッスン「%s」のクラスターを起動しています\n"), lesson.Title(l.language()))
@@ -37,14 +37,14 @@ func (l *learner) inPlain(ctx context.Context, lesson *book.Lesson) error {
 	return p.loop(ctx)
 }
 
-// step tells of the boot, on standard error.
+// step prints a step of the boot on standard error.
 func (p *plain) step(s sandbox.Step) { fmt.Fprintln(p.io.err, progressLine(s)) }
 
-// doing tells what the learner waits for, on standard error.
+// doing prints on standard error what the learner waits for.
 func (p *plain) doing(text string) { fmt.Fprintln(p.io.err, "  "+text) }
 
-// commands are the lines of the input. One is read when it is wanted, and nothing behind it: that may be for a program
-// that has the input meanwhile.
+// commands reads lines of the input on request, and nothing behind them: that may be for a program that reads the input
+// meanwhile.
 type commands struct {
 	wanted chan struct{}
 	lines  chan string // closed at the end of the input
@@ -65,10 +65,10 @@ func commandsOf(in io.Reader) *commands {
 	return c
 }
 
-// want has the next line read.
+// want requests the next line.
 func (c *commands) want() { c.wanted <- struct{}{} }
 
-// readLine reads a line, and nothing behind it.
+// readLine reads a line byte by byte, and nothing behind it.
 func readLine(in io.Reader) (string, error) {
 	var line []byte
 	for char := make([]byte, 1); ; {
@@ -86,7 +86,7 @@ func readLine(in io.Reader) (string, error) {
 	}
 }
 
-// loop takes commands, and tells of what happens meanwhile.
+// loop carries out commands and prints changes of the lesson.
 func (p *plain) loop(ctx context.Context) error {
 	p.prompt()
 	for {
@@ -125,7 +125,7 @@ func (p *plain) events() (changed, moved, over <-chan struct{}) {
 	return running.Tutor.Changed(), moved, running.Sandbox.Done()
 }
 
-// ended says why the sandbox is over.
+// ended returns why the sandbox has ended.
 func (p *plain) ended() error {
 	running, _, _ := p.Current()
 	if running == nil {
@@ -134,7 +134,7 @@ func (p *plain) ended() error {
 	return sandboxError(running.Sandbox.Err())
 }
 
-// prompt asks for a command. It is no line: the answer is typed behind it.
+// prompt prints a prompt on a terminal and requests the next command.
 func (p *plain) prompt() {
 	if isTerminal(p.io.in) {
 		fmt.Fprint(p.io.out, "> ")
@@ -193,7 +193,7 @@ func (p *plain) box(c tutor.Check) {
 	p.say("%s: %s", state, c.Text)
 }
 
-// news tells what has changed since it was last told.
+// news prints the changes of the view since the last call.
 func (p *plain) news() {
 	running, moved, _ := p.Current()
 	if running == nil {
@@ -228,7 +228,7 @@ func (p *plain) news() {
 	}
 }
 
-// stays tells that the next lesson could not be opened.
+// stays prints that the next lesson could not be opened, once.
 func (p *plain) stays(moved int64) {
 	if moved != p.moved && p.Stuck() {
 		p.moved = moved
@@ -245,7 +245,7 @@ func (p *plain) done(v tutor.View) {
 	}
 }
 
-// do carries out a command, and reports whether it was the last.
+// do carries out a command, and reports whether it ends the lesson.
 func (p *plain) do(ctx context.Context, line string) (over bool, err error) {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb {
@@ -325,7 +325,7 @@ func (p *plain) goOn(ctx context.Context) error {
 	return err
 }
 
-// check says of each box whether it is ticked, and why not.
+// check runs the checks and prints the result of each, with the reasons.
 func (p *plain) check(ctx context.Context, t *tutor.Tutor) error {
 	if err := t.Check(ctx); err != nil {
 		return err
@@ -339,7 +339,7 @@ func (p *plain) check(ctx context.Context, t *tutor.Tutor) error {
 	return nil
 }
 
-// wait returns when the task is done, or the learner has enough of it.
+// wait returns when the task is done, or at Ctrl-C.
 func (p *plain) wait(ctx context.Context) error {
 	enough, stop := context.WithCancel(ctx)
 	defer stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// underWay returns the lesson that is under way in some terminal; nil if there is none.
+// underWay returns the lesson that runs in another terminal; nil if none does.
 func underWay() (*session.Remote, error) {
 	state, err := sandbox.StateDir()
 	if err != nil {
@@ -23,7 +23,7 @@ func underWay() (*session.Remote, error) {
 	return session.Find(state)
 }
 
-// ask sends a request to the lesson under way, and prints the answer.
+// ask sends a request to the running lesson and prints the answer.
 func ask(ctx context.Context, io streams, at *session.Remote, what session.Request, text string) error {
 	a, err := at.Ask(ctx, what, text)
 	if err != nil {
@@ -38,7 +38,7 @@ func ask(ctx context.Context, io streams, at *session.Remote, what session.Reque
 	return nil
 }
 
-// mustBeUnderWay returns the lesson under way, or an error that says how to open one.
+// mustBeUnderWay returns the running lesson, or an error that says how to open one.
 func mustBeUnderWay() (*session.Remote, error) {
 	at, err := underWay()
 	if err == nil && at == nil {
@@ -105,7 +105,7 @@ curl find its cluster there. With a command, run that and end with its exit code
 	}
 }
 
-// runShell runs the learner's shell, or a command where it would be.
+// runShell runs the learner's shell, or a command in its directory and environment.
 func runShell(ctx context.Context, io streams, at session.Place, command []string) error {
 	kubectl, err := ownKubectl()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// onScreen holds a lesson on the terminal until the person quits.
+// onScreen runs a lesson on the full screen until the person quits.
 func (l *learner) onScreen(ctx context.Context, lesson *book.Lesson) error {
 	g := &guide{learner: l}
 	journal := trace.New(trace.Options{Product: version()})
@@ -45,7 +45,7 @@ func bootSteps(step func(tui.Step)) func(sandbox.Step) {
 	}
 }
 
-// sayStep shows what is going on as a step that follows the one before.
+// sayStep returns a function that shows a message as the next step and marks the one before as done.
 func sayStep(step func(tui.Step)) func(string) {
 	var mu sync.Mutex
 	last := ""
@@ -60,7 +60,7 @@ func sayStep(step func(tui.Step)) func(string) {
 	}
 }
 
-// guide is a learner as the screen sees one.
+// guide implements [tui.Guide] on a learner's session.
 type guide struct {
 	*learner
 	mu    sync.Mutex
@@ -69,7 +69,7 @@ type guide struct {
 
 var _ tui.Guide = (*guide)(nil)
 
-// opened notes that the screen shows the lesson there is now.
+// opened records that the screen shows the current lesson.
 func (g *guide) opened() {
 	_, moved, _ := g.Current()
 	g.mu.Lock()
@@ -84,7 +84,7 @@ func (g *guide) showing() int64 {
 	return g.shown
 }
 
-// Page is the task as it stands.
+// Page returns the state of the task.
 func (g *guide) Page() tui.Page {
 	running, moved, _ := g.Current()
 	if running == nil {
@@ -106,7 +106,8 @@ func (g *guide) Page() tui.Page {
 	return p
 }
 
-// pageBetween is shown while there is no task. It is of the lesson that is to come: next opens it if it could not be opened.
+// pageBetween returns the page while no lesson runs. If the next lesson could not be opened, the page lets the learner try
+// again.
 func (g *guide) pageBetween(serial int64) tui.Page {
 	between := g.Between()
 	p := tui.Page{Text: between.Error(), Serial: serial}
@@ -120,8 +121,8 @@ func (g *guide) pageBetween(serial int64) tui.Page {
 	return p
 }
 
-// Do does what a key asks for.
-func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(tui.Step)) (*tui.Room, error) {
+// Do carries out the action of a key.
+func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(tui.Step)) (*tui.Source, error) {
 	t := g.Tutor()
 	if t == nil && what == tui.ActNext {
 		return g.goOn(ctx, step)
@@ -151,12 +152,12 @@ func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(
 	return nil, nil
 }
 
-func (g *guide) goOn(ctx context.Context, step func(tui.Step)) (*tui.Room, error) {
+func (g *guide) goOn(ctx context.Context, step func(tui.Step)) (*tui.Source, error) {
 	return g.moveAfter(g.Next(ctx, session.Opening{Step: bootSteps(step), Say: sayStep(step)}))
 }
 
-// moveAfter shows another lesson, or another journal, if there is one now.
-func (g *guide) moveAfter(err error) (*tui.Room, error) {
+// moveAfter returns the source of the running lesson if it is not the one on the screen.
+func (g *guide) moveAfter(err error) (*tui.Source, error) {
 	running, moved, _ := g.Current()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,5 +166,5 @@ func (g *guide) moveAfter(err error) (*tui.Room, error) {
 	}
 	g.shown = moved
 	controls, failed := g.controls()
-	return &tui.Room{Journal: running.Lab.Journal(), Controls: controls, Title: running.Lesson.Title(g.language())}, errors.Join(err, failed)
+	return &tui.Source{Journal: running.Lab.Journal(), Controls: controls, Title: running.Lesson.Title(g.language())}, errors.Join(err, failed)
 }

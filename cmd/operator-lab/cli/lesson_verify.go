@@ -108,7 +108,7 @@ func problemText(p format.Problem) string {
 	return text
 }
 
-// count is a number with its noun.
+// count formats a number with its noun, in the plural where needed.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -116,7 +116,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// read reads what is to be verified, and what is wrong with it.
+// read reads the lessons to verify, and the problems of their files.
 func (f *lessonVerifyFlags) read(args []string) ([]format.Problem, []*book.Lesson, error) {
 	o := book.Rules{Operator: checkLessonOperator, Lessons: bundledNames()}
 	var folders, names []string
@@ -152,7 +152,7 @@ func (f *lessonVerifyFlags) read(args []string) ([]format.Problem, []*book.Lesso
 	return problems, chosen, nil
 }
 
-// checkLessonOperator says what is wrong with an operator that a lesson wants.
+// checkLessonOperator returns the problem of an operator that a lesson names; empty if there is none.
 func checkLessonOperator(wanted book.Operator) error {
 	op, found := operators.Find(wanted.Name)
 	if !found {
@@ -162,7 +162,7 @@ func checkLessonOperator(wanted book.Operator) error {
 	return err
 }
 
-// bundledNames are the lessons that others may point to.
+// bundledNames returns the names of the bundled lessons, which other lessons may refer to.
 func bundledNames() []string {
 	b, _ := book.Open(lessons.Bundled()) // what is wrong with them is told when they are verified
 	var names []string
@@ -172,7 +172,7 @@ func bundledNames() []string {
 	return names
 }
 
-// goThrough goes through lessons, some at a time, and prints the result of each.
+// goThrough verifies lessons, several at a time, and prints the result of each.
 func (f *lessonVerifyFlags) goThrough(ctx context.Context, io streams, chosen []*book.Lesson) error {
 	results := make([]verified, len(chosen))
 	slots := make(chan struct{}, f.parallel)
@@ -206,7 +206,7 @@ func (f *lessonVerifyFlags) goThrough(ctx context.Context, io streams, chosen []
 	return f.conclude(io, results)
 }
 
-// onlyRead are lessons of which only the files were read: what is counted while they are gone through is zero.
+// onlyRead returns the results of lessons whose files were only read; their counts are zero.
 func onlyRead(chosen []*book.Lesson) []verified {
 	out := make([]verified, len(chosen))
 	for i, lesson := range chosen {
@@ -227,7 +227,7 @@ func (v verified) tell(io streams) {
 	}
 }
 
-// conclude adds it all up.
+// conclude prints the totals.
 func (f *lessonVerifyFlags) conclude(io streams, results []verified) error {
 	var sum verified
 	failed := 0
@@ -247,7 +247,7 @@ func (f *lessonVerifyFlags) conclude(io streams, results []verified) error {
 	return nil
 }
 
-// verifyLesson goes through one lesson in a sandbox of its own.
+// verifyLesson verifies one lesson in a sandbox of its own.
 func verifyLesson(ctx context.Context, io streams, lesson *book.Lesson) verified {
 	out := verified{Lesson: lesson.ID, Number: lesson.Number, Problems: []string{}}
 	began := time.Now()

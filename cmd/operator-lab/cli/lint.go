@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +30,7 @@ Exit code 2 when something is wrong. A warning is something that is likely not m
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(io, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "configuration file (default: "+configurationFile+", if there is one)")
+	flags.StringVar(&f.config, "config", "", "configuration file (default: "+format.ConfigurationFile+", if there is one)")
 	flags.StringVar(&f.testFile, "test-file", "", "name of the files that tests are in (default: the configuration's, chainsaw-test)")
 	flags.BoolVar(&f.remarshal, "remarshal", false, "resolve the anchors of YAML before a test is read")
 	outputFlag(cmd, &f.output)
@@ -64,7 +61,7 @@ func (f lintFlags) run(io streams, args []string) error {
 	return err
 }
 
-// lintResult is the output as JSON.
+// lintResult is the JSON output of lint.
 type lintResult struct {
 	Tests    int           `json:"tests"`
 	Errors   int           `json:"errors"`
@@ -84,7 +81,7 @@ type lintProblem struct {
 func (f lintFlags) lint(paths []string) (*lintResult, error) {
 	var problems []format.Problem
 	t := testFlags{config: f.config}
-	configuration, err := t.readConfiguration()
+	configuration, err := format.LoadConfiguration(t.config)
 	if err != nil {
 		if problems = problemsOf(err); len(problems) == 0 {
 			return nil, err
@@ -142,20 +139,4 @@ func (r *lintResult) print(io streams) {
 		return
 	}
 	fmt.Fprintf(io.err, "%s, %s, %s\n", count(r.Tests, "test"), count(r.Errors, "error"), count(r.Warnings, "warning"))
-}
-
-// readConfiguration reads the configuration file, if there is one.
-func (f *testFlags) readConfiguration() (*format.Configuration, error) {
-	file := f.config
-	if file == "" {
-		if _, err := os.Stat(configurationFile); errors.Is(err, os.ErrNotExist) {
-			return format.DefaultConfiguration(), nil
-		}
-		file = configurationFile
-	}
-	c, err := format.LoadConfiguration(file)
-	if err != nil && len(problemsOf(err)) == 0 && !strings.Contains(err.Error(), file) {
-		err = fmt.Errorf("read %s: %w", file, err)
-	}
-	return c, err
 }

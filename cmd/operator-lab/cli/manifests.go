@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators"
-	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 )
 
 // printManifests prints what an operator needs in a cluster before it runs: CRDs, then its identity and permissions.
@@ -20,7 +20,7 @@ func printManifests(io streams, op operators.Operator, instance operators.Instan
 	for _, crd := range crds {
 		objects = append(objects, crd)
 	}
-	grants, err := host.Grants(op, instance.Variant())
+	grants, err := operatorhost.Grants(op, instance.Variant())
 	if err != nil {
 		return err
 	}

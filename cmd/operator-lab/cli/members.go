@@ -57,7 +57,7 @@ came of it follows on standard error. Before the first write that is acknowledge
 	return cmd
 }
 
-// check tells what is wrong with the flags; otherwise the cluster that is meant, if one is.
+// check checks the flags and returns the cluster of --cluster; empty without one.
 func (f *membersFlags) check() (only types.NamespacedName, err error) {
 	const hint = "see 'operator-lab members --help'"
 	if f.cluster != "" {
@@ -141,7 +141,7 @@ func (f *membersFlags) run(ctx context.Context, io streams) error {
 	return nil
 }
 
-// silence is the time after which a person who sees no cluster is told that there is none.
+// silence is the time without a cluster after which a message says that there is none.
 const silence = 3 * time.Second
 
 // membersTable prints clusters when they change.
@@ -156,7 +156,7 @@ type membersTable struct {
 	others map[string]bool
 }
 
-// sayNothing tells a person who sees no cluster why.
+// sayNothing prints why no cluster is shown.
 func (t *membersTable) sayNothing(out io.Writer, sandbox string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +171,7 @@ func (t *membersTable) sayNothing(out io.Writer, sandbox string) {
 	fmt.Fprintln(out, line)
 }
 
-// show prints a cluster, if there is something new of it.
+// show prints a cluster if it has changed.
 func (t *membersTable) show(cluster types.NamespacedName, seen trace.Membership) {
 	if t.only.Name != "" && cluster != t.only {
 		t.mu.Lock()

@@ -28,7 +28,7 @@ func newCommand(io streams) *cobra.Command {
 	return cmd
 }
 
-// newKinds is a hint.
+// newKinds is the hint that lists what 'new' can write.
 const newKinds = "there are: scenario, lesson"
 
 type newScenarioFlags struct {

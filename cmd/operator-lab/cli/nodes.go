@@ -10,24 +10,24 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/program"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// nodeFlags say what a sandbox has besides its control plane.
+// nodeFlags hold the flags for the nodes and images of a sandbox.
 type nodeFlags struct {
 	nodes  int
 	images string
 }
 
-// bind adds the flags; there are so many nodes unless the person asks for others.
+// bind adds the flags, with a default number of nodes.
 func (f *nodeFlags) bind(flags *pflag.FlagSet, nodes int) {
 	f.nodes = nodes
 	flags.Var((*nodeCount)(&f.nodes), "nodes", "how many simulated nodes run pods; 0: pods stay Pending")
 	flags.StringVar(&f.images, "images", "", "file that says which programs images are (default: only those that come with the lab)")
 }
 
-// use tells a sandbox that is about to start, if the images file is in order.
+// use sets the options of a sandbox, after a check of the images file.
 func (f *nodeFlags) use(o *sandbox.Options) error {
 	o.Nodes, o.Images = f.nodes, f.images
 	return f.check()
@@ -38,7 +38,7 @@ func (f *nodeFlags) check() error {
 	if f.images == "" {
 		return nil
 	}
-	catalogue, err := program.NewCatalogue("", f.images)
+	catalogue, err := images.NewCatalogue("", f.images)
 	if catalogue != nil {
 		catalogue.Close()
 	}
@@ -46,13 +46,13 @@ func (f *nodeFlags) check() error {
 		return nil
 	}
 	hint := "see 'Put your own program into a pod' in the README"
-	if problem, is := errors.AsType[program.Problem](err); is && problem.Hint != "" {
+	if problem, is := errors.AsType[images.Problem](err); is && problem.Hint != "" {
 		hint = problem.Hint
 	}
 	return usageError(hint, "%w", err)
 }
 
-// args are the flags for another process.
+// args returns the flags as arguments for another process.
 func (f *nodeFlags) args() []string {
 	args := []string{"--nodes", strconv.Itoa(f.nodes)}
 	if f.images != "" {
@@ -70,7 +70,7 @@ const (
 	simulatedVersionJa = "etcd のイメージの版は要求された版にすぎません。どれでも実際に動くのは etcd %s です。これは本物で、メンバーの間では Raft が動きます。"
 )
 
-// sayWhatIsSimulated tells what of all that is shown is not as it is elsewhere.
+// sayWhatIsSimulated writes a note into the journal about what is simulated.
 func (s *runningDemo) sayWhatIsSimulated() {
 	if s.flags.nodes.nodes == 0 {
 		return

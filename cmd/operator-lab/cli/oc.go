@@ -54,7 +54,7 @@ kubectl' follows it too. What only OpenShift has, such as routes and builds, is 
 	}
 }
 
-// runOc does what oc does for a verb and its arguments.
+// runOc carries out a command line of oc.
 func runOc(ctx context.Context, io streams, programs Programs, name string, args []string) error {
 	verb := args[0]
 	if hint, ok := openShiftOnly[verb]; ok {
@@ -100,7 +100,7 @@ const (
 	insteadOfRoute  = "ask a Service by its name: 'operator-lab traffic http://web.default.svc.cluster.local:8080'"
 )
 
-// openShiftOnly are verbs that a sandbox cannot follow, with what helps.
+// openShiftOnly maps verbs that need OpenShift to a hint.
 var openShiftOnly = map[string]string{
 	"adm":             insteadOfPolicy,
 	"cancel-build":    insteadOfBuild,
@@ -248,7 +248,7 @@ func (o *oc) whoami(ctx context.Context, args []string) error {
 	return nil
 }
 
-// login is no error, so that a recipe that begins with it goes on.
+// login does nothing and is no error: articles begin with it.
 func (o *oc) login(context.Context, []string) error {
 	fmt.Fprintln(o.err, "there is nothing to log in to: you are the administrator of sandbox "+o.record.Name)
 	now, err := o.current()
@@ -272,7 +272,7 @@ func (o *oc) say(what, project string) error {
 	return err
 }
 
-// current is the project that commands without --namespace are about.
+// current returns the current project: the namespace of commands without --namespace.
 func (o *oc) current() (string, error) {
 	k, err := clientcmd.LoadFromFile(o.record.Kubeconfig())
 	if err != nil {

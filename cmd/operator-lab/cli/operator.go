@@ -18,7 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/operator-lab/operator-lab/operators"
-	"github.com/operator-lab/operator-lab/sandbox/host"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 )
 
 type operatorFlags struct {
@@ -40,16 +40,21 @@ func operatorCommand(io streams) *cobra.Command {
 		Example: `  operator-lab operator zundoko --manifests | kubectl apply -f -
   operator-lab operator maintpage --files maintpage-operator
   operator-lab operator zundoko --kubeconfig ~/.kube/config`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError("operators: "+operatorNames(), "which operator?")
-			}
-			return unknownOperator(args[0])
-		},
 	}
-	cmd.FParseErrWhitelist.UnknownFlags = true // they are an operator's: a wrong name is to be said, not they
+	return withOperators(cmd, func(op operators.Operator) *cobra.Command { return oneOperatorCommand(io, op) })
+}
+
+// withOperators gives a command a subcommand for each bundled operator, and an error where none is named.
+func withOperators(cmd *cobra.Command, one func(operators.Operator) *cobra.Command) *cobra.Command {
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usageError("operators: "+operatorNames(), "which operator?")
+		}
+		return unknownOperator(args[0])
+	}
+	cmd.FParseErrWhitelist.UnknownFlags = true // flags are an operator's: without a known name the error is about the name
 	for _, op := range operators.All() {
-		cmd.AddCommand(oneOperatorCommand(io, op))
+		cmd.AddCommand(one(op))
 	}
 	return cmd
 }
@@ -105,7 +110,7 @@ func runOperator(cmd *cobra.Command, io streams, op operators.Operator, instance
 	if config.QPS == 0 {
 		config.QPS = -1 // as controller-runtime's own: the API server says when it is too much
 	}
-	scheme, err := host.Scheme(op)
+	scheme, err := operatorhost.Scheme(op)
 	if err != nil {
 		return err
 	}
@@ -140,13 +145,7 @@ func runOperator(cmd *cobra.Command, io streams, op operators.Operator, instance
 	return manager.Start(cmd.Context())
 }
 
-func operatorNames() string {
-	var names []string
-	for _, op := range operators.All() {
-		names = append(names, op.Name)
-	}
-	return strings.Join(names, ", ")
-}
+func operatorNames() string { return strings.Join(operators.Names(), ", ") }
 
 func operatorList() string {
 	var list strings.Builder
@@ -160,7 +159,7 @@ func unknownOperator(name string) error {
 	return usageError("operators: "+operatorNames(), "there is no bundled operator %q", name)
 }
 
-// checkOperators refuses names that are not those of bundled operators. An empty one is none.
+// checkOperators returns an error for a name that is not that of a bundled operator. Empty names are ignored.
 func checkOperators(names ...string) error {
 	for _, name := range names {
 		if _, known := operators.Find(name); name != "" && !known {

@@ -113,7 +113,7 @@ func (f replayFlags) writeHTML(journal *trace.Journal, report trace.Report, path
 	return trace.WriteHTML(file, journal, trace.HTMLOptions{Language: f.look.language(), Title: filepath.Base(path), Report: report})
 }
 
-// captionOf asks every bundled operator what an object means to people: a journal does not say whose it is.
+// captionOf returns the caption of an object by any of the bundled operators: a journal does not say whose it is.
 func captionOf(kind string, object json.RawMessage) string {
 	for _, op := range operators.All() {
 		if caption := op.New().Demo().Caption(kind, object); caption != "" {

@@ -150,7 +150,7 @@ func completeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// lookup reads a sandbox's record; when there is none of that name the error says which there are.
+// lookup reads a sandbox's record. If there is none with the name, the error lists the existing ones.
 func lookup(name string) (*sandbox.Record, error) {
 	state, err := sandbox.StateDir()
 	if err != nil {
@@ -163,7 +163,7 @@ func lookup(name string) (*sandbox.Record, error) {
 	return nil, notRunning(name)
 }
 
-// running is lookup for a sandbox that has to be up.
+// running is lookup for a sandbox that must be running.
 func running(name string) (*sandbox.Record, error) {
 	r, err := lookup(name)
 	if err != nil {

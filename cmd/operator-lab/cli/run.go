@@ -43,18 +43,8 @@ Operators:
 		Example: `  operator-lab run zundoko
   operator-lab run zundoko --plain --variant classic --seed 7
   operator-lab run zundoko --plain --interval 20ms --song Zun,Zun,Zun,Zun,Doko`,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError("operators: "+operatorNames(), "which operator?")
-			}
-			return unknownOperator(args[0])
-		},
 	}
-	cmd.FParseErrWhitelist.UnknownFlags = true // they are an operator's: a wrong name is to be said, not they
-	for _, op := range operators.All() {
-		cmd.AddCommand(runOneCommand(io, op))
-	}
-	return cmd
+	return withOperators(cmd, func(op operators.Operator) *cobra.Command { return runOneCommand(io, op) })
 }
 
 func runOneCommand(io streams, op operators.Operator) *cobra.Command {
@@ -179,7 +169,7 @@ func (p *demoRun) inPrint(ctx context.Context) (err error) {
 	return demo.summary(ctx)
 }
 
-// printing is the printer at work; stop prints what is left.
+// printing is a running printer; stop prints the rest and ends it.
 type printing struct {
 	*trace.Printer
 	stop func() error

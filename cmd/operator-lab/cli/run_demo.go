@@ -16,9 +16,9 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
-	"github.com/operator-lab/operator-lab/sandbox/host"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/members"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/sandbox/traffic"
@@ -38,7 +38,7 @@ type demoRun struct {
 	listener lab.Listener
 }
 
-// runningDemo is a demo under way.
+// runningDemo is a running demo.
 type runningDemo struct {
 	*demoRun
 	target *target
@@ -179,7 +179,7 @@ func (p *demoRun) bootKept(ctx context.Context, progress func(sandbox.Step)) (*t
 	return t, nil
 }
 
-// personScheme knows the kinds of operators and the lab's own.
+// personScheme returns a scheme with Kubernetes' kinds, the lab's and those of operators.
 func personScheme(ops ...operators.Operator) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	errs := []error{clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)}
@@ -189,8 +189,8 @@ func personScheme(ops ...operators.Operator) (*runtime.Scheme, error) {
 	return scheme, errors.Join(errs...)
 }
 
-// personIn is a client whose calls are in a journal as those of the person at the keyboard.
-func personIn(cluster host.Cluster, journal *trace.Journal, scheme *runtime.Scheme) (client.Client, error) {
+// personIn returns a client whose calls are recorded in a journal as those of [lab.Person].
+func personIn(cluster operatorhost.Cluster, journal *trace.Journal, scheme *runtime.Scheme) (client.Client, error) {
 	config := cluster.Config()
 	config.UserAgent = lab.Person
 	c, err := client.New(config, client.Options{Scheme: scheme})
@@ -212,7 +212,7 @@ func (s *runningDemo) awaitEnd(ctx context.Context) error {
 			if s.demo.err != nil {
 				return s.demo.err
 			}
-			return host.AwaitQuiet(ctx, s.journal)
+			return operatorhost.AwaitQuiet(ctx, s.journal)
 		case <-s.lab.Failed(s.op.Name):
 			return s.lab.Err(s.op.Name)
 		}

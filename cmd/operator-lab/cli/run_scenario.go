@@ -17,7 +17,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// demo is the scenario of a demo under way.
+// demo is the running scenario of a demo.
 type demo struct {
 	cancel context.CancelFunc
 	// done is closed when it is over; err then says what failed.
@@ -25,7 +25,7 @@ type demo struct {
 	err  error
 }
 
-// beginDemo begins the scenario named demo of the operator.
+// beginDemo starts the operator's scenario named demo.
 func (s *runningDemo) beginDemo(ctx context.Context) (*demo, error) {
 	found, err := format.Discover(format.Discovery{FS: scenarios.Bundled(), Paths: []string{s.op.Name + "/demo"}})
 	if err != nil {
@@ -58,10 +58,10 @@ func (s *runningDemo) beginDemo(ctx context.Context) (*demo, error) {
 	return d, nil
 }
 
-// aWhile is longer than anybody looks at a demo, who pauses it and goes for lunch.
+// aWhile is the timeout of a demo's asserts: long enough for a person who pauses the demo for hours.
 const aWhile = 24 * time.Hour
 
-// demoConfiguration leaves what the demo makes, so that it can be looked at, and waits for people.
+// demoConfiguration returns the runner's configuration for demos: it keeps the objects, and asserts wait very long.
 func demoConfiguration() *format.Configuration {
 	c := format.DefaultConfiguration()
 	c.Spec.Namespace.Name = metav1.NamespaceDefault
@@ -75,25 +75,21 @@ func (d *demo) stop() {
 	<-d.done
 }
 
-// failures are the operations that failed, as one error.
+// failures returns the failed operations as one error.
 func failures(run *report.Run) error {
 	if run == nil {
 		return nil
 	}
 	var errs []error
 	for _, test := range run.Tests {
-		for _, step := range test.Steps {
-			for _, op := range step.Operations {
-				if op.Failure != nil {
-					errs = append(errs, fmt.Errorf("the demo's step %q: %s %s: %s", step.Name, op.Type, op.Name, op.Failure.Message))
-				}
-			}
+		for step, op := range test.FailedOperations() {
+			errs = append(errs, fmt.Errorf("the demo's step %q: %s %s: %s", step.Name, op.Type, op.Name, op.Failure.Message))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// stepRecorder writes into the journal what each step of a scenario shows, where every reader of the run sees it.
+// stepRecorder writes the description of each step of a scenario into the journal as a note.
 type stepRecorder struct {
 	report.Nothing
 	journal  *trace.Journal
@@ -101,7 +97,7 @@ type stepRecorder struct {
 	lang     trace.Language
 }
 
-// scenario is the actor of what a scenario does.
+// scenario is the actor of those notes.
 const scenario = "scenario"
 
 // BeginStep tells what the step shows.

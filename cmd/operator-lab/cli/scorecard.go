@@ -77,7 +77,7 @@ func namesOfOperators() []string {
 	return names
 }
 
-// check refuses what cannot be meant, and returns the operators that are.
+// check checks the flags and returns the names of the operators.
 func (f *scorecardFlags) check(args []string) ([]string, error) {
 	if err := checkOutput(f.output); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/scorecard"
 )
 
-// scoring is one run of the scorecard command: a suite whose tests are evidence, which is reported instead of the tests.
+// scoring is one run of the scorecard command. It runs a suite and reports habits and phases instead of tests.
 type scoring struct {
 	*suite
 	asked scorecardFlags
@@ -31,7 +31,7 @@ type scoring struct {
 	afterwards error
 }
 
-// evidence is a scenario that shows how an operator does in something.
+// evidence is a scenario that shows a habit or a phase, with its results.
 type evidence struct {
 	folder string
 	scorecard.Result
@@ -56,7 +56,7 @@ func (s *scoring) scope(name string) scorecard.Scope {
 }
 
 func (s *scoring) run(ctx context.Context) error {
-	if err := s.checkFlagsOf(s.names, format.Lab{}); err != nil {
+	if err := s.checkGiven(s.names); err != nil {
 		return err
 	}
 	if err := s.load(); err != nil {
@@ -67,14 +67,18 @@ func (s *scoring) run(ctx context.Context) error {
 	}
 	if len(s.tests) > 0 { // what nothing shows needs no sandbox
 		fmt.Fprintf(s.io.err, "seed %d\n", s.seed)
-		if err := s.runAll(ctx); err != nil {
+		err, left := s.inTarget(ctx, func(ctx context.Context, target *target) (failed bool, err error) {
+			return false, s.runIn(ctx, target)
+		})
+		s.afterwards = errors.Join(s.afterwards, left)
+		if err != nil {
 			return errors.Join(err, s.afterwards)
 		}
 	}
 	return s.conclude()
 }
 
-// load reads the bundled scenarios of the operators, and leaves those that are evidence of something.
+// load reads the bundled scenarios of the operators that show one of the judged habits or phases.
 func (s *scoring) load() error {
 	bundled, err := unpackBundled(scenarios.Bundled())
 	if err != nil { // nobody's file is wrong: the state directory is, which a sandbox needs too
@@ -99,32 +103,8 @@ func (s *scoring) load() error {
 	return nil
 }
 
-// runAll runs the scenarios, and collects what came of them.
-func (s *scoring) runAll(ctx context.Context) error {
-	quietLibraries()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	target, err := s.openTarget(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		s.afterwards = errors.Join(s.afterwards, sandboxError(target.leave(context.WithoutCancel(ctx), false)))
-	}()
-	go target.watch(ctx, cancel)
-	err = s.runIn(ctx, target)
-	if err == nil {
-		return nil
-	}
-	if cause, ok := errors.AsType[*exitError](context.Cause(ctx)); ok {
-		s.afterwards = nil // the sandbox did not stay up: the rest follows from it
-		return cause
-	}
-	return err
-}
-
-// runIn runs the scenarios in a sandbox. Of one with a matrix the first row that fails is the last: what it is evidence of
-// is known then, and each further row might wait for what never comes.
+// runIn runs the scenarios in a sandbox and collects their results. A scenario with a matrix ends with the first row that
+// fails: its result is known then, and each further row might wait for something that never comes.
 func (s *scoring) runIn(ctx context.Context, target *target) error {
 	hooks, closeLab, err := openTestLab(ctx, s.suite, target)
 	if err != nil {
@@ -134,10 +114,9 @@ func (s *scoring) runIn(ctx context.Context, target *target) error {
 	single, matrices := s.byMatrix()
 	progress := scorecard.NewProgress(s.io.err, s.tests)
 	for _, tests := range append([][]*format.Loaded{single}, matrices...) {
-		run, err := runner.Run(ctx, runner.Options{
-			Configuration: oneByOne(s.configuration, len(tests) == 1), Tests: tests, Seed: s.seed, Sink: progress, Hooks: hooks,
-			Config: target.config, Kubeconfig: target.kubeconfig, Kubectl: target.kubectl, Environment: target.environment(),
-		})
+		o := s.runnerOptions(target, hooks)
+		o.Configuration, o.Tests, o.Sink = oneByOne(s.configuration, len(tests) == 1), tests, progress
+		run, err := runner.Run(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -158,7 +137,7 @@ func (s *scoring) byMatrix() (single []*format.Loaded, matrices [][]*format.Load
 	return single, matrices
 }
 
-// oneByOne is a configuration that begins no test before the last one has passed, if that is wanted.
+// oneByOne returns a configuration that, if wanted, begins no test before the last one has passed.
 func oneByOne(c *format.Configuration, wanted bool) *format.Configuration {
 	if !wanted {
 		return c
@@ -168,7 +147,7 @@ func oneByOne(c *format.Configuration, wanted bool) *format.Configuration {
 	return &changed
 }
 
-// collect sorts the runs by what they are evidence of.
+// collect adds the runs to the evidence.
 func (s *scoring) collect(run *report.Run) {
 	byFolder := map[string]*evidence{}
 	for _, all := range s.evidence {
@@ -195,7 +174,7 @@ func (s *scoring) printTags() error {
 	return scorecard.WriteTags(s.io.out, tags)
 }
 
-// conclude prints where each operator stands. What went wrong afterwards changes nothing about that, and is told below it.
+// conclude prints the card of each operator. Errors of the clean-up do not change it, and are returned.
 func (s *scoring) conclude() error {
 	cards, err := s.judge()
 	if err == nil {

@@ -54,7 +54,7 @@ func (f *lookFlags) language() trace.Language {
 	return trace.English
 }
 
-// options of the terminal UI, as far as flags say them.
+// options returns the options of the screen that flags set.
 func (f *lookFlags) options(io streams, journal *trace.Journal) tui.Options {
 	return tui.Options{
 		Journal: journal, Language: f.language(), ASCII: f.ascii, NoColor: f.noColor, ForceColor: f.color, NoMotion: f.noMotion, Mouse: f.mouse,
@@ -91,7 +91,7 @@ func (p *demoRun) onScreen(ctx context.Context) (err error) {
 	return errors.Join(err, p.saveJournal())
 }
 
-// told says where the journal is, to a person who wants to come back.
+// told prints where the journal is.
 func (p *demoRun) told(path string) {
 	fmt.Fprintf(p.io.err, "journal    %s\nreopen it  operator-lab replay %s\n", path, shellQuote(path))
 }

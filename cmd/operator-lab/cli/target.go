@@ -17,14 +17,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/host"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 )
 
 // target is the cluster that tests or a demo run against.
 type target struct {
 	// Cluster is the sandbox; nil when it is another cluster, or none.
-	host.Cluster
+	operatorhost.Cluster
 	// name of the sandbox, empty without one.
 	name string
 	// dir is the directory of the sandbox, proxy the URL of the proxy that knows its names.
@@ -55,7 +55,7 @@ func bootTarget(ctx context.Context, o sandbox.Options) (*target, error) {
 	}
 	return &target{
 		Cluster: box, name: box.Name(), dir: box.Dir(), proxy: box.Proxy(), kubeconfig: box.Kubeconfig(),
-		kill: box.Kill, machines: box, done: box.Done(), err: box.Err,
+		kill: box.Kill, machines: box.Nodes(), done: box.Done(), err: box.Err,
 		leave: func(context.Context, bool) error { return box.Stop() },
 	}, nil
 }

@@ -53,19 +53,19 @@ type suite struct {
 	testFlags
 	io    streams
 	flags *pflag.FlagSet
-	// paths as they were given.
+	// paths are the paths as they were given.
 	paths []string
 
 	configuration *format.Configuration
 	values        map[string]any
-	// where the tests were found.
+	// where holds the settings with which the tests were found.
 	where format.Discovery
 	tests []*format.Loaded
 	// listener tells the lab what the sandbox reports.
 	listener lab.Listener
 	// installed are the variants whose CRDs the sandbox has, by operator.
 	installed map[string]string
-	// last is what failed before; nil unless that is to be run again.
+	// last holds the failed tests of the last run; nil unless they are to be run again.
 	last *rerun
 }
 
@@ -102,7 +102,7 @@ func (t *suite) run(ctx context.Context) error {
 	return t.runAll(ctx)
 }
 
-// anySelected says when there is nothing to run.
+// anySelected reports whether there is a test to run, and prints why if there is none.
 func (t *suite) anySelected() (bool, error) {
 	all, err := t.plan(false)
 	if err != nil {
@@ -121,7 +121,7 @@ func (t *suite) anySelected() (bool, error) {
 	return false, t.remember(&report.Run{})
 }
 
-// load reads everything that the tests are made of, and finds all that is wrong with it.
+// load reads the configuration, the values and the tests. Its error has all problems of the files.
 func (t *suite) load() (err error) {
 	if t.configuration, err = t.testFlags.configuration(t.flags); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (t *suite) load() (err error) {
 	return t.checkNone()
 }
 
-// checkNone refuses to be content with no test where nothing leaves tests out.
+// checkNone returns an error if there is no test, unless flags leave tests out.
 func (t *suite) checkNone() error {
 	d := t.where
 	if len(t.tests) > 0 || t.list || t.dryRun || t.last != nil {
@@ -189,8 +189,8 @@ func badFiles(w io.Writer, err error) error {
 	return &exitError{code: exitUsage}
 }
 
-// problemsOf are all problems of files in an error. Errors of another kind that are joined to them become problems
-// without a place.
+// problemsOf returns all problems of files in an error. Other errors that are joined to them become problems without a
+// position.
 func problemsOf(err error) []format.Problem {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case nil:
@@ -214,14 +214,14 @@ func problemsOf(err error) []format.Problem {
 	return problemsOf(errors.Unwrap(err))
 }
 
-// shortened is a problem with its file as people here call it.
+// shortened returns a problem with the short path of its file.
 func shortened(p format.Problem) format.Problem {
 	p.File = shortPath(p.File)
 	return p
 }
 
-// shortPath is a file by the shorter of its names: below this directory relative to it, and a bundled scenario's as the
-// scenario is named.
+// shortPath returns a short path of a file: relative to this directory if the file is below it, and below the bundled
+// scenarios the scenario's name and the rest.
 func shortPath(file string) string {
 	if !filepath.IsAbs(file) {
 		return file
@@ -242,9 +242,8 @@ func shortPath(file string) string {
 	return file
 }
 
-// runAll runs the tests in their cluster.
-func (t *suite) runAll(ctx context.Context) (err error) {
-	quietLibraries()
+// runAll runs the tests and saves their results.
+func (t *suite) runAll(ctx context.Context) error {
 	if t.seed == 0 {
 		t.seed = 1 + rand.Int64N(999_999) // few digits: it is typed again
 	}
@@ -252,27 +251,51 @@ func (t *suite) runAll(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	return errors.Join(t.inTarget(ctx, func(ctx context.Context, target *target) (failed bool, err error) {
+		run, err := t.runIn(ctx, target, out.sink)
+		failed = run == nil || run.Counts().Failed > 0
+		if run != nil {
+			err = errors.Join(err, out.save(run), t.remember(run))
+		}
+		if err == nil && failed {
+			err = &exitError{code: exitFailed}
+		}
+		return failed, err
+	}))
+}
+
+// inTarget opens the cluster of the tests, calls use with it and leaves it. The error left is that of leaving it.
+func (t *suite) inTarget(ctx context.Context, use func(context.Context, *target) (failed bool, err error)) (err, left error) {
+	quietLibraries()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	target, err := t.openTarget(ctx)
 	if err != nil {
-		return err
+		return err, nil
 	}
-	failed := true // unless it comes to its end
-	defer func() { err = errors.Join(err, sandboxError(target.leave(context.WithoutCancel(ctx), failed))) }()
+	failed := true // unless use returns
+	defer func() { left = sandboxError(target.leave(context.WithoutCancel(ctx), failed)) }()
 	go target.watch(ctx, cancel)
-	run, err := t.runIn(ctx, target, out.sink)
-	failed = run == nil || run.Counts().Failed > 0
-	if run != nil {
-		err = errors.Join(err, out.save(run), t.remember(run))
-	}
+	failed, err = use(ctx, target)
 	if cause, ok := errors.AsType[*exitError](context.Cause(ctx)); ok {
-		return cause // the sandbox did not stay up: the rest follows from it
+		return cause, nil // the sandbox did not stay up: the rest follows from it
 	}
-	if err == nil && failed {
-		return &exitError{code: exitFailed}
+	return err, nil
+}
+
+// runnerOptions returns the options to run the tests in a cluster.
+func (t *suite) runnerOptions(target *target, hooks runner.Hooks) runner.Options {
+	return runner.Options{
+		Configuration: t.configuration,
+		Tests:         t.tests,
+		Config:        target.config,
+		Kubeconfig:    target.kubeconfig,
+		Kubectl:       target.kubectl,
+		Environment:   target.environment(),
+		Values:        t.values,
+		Seed:          t.seed,
+		Hooks:         hooks,
 	}
-	return err
 }
 
 // runIn runs the tests against a cluster.
@@ -282,19 +305,9 @@ func (t *suite) runIn(ctx context.Context, target *target, sink report.Sink) (_ 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closeLab(context.WithoutCancel(ctx))) }()
-	o := runner.Options{
-		Configuration: t.configuration,
-		Tests:         t.tests,
-		Config:        target.config,
-		Kubeconfig:    target.kubeconfig,
-		Kubectl:       target.kubectl,
-		Environment:   target.environment(),
-		Values:        t.values,
-		Seed:          t.seed,
-		Name:          t.reportOptions(&format.ConfigurationSpec{Report: t.configuration.Spec.Report}).Name,
-		Sink:          sink,
-		Hooks:         hooks,
-	}
+	o := t.runnerOptions(target, hooks)
+	o.Name = t.reportOptions(&format.ConfigurationSpec{Report: t.configuration.Spec.Report}).Name
+	o.Sink = sink
 	if t.pause {
 		o.PauseOnFailure = newPause(t.io, target).wait
 	}
@@ -304,7 +317,7 @@ func (t *suite) runIn(ctx context.Context, target *target, sink report.Sink) (_ 
 	return runner.Run(ctx, o)
 }
 
-// sayf tells what goes on beside the tests.
+// sayf prints a message on standard error, unless --quiet is set.
 func (t *suite) sayf(format string, args ...any) {
 	if !t.quiet {
 		fmt.Fprintf(t.io.err, format+"\n", args...)

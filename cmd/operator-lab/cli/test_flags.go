@@ -78,11 +78,8 @@ type testFlags struct {
 	look       lookFlags
 }
 
-// The default name of a report, and of a configuration file.
-const (
-	reportName        = "chainsaw-report"
-	configurationFile = ".chainsaw.yaml"
-)
+// reportName is the default name of a report.
+const reportName = "chainsaw-report"
 
 func (f *testFlags) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -100,7 +97,7 @@ func (f *testFlags) bind(cmd *cobra.Command) {
 // bindConfiguration binds what a configuration file can say too.
 func (f *testFlags) bindConfiguration(flags *pflag.FlagSet) {
 	defaults := format.DefaultConfiguration().Spec
-	flags.StringVar(&f.config, "config", "", "configuration file (default: "+configurationFile+", if there is one)")
+	flags.StringVar(&f.config, "config", "", "configuration file (default: "+format.ConfigurationFile+", if there is one)")
 	flags.DurationVar(&f.apply, "apply-timeout", defaults.Timeouts.Apply.Duration, "timeout of apply, create, update and patch")
 	flags.DurationVar(&f.assert, "assert-timeout", defaults.Timeouts.Assert.Duration, "timeout of assert")
 	flags.DurationVar(&f.cleanup, "cleanup-timeout", defaults.Timeouts.Cleanup.Duration, "timeout of the clean-up of a test")
@@ -265,7 +262,7 @@ func (f *testFlags) foreign() bool {
 
 // configuration is that of the file, overruled by what flags say.
 func (f *testFlags) configuration(flags *pflag.FlagSet) (*format.Configuration, error) {
-	c, err := f.readConfiguration()
+	c, err := format.LoadConfiguration(f.config)
 	if err != nil {
 		return nil, err
 	}

@@ -33,8 +33,8 @@ func prepareTestLab(t *suite, o *sandbox.Options) {
 	o.CRDs, t.installed = crds, installed
 }
 
-// firstVariants are the variants in which the operators of the tests are met first, and their CRDs: with them in the
-// sandbox from the beginning, nobody waits for them.
+// firstVariants returns the first variant that the tests use of each operator, and its CRDs. Installing them with the
+// sandbox saves time later.
 func (t *suite) firstVariants() (map[string]string, []*apiextensionsv1.CustomResourceDefinition) {
 	installed := map[string]string{}
 	var crds []*apiextensionsv1.CustomResourceDefinition
@@ -52,7 +52,7 @@ func (t *suite) firstVariants() (map[string]string, []*apiextensionsv1.CustomRes
 	return installed, crds
 }
 
-// moreNodes are as many as the demos of the operators have, unless the person has said how many.
+// moreNodes sets the number of nodes to the most that a demo of the operators needs, unless --nodes is set.
 func (t *suite) moreNodes() {
 	if t.flags.Changed("nodes") {
 		return
@@ -64,16 +64,17 @@ func (t *suite) moreNodes() {
 	}
 }
 
-// operatorsOfTests are the operators of all tests, with their specs. A test whose operators cannot be read fails by itself.
+// operatorsOfTests returns the operators of all tests with their specs. Tests with wrong annotations are left out: they
+// fail by themselves.
 func (t *suite) operatorsOfTests() iter.Seq2[operators.Operator, v1alpha1.OperatorSpec] {
 	return func(yield func(operators.Operator, v1alpha1.OperatorSpec) bool) {
 		for _, loaded := range t.tests {
-			role, err := t.operatorFlags().Role(loaded.Test)
+			setup, err := t.operatorFlags().Setup(loaded.Test)
 			if err != nil {
 				continue
 			}
-			for _, name := range role.Operators {
-				if op, found := operators.Find(name); found && !yield(op, role.Spec) {
+			for _, name := range setup.Operators {
+				if op, found := operators.Find(name); found && !yield(op, setup.Spec) {
 					return
 				}
 			}
@@ -81,18 +82,18 @@ func (t *suite) operatorsOfTests() iter.Seq2[operators.Operator, v1alpha1.Operat
 	}
 }
 
-// operatorFlags are the operators that flags ask for.
-func (t *suite) operatorFlags() scenarios.Cast {
+// operatorFlags returns the operators, the variant and the parameters that flags set.
+func (t *suite) operatorFlags() scenarios.Selection {
 	parameters := map[string]string{}
 	for _, p := range t.parameters {
 		name, value, _ := strings.Cut(p, "=")
 		parameters[name] = value
 	}
-	return scenarios.Cast{Operators: t.operators, Variant: t.variant, Parameters: parameters}
+	return scenarios.Selection{Operators: t.operators, Variant: t.variant, Parameters: parameters}
 }
 
-// openTestLab opens the lab in a sandbox, or what stands in for it in another cluster or without one. It runs operators, injects
-// faults, asks the oracles and keeps journals. The sandbox stays when it is closed.
+// openTestLab opens the lab in a sandbox and returns hooks that run operators, check oracles and save journals; for another
+// cluster, or without one, the hooks do nothing of that. closeLab leaves the sandbox running.
 func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Hooks, closeLab func(context.Context) error, err error) {
 	if target.Cluster == nil {
 		return scenarios.Foreign{None: t.noCluster}, func(context.Context) error { return nil }, nil
@@ -108,7 +109,7 @@ func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Ho
 	if err != nil {
 		return nil, nil, err
 	}
-	inLab := scenarios.NewStage(l, reader, t.operatorFlags())
+	inLab := scenarios.NewLabHooks(l, reader, t.operatorFlags())
 	inLab.SaveJournal = t.saveJournal
 	return inLab, l.Close, nil
 }

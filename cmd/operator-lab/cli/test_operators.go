@@ -9,16 +9,17 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// checkOperators finds out before a sandbox is booted whether there are the operators that tests ask for, with the variant
-// and the parameters that they or flags want. In another cluster the lab runs no operators.
+// checkOperators checks, before a sandbox is booted, the operators of the tests with their variants and parameters. In
+// another cluster the lab runs no operators.
 func (t *suite) checkOperators() error {
 	if t.foreign() || t.noCluster {
 		return nil
 	}
-	if err := t.checkFlagsOf(t.operators, format.Lab{}); err != nil {
+	if err := t.checkGiven(t.operators); err != nil {
 		return err
 	}
 	if wrong := t.operatorProblems(); len(wrong) > 0 {
@@ -31,15 +32,11 @@ func (t *suite) checkOperators() error {
 func (t *suite) operatorProblems() format.Problems {
 	var wrong format.Problems
 	for _, loaded := range t.tests {
-		lab, err := loaded.Lab()
+		setup, err := t.operatorFlags().Setup(loaded.Test)
 		if err != nil {
 			continue // it is said where the test was read
 		}
-		names := lab.Operators
-		if len(t.operators) > 0 {
-			names = t.operators
-		}
-		if err := t.checkFlagsOf(names, lab); err != nil {
+		if err := checkParameters(setup.Operators, setup.Spec); err != nil {
 			wrong = append(wrong, format.Problem{
 				File: loaded.File, Line: loaded.Line, Message: err.Error(), Hint: sandbox.HintOf(err),
 			})
@@ -48,21 +45,17 @@ func (t *suite) operatorProblems() format.Problems {
 	return wrong
 }
 
-// checkFlagsOf tries out what operators are given: a test's parameters, and those of flags over them.
-func (t *suite) checkFlagsOf(names []string, lab format.Lab) error {
-	given := map[string]string{}
-	for _, p := range lab.Parameters {
-		given[p.Name] = p.Value
-	}
-	if lab.Variant != "" {
-		given["variant"] = lab.Variant
-	}
-	for _, p := range t.parameters {
-		name, value, _ := strings.Cut(p, "=")
-		given[name] = value
-	}
-	if t.variant != "" {
-		given["variant"] = t.variant
+// checkGiven checks that operators have the variant and the parameters that flags give them.
+func (t *suite) checkGiven(names []string) error {
+	f := t.operatorFlags()
+	return checkParameters(names, v1alpha1.OperatorSpec{Variant: f.Variant, Parameters: f.Parameters})
+}
+
+// checkParameters checks that operators have the variant and the parameters of a spec, and that the values are valid.
+func checkParameters(names []string, spec v1alpha1.OperatorSpec) error {
+	given := maps.Clone(spec.Parameters)
+	if spec.Variant != "" {
+		given["variant"] = spec.Variant
 	}
 	for _, name := range names {
 		op, ok := operators.Find(name)

@@ -67,10 +67,10 @@ var rules = []rule{
 		never: under("k8s.io", "sigs.k8s.io"),
 	},
 	{
-		name: "the journal needs the standard library only",
+		name: "the journal needs the standard library, and the widths of characters",
 		of:   under(module + "/sandbox/trace"),
 		never: func(p string) bool {
-			return !isStandard(p) && !under(module+"/sandbox/trace")(p)
+			return !isStandard(p) && !under(module+"/sandbox/trace", "github.com/clipperhouse")(p)
 		},
 	},
 	{
@@ -86,10 +86,10 @@ var rules = []rule{
 		never: under("k8s.io/client-go", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime"),
 	},
 	{
-		name: "a scenario runs on any cluster: of the lab the runner knows only how programs end and differences are drawn",
+		name: "a scenario runs on any cluster: of the lab the runner knows only small helpers",
 		of:   under(module+"/scenarios/format", module+"/scenarios/expression", module+"/scenarios/runner"),
 		never: oursBut("/scenarios/format", "/scenarios/expression", "/scenarios/runner", "/scenarios/report",
-			"/sandbox/guard", "/sandbox/trace"),
+			"/sandbox/guard", "/sandbox/nearest", "/sandbox/trace"),
 	},
 	{
 		name: "what starts programs needs the standard library only",
@@ -100,14 +100,14 @@ var rules = []rule{
 	},
 	{
 		name: "what a container runs knows neither the operators nor Kubernetes' client",
-		of:   under(module + "/sandbox/program"),
-		never: either(oursBut("/sandbox/program", "/sandbox/guard"),
+		of:   under(module + "/sandbox/images"),
+		never: either(oursBut("/sandbox/images", "/sandbox/guard", "/sandbox/nearest"),
 			under("k8s.io/client-go", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime")),
 	},
 	{
-		name:  "a fault happens on the way to any API server: the gate starts none and links none",
-		of:    under(module + "/sandbox/gate"),
-		never: either(oursBut("/sandbox/gate", "/sandbox/api", "/sandbox/trace"), under("k8s.io/apiserver", "k8s.io/kube-aggregator")),
+		name:  "a fault happens on the way to any API server: the injector starts none and links none",
+		of:    under(module + "/sandbox/fault"),
+		never: either(oursBut("/sandbox/fault", "/sandbox/api", "/sandbox/apirequest", "/sandbox/trace"), under("k8s.io/apiserver", "k8s.io/kube-aggregator")),
 	},
 	{
 		name:  "the lab's API server knows the lab by an interface",

@@ -68,7 +68,7 @@ func BenchmarkRewind(b *testing.B) {
 	c := manyEvents(b)
 	m := sized(b, c, 200, 50)
 	for b.Loop() {
-		m.nav().goSpan(-1)
+		m.nav().goReconcile(-1)
 		if m.cursor() < 1000 {
 			m.nav().goLive()
 		}

@@ -29,12 +29,12 @@ const manyCells = 1 << 16
 const manyEffects = 400
 
 // trigger adds the cause of a reconcile, and where that came from.
-func (b *causeTree) trigger(r *row, span *trace.Span) {
-	if len(span.Woken) == 0 {
+func (b *causeTree) trigger(r *row, reconcile *trace.Reconcile) {
+	if len(reconcile.Woken) == 0 {
 		r.add(dim, b.t("(not known)", "(不明)"))
 		return
 	}
-	w := b.newest.Wake(span.Woken[0])
+	w := b.newest.Wake(reconcile.Woken[0])
 	b.addCause(r, w, manyCells)
 	switch {
 	case w.Requeue != nil && w.Requeue.Reconcile > 0:
@@ -42,7 +42,7 @@ func (b *causeTree) trigger(r *row, span *trace.Span) {
 	case w.Write != nil && w.Write.Reconcile > 0:
 		r.add(dim, "  "+w.Write.Verb+b.t(" in #", " 調整 #")+itoa(w.Write.Reconcile))
 	}
-	if n := span.Merged(); n > 0 {
+	if n := reconcile.Merged(); n > 0 {
 		r.add(note, " + "+itoa(n)+b.t(" merged", " 件統合"))
 	}
 }
@@ -56,25 +56,25 @@ func (b *causeTree) branch(indent string, last bool) (row, string) {
 	return *r.add(frame, b.tee), indent + b.bar
 }
 
-// span adds a reconcile, and with deep what it led to.
-func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
+// reconcile adds a reconcile, and with deep what it led to.
+func (b *causeTree) reconcile(reconcile *trace.Reconcile, indent string, last, deep bool) {
 	r, below := b.branch(indent, last)
-	r.add(bold, "#"+itoa(span.ID)+" ").add(plain, orElse(span.Controller, span.Operator)+" "+keyName(span.Key))
-	outcome, st := b.outcome(span)
+	r.add(bold, "#"+itoa(reconcile.ID)+" ").add(plain, orElse(reconcile.Controller, reconcile.Operator)+" "+keyName(reconcile.Key))
+	outcome, st := b.outcome(reconcile)
 	r.add(st, "  "+outcome)
 	if !deep {
-		if span.Tally.Writes == 0 && !span.Running() {
-			r.add(dim, b.t(", ", "、")+b.wroteNothing(span))
+		if reconcile.Tally.Writes == 0 && !reconcile.Running() {
+			r.add(dim, b.t(", ", "、")+b.wroteNothing(reconcile))
 		}
-		if b.newest.Own(span) {
+		if b.newest.Own(reconcile) {
 			r.add(own, "  "+b.ownMark())
 		}
-		b.line(r, span.First)
+		b.line(r, reconcile.First)
 		return
 	}
-	b.line(r, span.First)
-	writes := writesOf(span)
-	again := b.next(span)
+	b.line(r, reconcile.First)
+	writes := writesOf(reconcile)
+	again := b.next(reconcile)
 	for i, e := range writes {
 		b.write(e, below, i == len(writes)-1 && again == nil)
 	}
@@ -82,21 +82,21 @@ func (b *causeTree) span(span *trace.Span, indent string, last, deep bool) {
 		b.again(again, below)
 	} else if len(writes) == 0 {
 		r, _ := b.branch(below, true)
-		b.line(*r.add(dim, b.wroteNothing(span)), span.First)
+		b.line(*r.add(dim, b.wroteNothing(reconcile)), reconcile.First)
 	}
 }
 
 // wroteNothing says so in two words. A reconcile that was cut off may have sent a write that was stored.
-func (b *causeTree) wroteNothing(span *trace.Span) string {
-	if span.Outcome() == trace.OutcomeAborted {
+func (b *causeTree) wroteNothing(reconcile *trace.Reconcile) string {
+	if reconcile.Outcome() == trace.OutcomeAborted {
 		return b.t("no write was answered", "応答のあった書き込みなし")
 	}
 	return b.t("wrote nothing", "書き込みなし")
 }
 
-func writesOf(span *trace.Span) []*trace.Event {
+func writesOf(reconcile *trace.Reconcile) []*trace.Event {
 	var out []*trace.Event
-	for _, e := range span.Steps {
+	for _, e := range reconcile.Steps {
 		if e.IsWrite() {
 			out = append(out, e)
 		}
@@ -105,11 +105,11 @@ func writesOf(span *trace.Span) []*trace.Event {
 }
 
 // next returns the event that set the timer of a reconcile's key, or nil.
-func (b *causeTree) next(span *trace.Span) *trace.Event {
-	if span.End == nil {
+func (b *causeTree) next(reconcile *trace.Reconcile) *trace.Event {
+	if reconcile.End == nil {
 		return nil
 	}
-	for _, cause := range []int64{span.End.Seq, span.First} {
+	for _, cause := range []int64{reconcile.End.Seq, reconcile.First} {
 		if e := b.index.timeline.Event(cause); e != nil {
 			for _, effect := range b.newest.Effects(e) {
 				if effect.Kind == trace.KindRequeue {
@@ -150,7 +150,7 @@ func (b *causeTree) write(e *trace.Event, indent string, last bool) {
 func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 	r, below := b.branch(indent, last)
 	r.add(plain, b.t("watch ", "監視 ")+e.Verb).add(dim, " "+b.theme.arrow+" ")
-	var woken []*trace.Span
+	var woken []*trace.Reconcile
 	keys, reason := "", ""
 	for _, k := range b.newest.Effects(e) {
 		switch k.Kind {
@@ -164,8 +164,8 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 			if k.Kind == trace.KindMerge {
 				keys += b.t(" (merged)", " (統合)")
 			}
-			if span := b.newest.Answer(k); span != nil {
-				woken = append(woken, span)
+			if reconcile := b.newest.Answer(k); reconcile != nil {
+				woken = append(woken, reconcile)
 			}
 		}
 	}
@@ -178,8 +178,8 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 		}
 	}
 	b.line(r, e.Seq)
-	for i, span := range woken {
-		b.span(span, below, i == len(woken)-1, false)
+	for i, reconcile := range woken {
+		b.reconcile(reconcile, below, i == len(woken)-1, false)
 	}
 }
 
@@ -187,7 +187,7 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 func (b *causeTree) again(timer *trace.Event, indent string) {
 	r, below := b.branch(indent, true)
 	r.add(wait, b.timerText(timer))
-	var answer *trace.Span
+	var answer *trace.Reconcile
 	for _, ready := range b.newest.Effects(timer) {
 		if ready.Kind == trace.KindReady {
 			answer = b.newest.Answer(ready)
@@ -195,37 +195,37 @@ func (b *causeTree) again(timer *trace.Event, indent string) {
 	}
 	b.line(r, timer.Seq)
 	if answer != nil {
-		b.span(answer, below, true, false)
+		b.reconcile(answer, below, true, false)
 	}
 }
 
 func (s causePane) draw(in Rect) content {
-	span := s.causeSpan()
+	reconcile := s.causeReconcile()
 	p := content{title: s.t("Cause and effect", "原因と結果")}
-	if span == nil {
+	if reconcile == nil {
 		p.rows = []row{text(dim, s.t("  select a reconcile", "  調整を選択すると表示"))}
 		return p
 	}
-	p.title += "  #" + itoa(span.ID)
+	p.title += "  #" + itoa(reconcile.ID)
 	if !s.live {
 		p.right = s.t("dimmed: later", "薄字: これより後")
 	}
-	rows := s.tree(span)
+	rows := s.tree(reconcile)
 	p.rows = scrolled(s.state, CausePane, rows, in.H)
 	return p
 }
 
 // tree draws the whole tree, as far as it is known now: what had not
 // happened at the cursor is dimmed.
-func (s causePane) tree(span *trace.Span) []row {
-	if i := spanAt(s.index.spans, span.First); i >= 0 && s.index.spans[i].ID == span.ID {
-		span = s.index.spans[i]
+func (s causePane) tree(reconcile *trace.Reconcile) []row {
+	if i := reconcileAt(s.index.reconciles, reconcile.First); i >= 0 && s.index.reconciles[i].ID == reconcile.ID {
+		reconcile = s.index.reconciles[i]
 	}
 	b := causeTree{state: s.state, newest: s.index.timeline.Tip()}
 	root := text(plain, "  ")
-	b.trigger(&root, span)
-	b.line(root, span.First)
-	b.span(span, "  ", true, true)
+	b.trigger(&root, reconcile)
+	b.line(root, reconcile.First)
+	b.reconcile(reconcile, "  ", true, true)
 	return b.rows
 }
 

@@ -62,10 +62,10 @@ func demo(mode string) int {
 		defer func() { stop() }()
 		if lesson != nil {
 			lesson.state = trace.NewTimeline(o.Journal)
-			lesson.restart = func() *Room {
+			lesson.restart = func() *Source {
 				stop()
 				stop = liveDemo(&o, mode)
-				return &Room{Journal: o.Journal, Controls: o.Controls}
+				return &Source{Journal: o.Journal, Controls: o.Controls}
 			}
 		}
 	}
@@ -154,13 +154,13 @@ func (g panics) Page() Page {
 	return Page{}
 }
 
-func (panics) Do(context.Context, Action, string, func(Step)) (*Room, error) { return nil, nil }
+func (panics) Do(context.Context, Action, string, func(Step)) (*Source, error) { return nil, nil }
 
 // demoLesson is a lesson of two tasks that ticks itself. It can be undone: that begins the song anew.
 type demoLesson struct {
 	mu      sync.Mutex
 	state   *trace.Timeline
-	restart func() *Room
+	restart func() *Source
 	task    int
 	hints   int
 	solved  bool
@@ -203,7 +203,7 @@ func (l *demoLesson) Page() Page {
 	return p
 }
 
-func (l *demoLesson) Do(ctx context.Context, what Action, text string, step func(Step)) (*Room, error) {
+func (l *demoLesson) Do(ctx context.Context, what Action, text string, step func(Step)) (*Source, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch what {
@@ -225,9 +225,9 @@ func (l *demoLesson) Do(ctx context.Context, what Action, text string, step func
 			}
 			step(Step{Name: name, Done: true, Took: time.Second})
 		}
-		room := l.restart()
-		l.state = trace.NewTimeline(room.Journal)
-		return room, nil
+		source := l.restart()
+		l.state = trace.NewTimeline(source.Journal)
+		return source, nil
 	case ActCheck:
 	}
 	return nil, nil

@@ -23,12 +23,12 @@ const (
 
 // subject is the selected thing; the detail pane, the explanation and the tree of causes are about it.
 type subject struct {
-	span   *trace.Span
-	event  *trace.Event // a step of it, or the write that tells most
-	whole  bool         // the reconcile itself is selected, not the event
-	object *trace.Object
-	ref    trace.Ref
-	item   *trace.Item
+	reconcile *trace.Reconcile
+	event     *trace.Event // a step of it, or the write that tells most
+	whole     bool         // the reconcile itself is selected, not the event
+	object    *trace.Object
+	ref       trace.Ref
+	item      *trace.Item
 }
 
 // yamlRow sets the key of a line apart.
@@ -75,13 +75,13 @@ func (s detailPane) draw(in Rect) content {
 
 func (sub subject) name(th *theme) string {
 	switch {
-	case sub.span != nil && sub.whole && sub.event != nil:
-		return "#" + itoa(sub.span.ID) + "  " + sub.event.Verb + " " + sub.event.Object.String()
-	case sub.span != nil && sub.whole:
-		return "#" + itoa(sub.span.ID) + "  " + keyName(sub.span.Key)
-	case sub.span != nil && sub.event != nil && sub.event.Kind == trace.KindLog:
+	case sub.reconcile != nil && sub.whole && sub.event != nil:
+		return "#" + itoa(sub.reconcile.ID) + "  " + sub.event.Verb + " " + sub.event.Object.String()
+	case sub.reconcile != nil && sub.whole:
+		return "#" + itoa(sub.reconcile.ID) + "  " + keyName(sub.reconcile.Key)
+	case sub.reconcile != nil && sub.event != nil && sub.event.Kind == trace.KindLog:
 		return th.t("log line", "ログ")
-	case sub.span != nil && sub.event != nil:
+	case sub.reconcile != nil && sub.event != nil:
 		return sub.event.Verb + " " + sub.event.Object.String()
 	case sub.item != nil:
 		return queueName(sub.item.Operator, sub.item.Controller, sub.item.Key)
@@ -104,12 +104,12 @@ func (s detailPane) tabs() string {
 func (s detailPane) diffRows(sub subject, in Rect) []row {
 	e := sub.event
 	switch {
-	case e == nil && sub.span != nil:
-		rows := []row{text(dim, "  "+s.nothingWritten(sub.span))}
+	case e == nil && sub.reconcile != nil:
+		rows := []row{text(dim, "  "+s.nothingWritten(sub.reconcile))}
 		return append(rows, s.objectRows(sub, in)...)
 	case e == nil && sub.object == nil:
 		return nil
-	case e == nil || sub.span == nil && sub.object != nil:
+	case e == nil || sub.reconcile == nil && sub.object != nil:
 		return s.changeRows(sub.object, e, in)
 	case e.Kind == trace.KindLog:
 		return s.logEventRows(e)
@@ -121,8 +121,8 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 		return append([]row{text(dim, head)}, s.objectRows(sub, in)...)
 	}
 	rows := s.writeHead(e)
-	if sub.span != nil && sub.span.Held == e && s.placed.Pane[LoopPane].H-2 < minForecast {
-		rows = append(rows, wrapped(plain, "  ", strings.Join(s.loop().ifSent(sub.span), " "), in.W-3)...)
+	if sub.reconcile != nil && sub.reconcile.Held == e && s.placed.Pane[LoopPane].H-2 < minForecast {
+		rows = append(rows, wrapped(plain, "  ", strings.Join(s.loop().ifSent(sub.reconcile), " "), in.W-3)...)
 	}
 	rows = append(rows, s.diffBody(e, Rect{W: in.W, H: in.H - len(rows)})...)
 	if sub.whole && in.H > len(rows)+4 {
@@ -284,22 +284,22 @@ func (s detailPane) conditionRows(sub subject, w int) []row {
 }
 
 func (s detailPane) logRows(sub subject) []row {
-	var spans []*trace.Span
-	if sub.span != nil && s.from == LoopPane {
-		spans = []*trace.Span{sub.span}
+	var reconciles []*trace.Reconcile
+	if sub.reconcile != nil && s.from == LoopPane {
+		reconciles = []*trace.Reconcile{sub.reconcile}
 	} else if key, known := sub.key(); known {
-		for i, n := spanAt(s.index.spans, s.cursor()), 0; i >= 0 && n < manyLogs; i-- {
-			if span, _ := s.spanNow(s.index.spans[i]); span.Key == key {
-				spans = append([]*trace.Span{span}, spans...)
-				n += max(1, len(span.Steps))
+		for i, n := reconcileAt(s.index.reconciles, s.cursor()), 0; i >= 0 && n < manyLogs; i-- {
+			if reconcile, _ := s.reconcileNow(s.index.reconciles[i]); reconcile.Key == key {
+				reconciles = append([]*trace.Reconcile{reconcile}, reconciles...)
+				n += max(1, len(reconcile.Steps))
 			}
 		}
 	}
 	var rows []row
-	for _, span := range spans {
-		for _, e := range span.Logs() {
+	for _, reconcile := range reconciles {
+		for _, e := range reconcile.Logs() {
 			r := text(dim, "  "+clock(e.At)+" ")
-			rows = append(rows, *r.add(dim, s.fit("#"+itoa(span.ID), 5)).add(logStyle(e), logText(e)))
+			rows = append(rows, *r.add(dim, s.fit("#"+itoa(reconcile.ID), 5)).add(logStyle(e), logText(e)))
 		}
 	}
 	if len(rows) == 0 {
@@ -312,8 +312,8 @@ func (sub subject) key() (trace.Key, bool) {
 	switch {
 	case sub.item != nil:
 		return sub.item.Key, true
-	case sub.span != nil:
-		return sub.span.Key, true
+	case sub.reconcile != nil:
+		return sub.reconcile.Key, true
 	case sub.object != nil:
 		return sub.object.Ref.Key(), true
 	}
@@ -323,9 +323,9 @@ func (sub subject) key() (trace.Key, bool) {
 // logEventRows shows all of one log line.
 func (s detailPane) logEventRows(e *trace.Event) []row {
 	rows := []row{text(logStyle(e), "  "+e.Message)}
-	for i := 0; i+1 < len(e.Values); i += 2 {
-		r := text(field, "    "+e.Values[i])
-		rows = append(rows, *r.add(plain, " = "+e.Values[i+1]))
+	for key, value := range e.Pairs() {
+		r := text(field, "    "+key)
+		rows = append(rows, *r.add(plain, " = "+value))
 	}
 	if e.Error != "" {
 		rows = append(rows, text(bad, "  "+e.Error))
@@ -342,11 +342,11 @@ func (s detailPane) logEventRows(e *trace.Event) []row {
 func (s detailPane) move(n int) { s.scrollBy(DetailPane, n) }
 
 // nothingWritten says so of a reconcile without writes in the journal, in a sentence.
-func (s detailPane) nothingWritten(span *trace.Span) string {
+func (s detailPane) nothingWritten(reconcile *trace.Reconcile) string {
 	switch {
-	case span.Running():
+	case reconcile.Running():
 		return s.t("it has written nothing yet", "まだ何も書き込んでいない")
-	case span.Outcome() == trace.OutcomeAborted:
+	case reconcile.Outcome() == trace.OutcomeAborted:
 		return s.t("it was cut off: no write was answered", "途中で中断された: 応答を受け取った書き込みはない")
 	}
 	return s.t("this reconcile wrote nothing", "この調整は何も書き込まなかった")

@@ -125,7 +125,7 @@ func asked(answers ...answer) *trace.Journal {
 			c.run(500*time.Millisecond, h)
 			c.journal.Append(trace.Event{
 				Kind: trace.KindTraffic, Actor: "traffic", Verb: verb, Message: a.text, Error: a.fail,
-				Duration: 3 * time.Millisecond, Values: []string{"http://httpd.maintpage-operator.svc.cluster.local:8080"},
+				Duration: 3 * time.Millisecond, Values: trace.TrafficValues("http://httpd.maintpage-operator.svc.cluster.local:8080"),
 			})
 			verb = trace.VerbAnswer
 		}
@@ -170,16 +170,19 @@ func kept(steps int) *trace.Journal {
 		c.journal.Append(trace.Event{Kind: trace.KindMembers, Actor: "members", Verb: trace.VerbSwitch, Object: kv, Before: before, After: raw})
 		before = raw
 		for n := range 6 {
+			payload := trace.WritesPayload{Endpoint: "http://example-client.etcd-operator.svc:2379"}
 			e := trace.Event{
 				Kind: trace.KindWrites, Actor: "writes", Verb: trace.VerbAnswer, Object: kv, Count: 20 - n%3, Delay: time.Second,
-				Duration: 85 * time.Millisecond, Values: []string{"http://example-client.etcd-operator.svc:2379", "0"},
+				Duration: 85 * time.Millisecond,
 			}
 			if i == 0 && n == 0 {
 				e.Verb = trace.VerbSwitch
 			}
 			if i == 3 {
-				e.Verb, e.Count, e.Duration, e.Error, e.Values[1] = trace.VerbSwitch, 0, 6*time.Second, "etcdserver: no leader", "20"
+				e.Verb, e.Count, e.Duration, e.Error = trace.VerbSwitch, 0, 6*time.Second, "etcdserver: no leader"
+				payload.Failed = 20
 			}
+			e.Values = payload.Values()
 			c.run(100*time.Millisecond, h)
 			c.journal.Append(e)
 		}

@@ -6,16 +6,15 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Guide leads a learner through a lesson.
+// Guide supplies the lesson pane, and carries out the learner's actions.
 type Guide interface {
 	// Page returns what is to be shown now. It is called on every tick, but not while Do runs, and must return at once.
 	Page() Page
-	// Do does what a key asks for, and returns where it goes on: nil is here,
-	// with the same journal. It may take seconds; its steps are shown meanwhile.
-	// Its context ends when the user quits, and [Run] does not return before it
-	// has. An error is shown, and the lesson stays where it is, unless there is a
-	// Room even so.
-	Do(ctx context.Context, what Action, text string, step func(Step)) (*Room, error)
+	// Do carries out an action and returns the source to show from now on; nil
+	// keeps the current one. It may take seconds; its steps are shown meanwhile.
+	// Its context ends when the user quits, and [Run] does not return before Do
+	// has. An error is shown; a source that is returned with it is used all the same.
+	Do(ctx context.Context, what Action, text string, step func(Step)) (*Source, error)
 }
 
 // Action is a request of a key to a [Guide].
@@ -31,45 +30,46 @@ const (
 	ActSolution
 	// ActUndo brings the cluster back to the start of the task.
 	ActUndo
-	// ActNext goes on to the next task, or the next lesson; asked for only of a page that is done and has a next.
+	// ActNext begins the next task or lesson; requested only for a page with Done and Next.
 	ActNext
 	// ActAnswer answers the question of a prediction.
 	ActAnswer
-	// ActFollow returns the room the lesson is in by now; asked for once of a page that says Moved.
+	// ActFollow returns the source of the running lesson; requested once for a page with Moved.
 	ActFollow
 )
 
-// Room is where a lesson goes on: what was shown before is forgotten.
-type Room struct {
-	// Journal to show.
+// Source holds a journal to show instead of the current one, and the controls of its cluster.
+type Source struct {
+	// Journal is the journal.
 	Journal *trace.Journal
-	// Controls of the journal's cluster.
+	// Controls are the controls of the journal's cluster.
 	Controls Controls
-	// Title of what runs. Default: as before.
+	// Title is the title of the screen. Default: as before.
 	Title string
 }
 
 // Page holds what the lesson pane and the lines at the bottom show. All may be
 // empty. Texts, where it says so, are Markdown; see [Plain].
 type Page struct {
-	// Lesson such as "7/31  Run zundoko".
+	// Lesson is the number and the title of the lesson, such as "7/31  Run zundoko".
 	Lesson string
-	// Task such as "2/3  Count the writes". When this or Lesson changes, a new task has begun, and the learner is to read it.
+	// Task is the position and the title of the task, such as "2/3  Count the writes". When this or Lesson changes, a new
+	// task has begun.
 	Task string
 	// Text is the introduction and the task, in Markdown.
 	Text string
-	// Question of a prediction, and what was Answered so far. No Question: there is none.
+	// Question asks for a prediction; empty if there is none. Answer is the learner's last answer.
 	Question, Answer string
-	// Checks are the boxes that tick themselves.
+	// Checks are the checks of the task.
 	Checks []Task
-	// Missing names in words what is not done yet.
+	// Missing describes what is not done yet.
 	Missing string
-	// Notice is a wrong turn, or something that is gone: it is shown first, with the key that undoes it. In Markdown.
+	// Notice tells of a wrong turn or a missing object, in Markdown. It is shown first, with the key for undo.
 	Notice string
-	// Hints that are revealed, in Markdown, and whether there are More.
+	// Hints are the revealed hints in Markdown; More reports whether there are more.
 	Hints []string
 	More  bool
-	// Solution in Markdown, once revealed.
+	// Solution is the solution in Markdown, once revealed.
 	Solution string
 	// Done is true when the task is done; DoneText explains what happened and why, in Markdown.
 	Done     bool
@@ -78,15 +78,17 @@ type Page struct {
 	Last bool
 	// Next is the title of what comes next; empty at the very end.
 	Next string
-	// Moved is true when the lesson has gone on in another room than the screen
-	// shows, such as after a word from another terminal.
+	// Moved is true when the lesson has another source than the screen shows,
+	// such as after a command in another terminal.
 	Moved bool
-	// Serial changes when anything of the page does.
+	// Serial changes whenever the page does.
 	Serial int64
 }
 
-// Task is something the learner is to do.
+// Task is one check of the task.
 type Task struct {
+	// Text describes what is checked.
 	Text string
+	// Done reports whether it holds.
 	Done bool
 }

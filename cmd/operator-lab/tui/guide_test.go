@@ -16,19 +16,19 @@ import (
 
 // fakeGuide shows a page, and notes what it is asked.
 type fakeGuide struct {
-	page  Page
-	calls []string
-	room  *Room
-	err   error
-	does  func(context.Context, func(Step)) // while it is busy
-	turn  func(*Page)                       // what comes of it
+	page   Page
+	calls  []string
+	source *Source
+	err    error
+	does   func(context.Context, func(Step)) // while it is busy
+	turn   func(*Page)                       // what comes of it
 }
 
 func lessonOf(p Page) *fakeGuide { return &fakeGuide{page: p} }
 
 func (g *fakeGuide) Page() Page { return g.page }
 
-func (g *fakeGuide) Do(ctx context.Context, what Action, text string, step func(Step)) (*Room, error) {
+func (g *fakeGuide) Do(ctx context.Context, what Action, text string, step func(Step)) (*Source, error) {
 	g.calls = append(g.calls, strings.TrimSpace([]string{"hint", "check", "solution", "undo", "next", "answer", "follow"}[what]+" "+text))
 	if g.does != nil {
 		g.does(ctx, step)
@@ -37,7 +37,7 @@ func (g *fakeGuide) Do(ctx context.Context, what Action, text string, step func(
 		g.turn(&g.page)
 		g.page.Serial++
 	}
-	return g.room, g.err
+	return g.source, g.err
 }
 
 // press presses keys, and lets what they start come to its end.
@@ -244,11 +244,11 @@ func TestTheLessonStaysWhenTheGuideFails(t *testing.T) {
 	if press(b.Model, "u y"); !strings.Contains(b.flash, "etcd did not start") || b.busy != nil || b.opts.Journal != journal {
 		t.Errorf("says %q", b.flash)
 	}
-	g.room = &Room{Journal: duet().journal}
-	if press(b.Model, "u y"); !strings.Contains(b.flash, "etcd did not start") || b.opts.Journal != g.room.Journal {
-		t.Error("a room is not entered since something failed on the way")
+	g.source = &Source{Journal: duet().journal}
+	if press(b.Model, "u y"); !strings.Contains(b.flash, "etcd did not start") || b.opts.Journal != g.source.Journal {
+		t.Error("a source is not shown because something failed on the way")
 	}
-	g.room, g.does = nil, func(context.Context, func(Step)) { panic("a bug") }
+	g.source, g.does = nil, func(context.Context, func(Step)) { panic("a bug") }
 	press(b.Model, "u y")
 	if p, is := b.popup.(*messagePopup); !is || !strings.Contains(p.text, "a bug") {
 		t.Errorf("a bug of the guide is not shown: %q %T", b.flash, b.popup)
@@ -323,26 +323,26 @@ func TestARoomBeginsAnew(t *testing.T) {
 	if !b.past() {
 		t.Fatal("it is not in the past")
 	}
-	g.room = &Room{Journal: fresh.journal, Controls: Controls{Loop: loop}, Title: "the next"}
+	g.source = &Source{Journal: fresh.journal, Controls: Controls{Loop: loop}, Title: "the next"}
 	press(b.Model, "u y")
-	if b.past() || b.title != "the next" || len(b.index.spans) >= len(newIndexOf(story()).spans) || b.filter[ObjectsPane] != "" {
-		t.Errorf("past %v, title %q, %d reconciles, filter %q", b.past(), b.title, len(b.index.spans), b.filter[ObjectsPane])
+	if b.past() || b.title != "the next" || len(b.index.reconciles) >= len(newIndexOf(story()).reconciles) || b.filter[ObjectsPane] != "" {
+		t.Errorf("past %v, title %q, %d reconciles, filter %q", b.past(), b.title, len(b.index.reconciles), b.filter[ObjectsPane])
 	}
 	if b.focus != ObjectsPane || b.w != 120 || b.h != 40 {
 		t.Errorf("focus %d, %dx%d", b.focus, b.w, b.h)
 	}
 	if press(b.Model, "space"); len(loop.calls) != 1 || len(b.loop.calls) > 0 {
-		t.Error("the loop of the new room is not held")
+		t.Error("the loop of the new source is not held")
 	}
 	fresh.run(3000e6, h)
-	before := len(b.index.spans)
-	if b.refresh(false); len(b.index.spans) <= before {
+	before := len(b.index.reconciles)
+	if b.refresh(false); len(b.index.reconciles) <= before {
 		t.Error("its journal is not followed")
 	}
 	checkSize(t, b.Model)
-	g.room, g.page = &Room{Journal: story().journal}, Page{Lesson: "10/31", Task: "1/2", Text: "x", Serial: 9}
+	g.source, g.page = &Source{Journal: story().journal}, Page{Lesson: "10/31", Task: "1/2", Text: "x", Serial: 9}
 	if press(b.Model, "u y"); b.focus != LessonPane || b.title != "the next" {
-		t.Error("the task of the new room is not shown")
+		t.Error("the task of the new source is not shown")
 	}
 }
 
@@ -357,14 +357,14 @@ func TestARoomOfAnotherTerminal(t *testing.T) {
 	b, g := lessonBench(t, pageOf(trace.English), 80, 24)
 	journal := duet().journal
 	g.page.Moved, g.page.Serial = true, 7
-	g.room = &Room{Journal: journal}
+	g.source = &Source{Journal: journal}
 	g.turn = func(p *Page) { p.Moved = false }
 	b.refresh(false)
 	settle(b.Model, b.catchUp())
 	if !slices.Equal(g.calls, []string{"follow"}) || b.opts.Journal != journal {
 		t.Errorf("asked for %q", g.calls)
 	}
-	g.page.Moved, g.page.Serial, g.turn, g.room, g.err = true, 20, nil, nil, errors.New("it is gone")
+	g.page.Moved, g.page.Serial, g.turn, g.source, g.err = true, 20, nil, nil, errors.New("it is gone")
 	b.refresh(false)
 	settle(b.Model, b.catchUp())
 	if b.catchUp() != nil || len(g.calls) != 2 || !strings.Contains(b.flash, "it is gone") {

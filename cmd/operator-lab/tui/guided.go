@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// busyAfter is how long something may take before the screen says that it is under way.
+// busyAfter is the time after which the screen says that an action is running.
 const busyAfter = 400 * time.Millisecond
 
 // work is a request to the guide that is under way.
@@ -30,9 +30,9 @@ type (
 		Step
 	}
 	workedMsg struct {
-		what Action
-		room *Room
-		err  error
+		what   Action
+		source *Source
+		err    error
 	}
 )
 
@@ -45,7 +45,7 @@ func (w *work) do(ctx context.Context, guide Guide, text string) (out workedMsg)
 	}()
 	telling, over := context.WithCancel(ctx) // who tells of more steps later on, tells nobody
 	defer over()
-	out.room, out.err = guide.Do(ctx, w.what, text, func(st Step) { send(telling, w.news, toldMsg{w, st}) })
+	out.source, out.err = guide.Do(ctx, w.what, text, func(st Step) { send(telling, w.news, toldMsg{w, st}) })
 	return out
 }
 
@@ -97,8 +97,8 @@ func (m *Model) told(msg toldMsg) tea.Cmd {
 // worked goes on after the guide has done something.
 func (m *Model) worked(msg workedMsg) {
 	m.busy = nil
-	if msg.room != nil {
-		m.moveTo(msg.room)
+	if msg.source != nil {
+		m.moveTo(msg.source)
 	}
 	m.refresh(true)
 	if msg.err != nil {
@@ -129,8 +129,8 @@ func (m *Model) sayChecked() {
 	m.say(m.cutTo(m.t("not yet: ", "未達: ")+m.page.Missing, m.w-4))
 }
 
-// moveTo shows another room: the state is made anew from its journal; the focus and the zoom stay.
-func (m *Model) moveTo(r *Room) {
+// moveTo shows another source: the state is computed anew from its journal; the focus and the zoom stay.
+func (m *Model) moveTo(r *Source) {
 	old := m.state
 	if r.Journal != nil {
 		m.opts.Journal = r.Journal
@@ -162,7 +162,7 @@ func (m *Model) look() bool {
 	return true
 }
 
-// catchUp follows the lesson to another room after a command from elsewhere. It tries once per page.
+// catchUp requests the source of the lesson after a command in another terminal. It tries once per page.
 func (m *Model) catchUp() tea.Cmd {
 	if !m.page.Moved || m.busy != nil || m.followed == m.page.Serial {
 		return nil

@@ -7,7 +7,7 @@ import (
 // headerBar is the first line: the title, the mode, and the position of the cursor.
 type headerBar struct{ *state }
 
-// quietAfter is how long nothing must have happened for the loop to be called quiet.
+// quietAfter is the time without events after which the loop is called quiet.
 const quietAfter = time.Second
 
 // modeWord returns the mode in a word or two.
@@ -66,17 +66,17 @@ func (s headerBar) draw(r Rect) []row {
 // position says at which reconcile of how many the cursor is.
 func (s headerBar) position() string {
 	newest := int64(0)
-	if n := len(s.index.spans); n > 0 {
-		newest = s.index.spans[n-1].ID
+	if n := len(s.index.reconciles); n > 0 {
+		newest = s.index.reconciles[n-1].ID
 	}
 	here := newest
 	if !s.live {
 		here = 0
-		if i := spanAt(s.index.spans, s.cursor()); i >= 0 {
-			here = s.index.spans[i].ID
+		if i := reconcileAt(s.index.reconciles, s.cursor()); i >= 0 {
+			here = s.index.reconciles[i].ID
 		}
-		if span := s.span(); span != nil && span.First <= s.cursor() {
-			here = span.ID
+		if reconcile := s.reconcile(); reconcile != nil && reconcile.First <= s.cursor() {
+			here = reconcile.ID
 		}
 	}
 	return "#" + itoa(here) + "/" + itoa(newest)

@@ -36,15 +36,15 @@ type echo struct{ operator, apiVersion, kind, verb string }
 // index holds facts of the journal that the panes need besides the state at the cursor.
 // It grows with the journal and is never computed anew.
 type index struct {
-	timeline  *trace.Timeline
-	marks     []mark
-	spans     []*trace.Span   // in the order they began
-	operators []string        // in the order they appeared
-	oneKey    *trace.QueueKey // the only key there ever was, or nil
-	keys      int             // 0, 1, or 2 for more than one
-	echoes    map[echo]int64
-	notes     []*trace.Event // notes and faults, newest last, few
-	stats     trace.Stats
+	timeline   *trace.Timeline
+	marks      []mark
+	reconciles []*trace.Reconcile // in the order they began
+	operators  []string           // in the order they appeared
+	oneKey     *trace.QueueKey    // the only key there ever was, or nil
+	keys       int                // 0, 1, or 2 for more than one
+	echoes     map[echo]int64
+	notes      []*trace.Event // notes and faults, newest last, few
+	stats      trace.Stats
 }
 
 // manyNotes bounds the notes that are kept for display.
@@ -125,24 +125,24 @@ func (ix *index) key(e *trace.Event) {
 }
 
 // begin adds the reconciles that began. The timeline's newest state keeps the
-// same span for a reconcile from its beginning on.
+// same reconcile for a reconcile from its beginning on.
 func (ix *index) begin(ids []int64) {
 	tip := ix.timeline.Tip()
 	if len(ids) < 32 {
 		for _, id := range ids {
-			if span := tip.Span(id); span != nil {
-				ix.spans = append(ix.spans, span)
+			if reconcile := tip.Reconcile(id); reconcile != nil {
+				ix.reconciles = append(ix.reconciles, reconcile)
 			}
 		}
 		return
 	}
 	last := int64(0)
-	if n := len(ix.spans); n > 0 {
-		last = ix.spans[n-1].First
+	if n := len(ix.reconciles); n > 0 {
+		last = ix.reconciles[n-1].First
 	}
-	all := tip.Spans()
+	all := tip.Reconciles()
 	from := sort.Search(len(all), func(i int) bool { return all[i].First > last })
-	ix.spans = append(ix.spans, all[from:]...)
+	ix.reconciles = append(ix.reconciles, all[from:]...)
 }
 
 // forget lets go of what the journal has forgotten.
@@ -154,7 +154,7 @@ func (ix *index) forget() {
 	}
 	i := sort.Search(len(ix.marks), func(i int) bool { return ix.marks[i].seq >= first })
 	ix.marks = slices.Clone(ix.marks[i:])
-	ix.spans = slices.DeleteFunc(ix.spans, func(s *trace.Span) bool { return !s.Running() && s.Last < first })
+	ix.reconciles = slices.DeleteFunc(ix.reconciles, func(s *trace.Reconcile) bool { return !s.Running() && s.Last < first })
 }
 
 // last returns the Seq of the newest event, 0 before the first.
@@ -177,9 +177,9 @@ func (ix *index) step(seq int64, n int) int64 {
 	return ix.marks[min(max(i+n, 0), len(ix.marks)-1)].seq
 }
 
-// spanAt returns which reconcile begins at a Seq, or is the last to begin before it; -1 if none is.
-func spanAt(spans []*trace.Span, first int64) int {
-	return sort.Search(len(spans), func(i int) bool { return spans[i].First > first }) - 1
+// reconcileAt returns which reconcile begins at a Seq, or is the last to begin before it; -1 if none is.
+func reconcileAt(reconciles []*trace.Reconcile, first int64) int {
+	return sort.Search(len(reconciles), func(i int) bool { return reconciles[i].First > first }) - 1
 }
 
 // lastAt returns the time of the newest event.

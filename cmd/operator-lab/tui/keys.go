@@ -103,8 +103,8 @@ func newKeyMap() keyMap {
 		bind(groupLoop, 2, k("s"), "s", "step|let one worker take one key", "1調整|ワーカー 1 つがキーを 1 つ取り出す", steps(Loop.Step), noLoop),
 		bind(groupLoop, 3, k("S"), "S", "call|go on to the next write and hold it before it is sent", "1書込|次の書き込みまで進み、送信前に保留する", steps(Loop.StepCall), noLoop),
 
-		bind(groupTime, 5, k("["), "[ ]", "rewind|the previous, the next reconcile: everything as of its end", "時間|前/次の調整。画面全体がその終了時点になる", says(func(n navigator) string { return n.goSpan(-1) }), nothingYet),
-		bind(groupTime, 0, k("]"), "", "", "", says(func(n navigator) string { return n.goSpan(1) }), nothingYet),
+		bind(groupTime, 5, k("["), "[ ]", "rewind|the previous, the next reconcile: everything as of its end", "時間|前/次の調整。画面全体がその終了時点になる", says(func(n navigator) string { return n.goReconcile(-1) }), nothingYet),
+		bind(groupTime, 0, k("]"), "", "", "", says(func(n navigator) string { return n.goReconcile(1) }), nothingYet),
 		bind(groupTime, 12, k("{"), "{ }", "event|the previous, the next event of the journal", "イベント|前/次のイベント", says(func(n navigator) string { return n.goEvent(-1) }), nothingYet),
 		bind(groupTime, 0, k("}"), "", "", "", says(func(n navigator) string { return n.goEvent(1) }), nothingYet),
 		bind(groupTime, 5, k("L", "end"), "L", "live|back to the live edge (also: end)", "現在|現在に戻る (end も同じ)", goes(navigator.goLive), nil),

@@ -157,15 +157,15 @@ func TestEveryKeyIsInTheHelpInBothLanguages(t *testing.T) {
 
 func TestRewind(t *testing.T) {
 	b := newBench(t, duetLive())
-	spans := b.index.spans
-	newest := spans[len(spans)-1]
-	if b.span() != newest {
+	reconciles := b.index.reconciles
+	newest := reconciles[len(reconciles)-1]
+	if b.reconcile() != newest {
 		t.Fatal("the newest reconcile is not selected at first")
 	}
 	b.keys("[")
-	before := spans[len(spans)-2]
-	if b.cursor() != before.Last || b.span().ID != before.ID {
-		t.Errorf("[ goes to event %d and #%d, want %d and #%d", b.cursor(), b.span().ID, before.Last, before.ID)
+	before := reconciles[len(reconciles)-2]
+	if b.cursor() != before.Last || b.reconcile().ID != before.ID {
+		t.Errorf("[ goes to event %d and #%d, want %d and #%d", b.cursor(), b.reconcile().ID, before.Last, before.ID)
 	}
 	if o := b.snapshot.Object(trace.Ref{APIVersion: "hikawa.example.org/v1", Kind: "Zundoko", Namespace: "default", Name: "demo-005"}); o == nil {
 		t.Error("an object that was there is not")
@@ -173,8 +173,8 @@ func TestRewind(t *testing.T) {
 	for range 100 {
 		b.keys("[")
 	}
-	if b.span().ID != spans[0].ID {
-		t.Errorf("many [ end at #%d", b.span().ID)
+	if b.reconcile().ID != reconciles[0].ID {
+		t.Errorf("many [ end at #%d", b.reconcile().ID)
 	}
 	b.keys("home { {")
 	if b.cursor() != 1 {
@@ -239,12 +239,12 @@ func TestFollow(t *testing.T) {
 		t.Error("the selection moves although it was moved by hand")
 	}
 	b.keys("f")
-	if b.span() != b.index.spans[len(b.index.spans)-1] {
+	if b.reconcile() != b.index.reconciles[len(b.index.reconciles)-1] {
 		t.Error("f does not go to the newest")
 	}
 	c.run(1000e6, h)
 	b.refresh(false)
-	if b.span() != b.index.spans[len(b.index.spans)-1] {
+	if b.reconcile() != b.index.reconciles[len(b.index.reconciles)-1] {
 		t.Error("the newest is not followed")
 	}
 }

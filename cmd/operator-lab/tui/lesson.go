@@ -8,7 +8,7 @@ import (
 // lessonPane is pane 5: the task in full, and what came of it so far.
 type lessonPane struct{ *state }
 
-// longestText is how wide a lesson's text gets at most: longer lines are hard to read.
+// longestText is the maximum width of a lesson's text in cells: longer lines are hard to read.
 const longestText = 92
 
 // lessonPart is a part of the lesson pane that a key leads to.
@@ -21,7 +21,7 @@ const (
 	lessonParts
 )
 
-// roomy is how many lines there must be before one is spent on looks.
+// roomy is the minimum number of lines of a pane that has blank lines between its parts.
 const roomy = 18
 
 // lessonText is all that the lesson pane shows, and where its parts begin and end.

@@ -13,10 +13,10 @@ type loopPane struct{ *state }
 // loopList is the list of the reconciles that are shown. It only grows, unless
 // the filter changes.
 type loopList struct {
-	key   string // of the filter it was made with
-	first *trace.Span
-	seen  int // spans of the index looked at
-	spans []*trace.Span
+	key        string // of the filter it was made with
+	first      *trace.Reconcile
+	seen       int // reconciles of the index looked at
+	reconciles []*trace.Reconcile
 }
 
 // loopColumns are the widths of the columns, and whether to show the operator.
@@ -28,12 +28,12 @@ type loopColumns struct {
 // will lead to; on smaller ones the detail pane alone does.
 const minForecast = 12
 
-// stepIndent is where the steps of a reconcile begin.
+// stepIndent is the column at which the steps of a reconcile begin.
 const stepIndent = 6
 
-// spans returns the reconciles that pass the filter, in the order they began.
-func (s loopPane) spans() []*trace.Span {
-	l, all := &s.loopCache, s.index.spans
+// reconciles returns the reconciles that pass the filter, in the order they began.
+func (s loopPane) reconciles() []*trace.Reconcile {
+	l, all := &s.loopCache, s.index.reconciles
 	if s.operator == "" && s.filter[LoopPane] == "" {
 		return all
 	}
@@ -45,31 +45,31 @@ func (s loopPane) spans() []*trace.Span {
 		}
 	}
 	for ; l.seen < len(all); l.seen++ {
-		if span := all[l.seen]; s.shows(span.Operator) && s.matches(LoopPane, s.searchText(span)) {
-			l.spans = append(l.spans, span)
+		if reconcile := all[l.seen]; s.shows(reconcile.Operator) && s.matches(LoopPane, s.searchText(reconcile)) {
+			l.reconciles = append(l.reconciles, reconcile)
 		}
 	}
-	return l.spans
+	return l.reconciles
 }
 
 // searchText returns the text of a reconcile that a filter is matched with. Words
 // about the end match only reconciles that ended.
-func (s loopPane) searchText(span *trace.Span) string {
+func (s loopPane) searchText(reconcile *trace.Reconcile) string {
 	tip := s.index.timeline.Tip()
-	return "#" + itoa(span.ID) + " " + span.Operator + " " + span.Controller + " " + span.Key.String() + " " +
-		tip.WokenText(span, s.lang) + " " + trace.ResultText(span, s.lang)
+	return "#" + itoa(reconcile.ID) + " " + reconcile.Operator + " " + reconcile.Controller + " " + reconcile.Key.String() + " " +
+		tip.WokenText(reconcile, s.lang) + " " + trace.ResultText(reconcile, s.lang)
 }
 
 // opened reports whether a reconcile shows its steps: the selected one does,
 // unless it was closed; others if they were opened.
-func (s loopPane) opened(span *trace.Span) bool {
-	if open, by := s.open[span.ID]; by {
+func (s loopPane) opened(reconcile *trace.Reconcile) bool {
+	if open, by := s.open[reconcile.ID]; by {
 		return open
 	}
-	return span.First == s.sel.span
+	return reconcile.First == s.sel.reconcile
 }
 
-func (s loopPane) columns(w int, spans []*trace.Span) loopColumns {
+func (s loopPane) columns(w int, reconciles []*trace.Reconcile) loopColumns {
 	c := loopColumns{id: 4, key: 4, outcome: 17, took: 6, wrote: 5}
 	if w < 84 {
 		c.wrote = 3
@@ -78,11 +78,11 @@ func (s loopPane) columns(w int, spans []*trace.Span) loopColumns {
 		c.outcome += 4
 	}
 	operators := len(s.index.operators) > 1 && s.operator == ""
-	for _, span := range spans {
-		c.id = max(c.id, 1+len(itoa(span.ID)))
-		c.key = max(c.key, width(keyName(span.Key)))
+	for _, reconcile := range reconciles {
+		c.id = max(c.id, 1+len(itoa(reconcile.ID)))
+		c.key = max(c.key, width(keyName(reconcile.Key)))
 		if operators {
-			c.operator = max(c.operator, width(orElse(span.Controller, span.Operator)))
+			c.operator = max(c.operator, width(orElse(reconcile.Controller, reconcile.Operator)))
 		}
 	}
 	if operators && w >= 84 {
@@ -104,8 +104,8 @@ func (s loopPane) draw(in Rect) content {
 	case s.follow && s.live:
 		p.right = s.t("follow", "追従")
 	}
-	spans := s.spans()
-	if len(spans) == 0 {
+	reconciles := s.reconciles()
+	if len(reconciles) == 0 {
 		p.rows = []row{text(dim, s.t("  no reconcile yet", "  調整はまだない"))}
 		if s.filter[LoopPane] != "" {
 			p.rows = []row{text(dim, s.t("  no reconcile matches the filter; / changes it", "  フィルターに一致する調整はない。/ で変更"))}
@@ -113,15 +113,15 @@ func (s loopPane) draw(in Rect) content {
 		return p
 	}
 	h := in.H - 1
-	i := max(0, spanAt(spans, s.sel.span))
-	around := spans[max(0, i-h):min(len(spans), i+h+1)]
+	i := max(0, reconcileAt(reconciles, s.sel.reconcile))
+	around := reconciles[max(0, i-h):min(len(reconciles), i+h+1)]
 	col := s.columns(in.W, around)
 	if in.H > 9 {
 		p.rows = append(p.rows, s.head(col))
 	} else {
 		h++
 	}
-	rows, head, block, selected := s.around(spans, i, Rect{0, 0, in.W, h}, col)
+	rows, head, block, selected := s.around(reconciles, i, Rect{0, 0, in.W, h}, col)
 	from := window(len(rows), selected, h)
 	if s.follow && s.live && len(rows) > h {
 		from = min(max(selected-h+1, len(rows)-h), selected)
@@ -186,26 +186,26 @@ func (s loopPane) head(c loopColumns) row {
 // around returns the rows of the reconcile i and those around it, at least as
 // many before and after it as are seen, where its own begin and how many they
 // are, and which is selected.
-func (s loopPane) around(spans []*trace.Span, i int, in Rect, col loopColumns) (rows []row, head, length, selected int) {
+func (s loopPane) around(reconciles []*trace.Reconcile, i int, in Rect, col loopColumns) (rows []row, head, length, selected int) {
 	h := in.H
 	var blocks [][]row
 	for k, n := i-1, 0; k >= 0 && n < h; k-- {
-		block, _ := s.spanRows(spans[k], in, col)
-		block = append(s.laterHead(spans, k), block...)
+		block, _ := s.reconcileRows(reconciles[k], in, col)
+		block = append(s.laterHead(reconciles, k), block...)
 		n += len(block)
 		blocks = append(blocks, block)
 	}
 	for _, block := range slices.Backward(blocks) {
 		rows = append(rows, block...)
 	}
-	block, at := s.spanRows(spans[i], in, col)
-	rows = append(rows, s.laterHead(spans, i)...)
+	block, at := s.reconcileRows(reconciles[i], in, col)
+	rows = append(rows, s.laterHead(reconciles, i)...)
 	head = len(rows)
 	selected = head + at
 	rows = append(rows, block...)
-	for k, n := i+1, 0; k < len(spans) && n < h; k++ {
-		block, _ := s.spanRows(spans[k], in, col)
-		block = append(s.laterHead(spans, k), block...)
+	for k, n := i+1, 0; k < len(reconciles) && n < h; k++ {
+		block, _ := s.reconcileRows(reconciles[k], in, col)
+		block = append(s.laterHead(reconciles, k), block...)
 		n += len(block)
 		rows = append(rows, block...)
 	}
@@ -213,21 +213,21 @@ func (s loopPane) around(spans []*trace.Span, i int, in Rect, col loopColumns) (
 }
 
 // laterHead is the line before the first reconcile that had not begun at the cursor.
-func (s loopPane) laterHead(spans []*trace.Span, k int) []row {
-	if s.live || spans[k].First <= s.cursor() || k > 0 && spans[k-1].First > s.cursor() {
+func (s loopPane) laterHead(reconciles []*trace.Reconcile, k int) []row {
+	if s.live || reconciles[k].First <= s.cursor() || k > 0 && reconciles[k-1].First > s.cursor() {
 		return nil
 	}
 	return []row{text(dim, s.t("  -- later than this --", "  -- これより後 --"))}
 }
 
-// spanRows returns the rows of a reconcile, and which of them is selected if any is.
-func (s loopPane) spanRows(span *trace.Span, in Rect, col loopColumns) (rows []row, selected int) {
-	at, later := s.spanNow(span)
-	mine := span.First == s.sel.span
-	r := s.spanRow(at, later, col, in.W)
+// reconcileRows returns the rows of a reconcile, and which of them is selected if any is.
+func (s loopPane) reconcileRows(reconcile *trace.Reconcile, in Rect, col loopColumns) (rows []row, selected int) {
+	at, later := s.reconcileNow(reconcile)
+	mine := reconcile.First == s.sel.reconcile
+	r := s.reconcileRow(at, later, col, in.W)
 	r.chosen = mine && s.sel.step == 0 && s.focus == LoopPane
 	rows = append(rows, r)
-	if !s.opened(span) || later {
+	if !s.opened(reconcile) || later {
 		return rows, 0
 	}
 	call := 0
@@ -258,39 +258,39 @@ func (s loopPane) spanRows(span *trace.Span, in Rect, col loopColumns) (rows []r
 	return rows, selected
 }
 
-// spanRow is the line of a reconcile.
-func (s loopPane) spanRow(span *trace.Span, later bool, c loopColumns, w int) row {
+// reconcileRow is the line of a reconcile.
+func (s loopPane) reconcileRow(reconcile *trace.Reconcile, later bool, c loopColumns, w int) row {
 	var r row
 	sign := "  "
-	if s.opened(span) && !later {
+	if s.opened(reconcile) && !later {
 		sign = s.theme.open + " "
 	}
-	r.add(accent, sign).cell(&s.theme, bold, "#"+itoa(span.ID), c.id)
+	r.add(accent, sign).cell(&s.theme, bold, "#"+itoa(reconcile.ID), c.id)
 	if c.operator > 0 {
-		r.name(&s.theme, plain, orElse(span.Controller, span.Operator), c.operator)
+		r.name(&s.theme, plain, orElse(reconcile.Controller, reconcile.Operator), c.operator)
 	}
 	if c.key > 0 {
-		r.name(&s.theme, plain, keyName(span.Key), c.key)
+		r.name(&s.theme, plain, keyName(reconcile.Key), c.key)
 	}
-	outcome, st := s.outcome(span)
+	outcome, st := s.outcome(reconcile)
 	r.cell(&s.theme, st, outcome, c.outcome)
-	took := span.Ended - span.Started
-	if span.Running() {
-		took = max(0, s.now-span.Started)
-	} else if span.End.Duration > 0 {
-		took = span.End.Duration
+	took := reconcile.Ended - reconcile.Started
+	if reconcile.Running() {
+		took = max(0, s.now-reconcile.Started)
+	} else if reconcile.End.Duration > 0 {
+		took = reconcile.End.Duration
 	}
 	t := trace.FormatDuration(took)
-	if span.Running() {
+	if reconcile.Running() {
 		t = age(took)
 	}
 	r.add(plain, blanks(c.took-width(t))).add(dim, t+" ")
 	wrote := "-"
-	if n := span.Tally.Writes; n > 0 {
+	if n := reconcile.Tally.Writes; n > 0 {
 		wrote = itoa(n) + "w"
 	}
 	r.cell(&s.theme, plain, wrote, c.wrote)
-	s.addWoken(&r, span, later, w-r.width()-1)
+	s.addWoken(&r, reconcile, later, w-r.width()-1)
 	if later {
 		r.base |= faint
 	}
@@ -298,17 +298,17 @@ func (s loopPane) spanRow(span *trace.Span, later bool, c loopColumns, w int) ro
 }
 
 // addWoken appends the cause of a reconcile, and how many events merged into it.
-func (s loopPane) addWoken(r *row, span *trace.Span, later bool, room int) {
+func (s loopPane) addWoken(r *row, reconcile *trace.Reconcile, later bool, room int) {
 	state := s.stateOf(later)
-	if len(span.Woken) == 0 {
+	if len(reconcile.Woken) == 0 {
 		r.add(dim, "?")
 		return
 	}
 	merged := ""
-	if n := span.Merged(); n > 0 {
+	if n := reconcile.Merged(); n > 0 {
 		merged = " + " + itoa(n) + s.t(" merged", " 件統合")
 	}
-	s.addCause(r, state.Wake(span.Woken[0]), room-width(merged))
+	s.addCause(r, state.Wake(reconcile.Woken[0]), room-width(merged))
 	r.add(note, merged)
 }
 
@@ -323,26 +323,26 @@ func (s loopPane) move(n int) {
 }
 
 func (s loopPane) moveOne(n int) {
-	spans := s.spans()
-	i := spanAt(spans, s.sel.span)
-	if len(spans) == 0 {
+	reconciles := s.reconciles()
+	i := reconcileAt(reconciles, s.sel.reconcile)
+	if len(reconciles) == 0 {
 		return
 	}
 	s.scroll[DetailPane], s.scroll[CausePane] = 0, 0
-	if i < 0 || spans[i].First != s.sel.span {
+	if i < 0 || reconciles[i].First != s.sel.reconcile {
 		i = max(i, 0)
-		s.sel.span, s.sel.step = spans[i].First, 0
+		s.sel.reconcile, s.sel.step = reconciles[i].First, 0
 		return
 	}
-	if step, ok := s.stepAt(spans[i], n); ok {
+	if step, ok := s.stepAt(reconciles[i], n); ok {
 		s.sel.step = step
 		s.follow = false
 		return
 	}
-	if k := i + n; k >= 0 && k < len(spans) {
-		s.sel.span, s.sel.step = spans[k].First, 0
+	if k := i + n; k >= 0 && k < len(reconciles) {
+		s.sel.reconcile, s.sel.step = reconciles[k].First, 0
 		if n < 0 {
-			s.sel.step = s.lastStep(spans[k])
+			s.sel.step = s.lastStep(reconciles[k])
 		}
 		s.follow = false
 	}

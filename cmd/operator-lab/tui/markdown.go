@@ -203,7 +203,7 @@ func wrapSegs(text []seg, w int) [][]seg {
 	return out
 }
 
-// hardBreak is where a line has to end, among newlines that mean nothing.
+// hardBreak stands for a line break that must be kept; other newlines only separate words.
 const hardBreak = "\u2028"
 
 // lines splits a text where a line has to end, and joins lines that end elsewhere.

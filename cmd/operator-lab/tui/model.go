@@ -12,10 +12,10 @@ import (
 // shown feels immediate, seldom enough that it costs nothing.
 const tickEvery = 80 * time.Millisecond
 
-// flashFor is how long a message replaces the footer.
+// flashFor is the time for which a message replaces the footer.
 const flashFor = 4 * time.Second
 
-// errorFor is how long an error does.
+// errorFor is the time for which an error replaces the footer.
 const errorFor = 20 * time.Second
 
 // Model is the only Bubble Tea model. Everything else has methods that are called.
@@ -29,7 +29,7 @@ type Model struct {
 	drawn    string
 	stale    bool
 	works    sync.WaitGroup // what the guide still does
-	followed int64          // the page whose room was asked for last
+	followed int64          // serial of the page whose source was requested last
 }
 
 // newModel returns a model. The context ends the commands it starts.

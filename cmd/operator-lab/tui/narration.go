@@ -11,7 +11,7 @@ import (
 // the past, or why the selected thing happened.
 type narrationBar struct{ *state }
 
-// noteFor is how long a note of the journal is shown.
+// noteFor is the time for which a note of the journal is shown.
 const noteFor = 15 * time.Second
 
 func (s narrationBar) draw(r Rect) []row {

@@ -76,15 +76,15 @@ func (nav navigator) cycle(n int) {
 
 // selectNewest selects the newest reconcile, and of one that is held the write.
 func (nav navigator) selectNewest() {
-	spans := nav.loop().spans()
-	if len(spans) == 0 {
+	reconciles := nav.loop().reconciles()
+	if len(reconciles) == 0 {
 		return
 	}
-	newest := spans[len(spans)-1]
+	newest := reconciles[len(reconciles)-1]
 	if held := nav.held(); held != nil && nav.shows(held.Operator) {
 		newest = held
 	}
-	nav.sel.span, nav.sel.step = newest.First, 0
+	nav.sel.reconcile, nav.sel.step = newest.First, 0
 	if newest.Held != nil {
 		nav.sel.step = newest.Held.Seq
 	}
@@ -107,34 +107,34 @@ func (nav navigator) goLive() {
 
 func (nav navigator) goHome() {
 	nav.goTo(nav.index.step(0, 1))
-	if spans := nav.loop().spans(); len(spans) > 0 {
-		nav.sel.span, nav.sel.step = spans[0].First, 0
+	if reconciles := nav.loop().reconciles(); len(reconciles) > 0 {
+		nav.sel.reconcile, nav.sel.step = reconciles[0].First, 0
 	}
 	nav.follow = false
 }
 
-// goSpan moves the cursor to the end of the reconcile before or after the
+// goReconcile moves the cursor to the end of the reconcile before or after the
 // selected one. It returns what to say about it, as others do.
-func (nav navigator) goSpan(n int) string {
-	spans := nav.loop().spans()
-	if len(spans) == 0 {
+func (nav navigator) goReconcile(n int) string {
+	reconciles := nav.loop().reconciles()
+	if len(reconciles) == 0 {
 		return nav.t("no reconcile yet", "調整はまだない")
 	}
-	i := spanAt(spans, nav.sel.span) + n
-	if nav.past() && n > 0 && i < len(spans) && i >= 0 && spans[max(0, i-1)].First > nav.cursor() {
-		i = spanAt(spans, nav.cursor()) + 1 // the selected one has not happened yet
+	i := reconcileAt(reconciles, nav.sel.reconcile) + n
+	if nav.past() && n > 0 && i < len(reconciles) && i >= 0 && reconciles[max(0, i-1)].First > nav.cursor() {
+		i = reconcileAt(reconciles, nav.cursor()) + 1 // the selected one has not happened yet
 	}
 	switch {
 	case i < 0:
 		return nav.t("this is the first reconcile; home goes to the beginning", "最初の調整。home で先頭へ")
-	case i >= len(spans):
+	case i >= len(reconciles):
 		nav.goLive()
 		return ""
 	}
-	span := spans[i]
+	reconcile := reconciles[i]
 	nav.from = LoopPane
-	nav.goTo(min(span.Last, nav.index.last()))
-	nav.sel.span, nav.sel.step = span.First, 0
+	nav.goTo(min(reconcile.Last, nav.index.last()))
+	nav.sel.reconcile, nav.sel.step = reconcile.First, 0
 	nav.scroll[DetailPane], nav.scroll[CausePane] = 0, 0
 	return ""
 }
@@ -151,10 +151,10 @@ func (nav navigator) goEvent(n int) string {
 	if e == nil {
 		return ""
 	}
-	for _, span := range nav.loop().spans() {
-		if e.Reconcile != 0 && span.ID == e.Reconcile {
-			nav.sel.span, nav.sel.step = span.First, 0
-			if slices.Contains(span.Steps, e) {
+	for _, reconcile := range nav.loop().reconciles() {
+		if e.Reconcile != 0 && reconcile.ID == e.Reconcile {
+			nav.sel.reconcile, nav.sel.step = reconcile.First, 0
+			if slices.Contains(reconcile.Steps, e) {
 				nav.sel.step = e.Seq
 			}
 		}
@@ -184,9 +184,9 @@ func (nav navigator) enter() {
 		nav.setFocus(DetailPane)
 		return
 	}
-	if i := spanAt(nav.loop().spans(), nav.sel.span); i >= 0 {
-		span := nav.loop().spans()[i]
-		nav.open[span.ID] = !nav.loop().opened(span)
+	if i := reconcileAt(nav.loop().reconciles(), nav.sel.reconcile); i >= 0 {
+		reconcile := nav.loop().reconciles()[i]
+		nav.open[reconcile.ID] = !nav.loop().opened(reconcile)
 	}
 }
 

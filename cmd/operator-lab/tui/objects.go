@@ -133,7 +133,7 @@ func (b *treeBuilder) later(tip *trace.State) {
 	}
 }
 
-// leastObject is how far an object's name is shortened before what it is like is left out.
+// leastObject is the minimum width of a shortened object's name; then its state is left out.
 const leastObject = 20
 
 func markStyle(mark string) style {
@@ -221,11 +221,11 @@ func (s objectsPane) draw(in Rect) content {
 // fadeSeq is the Seq before which changes are not marked any more: the
 // beginning of the reconcile before the newest.
 func (s objectsPane) fadeSeq() int64 {
-	i := spanAt(s.index.spans, s.cursor())
+	i := reconcileAt(s.index.reconciles, s.cursor())
 	if i < 1 {
 		return 0
 	}
-	return s.index.spans[i-1].First
+	return s.index.reconciles[i-1].First
 }
 
 // lines returns the lines of the tree at the cursor; they are kept until something changes.
@@ -236,9 +236,9 @@ func (s objectsPane) lines() []treeLine {
 		return s.memo.tree
 	}
 	planned := map[trace.Ref]*trace.Event{}
-	for _, span := range s.snapshot.Running() {
-		if span.Held != nil {
-			planned[bare(span.Held.Object)] = span.Held
+	for _, reconcile := range s.snapshot.Running() {
+		if reconcile.Held != nil {
+			planned[bare(reconcile.Held.Object)] = reconcile.Held
 		}
 	}
 	b := treeBuilder{objectsPane: s, planned: planned, fade: s.fadeSeq(), lines: []treeLine{}}

@@ -64,19 +64,19 @@ type Step struct {
 	Name string
 	// Done is true when it is over; until then it is shown as under way.
 	Done bool
-	// Took is how long it took. Default: it is not shown.
+	// Took is its duration. Default: it is not shown.
 	Took time.Duration
 	// Detail is more to say, such as an address. Default: empty.
 	Detail string
 }
 
-// Options of [Run]. Only Journal is needed.
+// Options are the options of [Run]. Only Journal is required.
 type Options struct {
-	// Journal to show.
+	// Journal is the journal to show.
 	Journal *trace.Journal
-	// Title of what runs, such as "zundoko / first-song". Default: empty.
+	// Title is the title of the screen, such as "zundoko / first-song". Default: empty.
 	Title string
-	// Controls of a cluster that runs already. Default: none, as for a replay.
+	// Controls are the controls of a cluster that runs already. Default: none, as for a replay.
 	Controls Controls
 	// Boot starts the cluster while its steps are shown; the Controls it returns
 	// replace those above. Its context ends when the user quits; Run does not
@@ -89,7 +89,7 @@ type Options struct {
 	Notice string
 	// Guide leads through a lesson. Default: the lines at the bottom say why the selected reconcile ran.
 	Guide Guide
-	// Language of all texts. Default: English.
+	// Language is the language of all texts. Default: English.
 	Language trace.Language
 	// ASCII draws with ASCII only; automatic if the locale is not UTF-8 or TERM is linux. Default: false.
 	ASCII bool

@@ -7,9 +7,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// PickOptions of [Pick]. Only Items are needed.
+// PickOptions are the options of [Pick]. Only Items are required.
 type PickOptions struct {
-	// Items to pick from, in their order; those of a module stand together.
+	// Items are the items to pick from, in order; those of a module are adjacent.
 	Items []PickItem
 	// All names the items as a whole. Default: "all".
 	All string

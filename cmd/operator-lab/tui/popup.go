@@ -87,9 +87,9 @@ func (p *whyPopup) window(s *state) []string {
 
 func (p *whyPopup) rows(s *state) []row {
 	rows := wrapped(plain, " ", s.why(s.subject(), p.lang), min(96, s.w-8))
-	if span := s.causeSpan(); span != nil {
+	if reconcile := s.causeReconcile(); reconcile != nil {
 		rows = append(rows, row{})
-		rows = append(rows, causePane{s}.tree(span)...)
+		rows = append(rows, causePane{s}.tree(reconcile)...)
 	}
 	return rows
 }

@@ -31,7 +31,7 @@ const labelWidth = 8
 
 type addLine func(trace.QueueKey, bool, row)
 
-// leastName is how far a name is shortened before what is behind it is cut off.
+// leastName is the minimum width of a shortened name; then the text behind it is cut off.
 const leastName = 14
 
 func (s queuePane) draw(in Rect) content {
@@ -59,9 +59,9 @@ func (s queuePane) lines(in Rect) (lines []queueLine, ready int) {
 			lines = append(lines, queueLine{key, first, r})
 		}
 	}
-	for _, span := range s.snapshot.Running() {
-		if s.shows(span.Operator) {
-			s.runningLines(span, in.W, add)
+	for _, reconcile := range s.snapshot.Running() {
+		if s.shows(reconcile.Operator) {
+			s.runningLines(reconcile, in.W, add)
 		}
 	}
 	timed, keys := false, 0
@@ -100,17 +100,17 @@ func (s queuePane) label(st style, kind, name string, w int) row {
 	return *r.name(&s.theme, bold, name, min(max(12, width(name)), max(8, w-labelWidth-16)))
 }
 
-func (s queuePane) runningLines(span *trace.Span, w int, add addLine) {
-	key := trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}
-	r := s.label(ok|bold, s.running+" "+s.t("RUN", "実行"), queueName(span.Operator, span.Controller, span.Key), w)
-	r.add(plain, "#"+itoa(span.ID)+" ")
-	if span.Held != nil {
-		r.add(hold, s.t("held ", "保留 ")+age(s.now-span.Held.At))
+func (s queuePane) runningLines(reconcile *trace.Reconcile, w int, add addLine) {
+	key := trace.QueueKey{Operator: reconcile.Operator, Controller: reconcile.Controller, Key: reconcile.Key}
+	r := s.label(ok|bold, s.running+" "+s.t("RUN", "実行"), queueName(reconcile.Operator, reconcile.Controller, reconcile.Key), w)
+	r.add(plain, "#"+itoa(reconcile.ID)+" ")
+	if reconcile.Held != nil {
+		r.add(hold, s.t("held ", "保留 ")+age(s.now-reconcile.Held.At))
 	} else {
-		r.add(dim, s.t("for ", "")+age(s.now-span.Started))
+		r.add(dim, s.t("for ", "")+age(s.now-reconcile.Started))
 	}
 	add(key, true, r)
-	if s.snapshot.Dirty(span) {
+	if s.snapshot.Dirty(reconcile) {
 		add(key, false, text(warn, blanks(labelWidth+2)+s.t("dirty: will run again", "変更あり: もう一度実行する")))
 	}
 }
@@ -243,10 +243,10 @@ func (s queuePane) move(n int) {
 
 // subject returns what is selected in the queue.
 func (s queuePane) subject() subject {
-	for _, span := range s.snapshot.Running() {
-		if (trace.QueueKey{Operator: span.Operator, Controller: span.Controller, Key: span.Key}) == s.sel.key {
-			sub := subject{span: span, whole: true, event: mainStep(span)}
-			sub.object = s.primary(span)
+	for _, reconcile := range s.snapshot.Running() {
+		if (trace.QueueKey{Operator: reconcile.Operator, Controller: reconcile.Controller, Key: reconcile.Key}) == s.sel.key {
+			sub := subject{reconcile: reconcile, whole: true, event: mainStep(reconcile)}
+			sub.object = s.primary(reconcile)
 			return sub
 		}
 	}

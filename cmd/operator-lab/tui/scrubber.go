@@ -47,8 +47,8 @@ func (s scrubberBar) draw(in Rect) []row {
 }
 
 func (s scrubberBar) hereID() int64 {
-	if span := s.current(); span != nil {
-		return span.ID
+	if reconcile := s.current(); reconcile != nil {
+		return reconcile.ID
 	}
 	return 0
 }
@@ -111,7 +111,7 @@ func (s scrubberBar) drawBars(r *row, bars []byte, past bool) {
 		case '!':
 			sign, st = s.err, bad
 		case '|':
-			sign, st = s.reconcile, accent
+			sign, st = s.theme.reconcile, accent
 		case ':':
 			sign = s.several
 		case '.':
@@ -130,6 +130,6 @@ type legendBar struct{ *state }
 
 func (s legendBar) draw(Rect) []row {
 	return []row{text(dim, "       "+s.one+s.t(" one event   ", " 1 件   ")+s.several+s.t(" several   ", " 複数   ")+
-		s.reconcile+s.t(" reconcile   ", " 調整   ")+s.err+s.t(" error   ", " エラー   ")+
+		s.theme.reconcile+s.t(" reconcile   ", " 調整   ")+s.err+s.t(" error   ", " エラー   ")+
 		s.theme.cursor+s.t(" you are here", " 現在位置"))}
 }

@@ -29,7 +29,7 @@ type sim struct {
 	sent     bool // the held write may be sent
 	queue    []int64
 	timers   []simTimer
-	visit    *simVisit
+	running  *simReconcile
 	failed   bool
 	gen      int
 	raw      map[string]json.RawMessage // by name
@@ -41,12 +41,12 @@ type simTimer struct {
 	cause int64
 }
 
-// simVisit is a reconcile under way: what it still has to do.
-type simVisit struct {
-	span, start int64
-	begun       time.Duration
-	todo        []func(*simVisit) bool // each returns true when it is over
-	held        int64
+// simReconcile is a reconcile under way: what it still has to do.
+type simReconcile struct {
+	id, start int64
+	begun     time.Duration
+	todo      []func(*simReconcile) bool // each returns true when it is over
+	held      int64
 }
 
 func newSim(j *trace.Journal, now func() time.Duration, rv *int, operator, parent, name, child string, words ...string) *sim {
@@ -133,7 +133,7 @@ func (s *sim) enqueue(kind trace.Kind, cause int64) {
 	if len(s.queue) > 0 {
 		kind = trace.KindMerge
 	}
-	s.queue = append(s.queue, s.keyed(trace.Event{Kind: kind, Cause: cause, Running: s.visit != nil}))
+	s.queue = append(s.queue, s.keyed(trace.Event{Kind: kind, Cause: cause, Running: s.running != nil}))
 }
 
 // tick lets the operator do what it has to do now: one thing at most.
@@ -147,7 +147,7 @@ func (s *sim) tick() {
 			return
 		}
 	}
-	if v := s.visit; v != nil {
+	if v := s.running; v != nil {
 		if len(v.todo) == 0 {
 			return
 		}
@@ -167,15 +167,15 @@ func (s *sim) tick() {
 
 // reconcile takes the key and plans what the reconcile will do.
 func (s *sim) reconcile() {
-	v := &simVisit{span: s.journal.NewReconcile(), begun: s.now()}
+	v := &simReconcile{id: s.journal.NewReconcile(), begun: s.now()}
 	cause, merged := s.queue[0], len(s.queue)-1
 	s.queue = nil
-	v.start = s.keyed(trace.Event{Kind: trace.KindDequeue, Reconcile: v.span, Cause: cause, Count: merged})
-	v.start = s.keyed(trace.Event{Kind: trace.KindStart, Reconcile: v.span, Cause: v.start})
-	s.visit = v
-	read := func(verb string, ref trace.Ref, n int) func(*simVisit) bool {
-		return func(v *simVisit) bool {
-			e := trace.Event{Kind: trace.KindCall, Reconcile: v.span, Cause: v.start, Verb: verb, Object: ref, Source: trace.Cache, Count: n, Duration: 100 * time.Microsecond}
+	v.start = s.keyed(trace.Event{Kind: trace.KindDequeue, Reconcile: v.id, Cause: cause, Count: merged})
+	v.start = s.keyed(trace.Event{Kind: trace.KindStart, Reconcile: v.id, Cause: v.start})
+	s.running = v
+	read := func(verb string, ref trace.Ref, n int) func(*simReconcile) bool {
+		return func(v *simReconcile) bool {
+			e := trace.Event{Kind: trace.KindCall, Reconcile: v.id, Cause: v.start, Verb: verb, Object: ref, Source: trace.Cache, Count: n, Duration: 100 * time.Microsecond}
 			if verb == trace.VerbGet {
 				e.ResourceVersion = fmt.Sprint(*s.rv)
 			}
@@ -195,11 +195,11 @@ func (s *sim) reconcile() {
 }
 
 // planWord plans to say the next word.
-func (s *sim) planWord(v *simVisit) {
+func (s *sim) planWord(v *simReconcile) {
 	n := len(s.children)
 	name, word := fmt.Sprintf("%s-%03d", s.parent.Name, n+1), s.words[n]
-	v.todo = append(v.todo, func(v *simVisit) bool {
-		s.keyed(trace.Event{Kind: trace.KindLog, Reconcile: v.span, Cause: v.start, Message: "next word", Values: []string{"say", word, "position", fmt.Sprint(n + 1)}})
+	v.todo = append(v.todo, func(v *simReconcile) bool {
+		s.keyed(trace.Event{Kind: trace.KindLog, Reconcile: v.id, Cause: v.start, Message: "next word", Values: []string{"say", word, "position", fmt.Sprint(n + 1)}})
 		return true
 	})
 	s.uids[name] = name + "-uid"
@@ -217,11 +217,11 @@ func (s *sim) planWord(v *simVisit) {
 			e.After = s.childRaw(name, word, e.ResourceVersion)
 			s.children = append(s.children, name)
 		}),
-		func(*simVisit) bool {
+		func(*simReconcile) bool {
 			s.watch(trace.Added, ref, fmt.Sprint(*s.rv), s.childRaw(name, word, fmt.Sprint(*s.rv)), true)
 			return true
 		},
-		func(v *simVisit) bool {
+		func(v *simReconcile) bool {
 			status := s.parent
 			status.Subresource = "status"
 			return s.write(trace.VerbPatch, status, s.raw[s.parent.Name], s.parentRaw(""), func(e *trace.Event) {
@@ -229,7 +229,7 @@ func (s *sim) planWord(v *simVisit) {
 				e.After = s.parentRaw(e.ResourceVersion)
 			})(v)
 		},
-		func(*simVisit) bool {
+		func(*simReconcile) bool {
 			s.watch(trace.Modified, s.parent, fmt.Sprint(*s.rv), s.parentRaw(fmt.Sprint(*s.rv)), false)
 			return true
 		},
@@ -237,9 +237,9 @@ func (s *sim) planWord(v *simVisit) {
 }
 
 // write is a write, held first if writes are held.
-func (s *sim) write(verb string, ref trace.Ref, before, after json.RawMessage, answer func(*trace.Event)) func(*simVisit) bool {
-	return func(v *simVisit) bool {
-		e := trace.Event{Reconcile: v.span, Cause: v.start, Verb: verb, Object: ref, Before: before, After: after}
+func (s *sim) write(verb string, ref trace.Ref, before, after json.RawMessage, answer func(*trace.Event)) func(*simReconcile) bool {
+	return func(v *simReconcile) bool {
+		e := trace.Event{Reconcile: v.id, Cause: v.start, Verb: verb, Object: ref, Before: before, After: after}
 		if s.holding && v.held == 0 {
 			e.Kind, s.sent = trace.KindHold, false
 			v.held = s.keyed(e)
@@ -259,17 +259,17 @@ func (s *sim) write(verb string, ref trace.Ref, before, after json.RawMessage, a
 }
 
 // end ends the reconcile; a delay brings the key back.
-func (s *sim) end(outcome trace.Outcome, delay time.Duration, requeue *trace.Event) func(*simVisit) bool {
-	return func(v *simVisit) bool {
-		e := trace.Event{Kind: trace.KindEnd, Reconcile: v.span, Cause: v.start, Outcome: outcome, Delay: delay, Duration: s.now() - v.begun}
+func (s *sim) end(outcome trace.Outcome, delay time.Duration, requeue *trace.Event) func(*simReconcile) bool {
+	return func(v *simReconcile) bool {
+		e := trace.Event{Kind: trace.KindEnd, Reconcile: v.id, Cause: v.start, Outcome: outcome, Delay: delay, Duration: s.now() - v.begun}
 		if outcome == trace.OutcomeError {
 			e.Error, e.Try = "create "+s.child+": the object has been modified; please apply your changes to the latest version", 1
 		}
 		cause := s.keyed(e)
-		s.visit = nil
+		s.running = nil
 		if requeue != nil {
 			r := *requeue
-			r.Kind, r.Cause, r.Delay, r.Reconcile = trace.KindRequeue, cause, delay, v.span
+			r.Kind, r.Cause, r.Delay, r.Reconcile = trace.KindRequeue, cause, delay, v.id
 			s.timers = append(s.timers, simTimer{s.now() + delay, s.keyed(r)})
 		}
 		return true
@@ -330,7 +330,7 @@ func (s *sim) Step() {
 }
 
 func (s *sim) admit() bool {
-	if s.visit == nil {
+	if s.running == nil {
 		s.steps++
 	}
 	return true
@@ -345,7 +345,7 @@ func (s *sim) StepCall() {
 	})
 	held := false
 	s.control(trace.VerbRelease, func() bool {
-		held = s.visit != nil && s.visit.held != 0
+		held = s.running != nil && s.running.held != 0
 		s.sent = s.sent || held
 		return held
 	})

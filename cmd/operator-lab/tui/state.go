@@ -65,10 +65,10 @@ func newState(o Options) state {
 
 // selection identifies what is selected; it holds when lines move.
 type selection struct {
-	// span is the Seq of the selected reconcile's first event, step of one of its steps or 0.
-	span, step int64
-	object     trace.Ref
-	key        trace.QueueKey
+	// reconcile is the Seq of the selected reconcile's first event, step of one of its steps or 0.
+	reconcile, step int64
+	object          trace.Ref
+	key             trace.QueueKey
 }
 
 // pane is one of the numbered panes.
@@ -127,9 +127,9 @@ func (s *state) scrollBy(p Pane, n int) {
 // why says why the subject is as it is, in a language.
 func (s *state) why(sub subject, lang trace.Language) string {
 	switch {
-	case sub.span != nil && (sub.whole || sub.event == nil):
-		return s.stateOf(sub.span.First > s.cursor()).WhySpan(sub.span, lang)
-	case sub.span != nil:
+	case sub.reconcile != nil && (sub.whole || sub.event == nil):
+		return s.stateOf(sub.reconcile.First > s.cursor()).WhyReconcile(sub.reconcile, lang)
+	case sub.reconcile != nil:
 		return s.stateOf(sub.event.Seq > s.cursor()).Why(sub.event, lang)
 	case sub.item != nil:
 		if len(sub.item.Events) > 0 {
@@ -159,8 +159,8 @@ func (s *state) asOf() string {
 	if s.live {
 		return ""
 	}
-	if span := s.span(); span != nil {
-		return s.t("  as of #", "  時点 #") + itoa(span.ID)
+	if reconcile := s.reconcile(); reconcile != nil {
+		return s.t("  as of #", "  時点 #") + itoa(reconcile.ID)
 	}
 	return s.t("  as of event ", "  時点 イベント ") + itoa(s.cursor())
 }
@@ -171,10 +171,10 @@ func (s *state) quiet() bool {
 }
 
 // held returns a reconcile whose write is held, or nil.
-func (s *state) held() *trace.Span {
-	for _, span := range s.snapshot.Running() {
-		if span.Held != nil {
-			return span
+func (s *state) held() *trace.Reconcile {
+	for _, reconcile := range s.snapshot.Running() {
+		if reconcile.Held != nil {
+			return reconcile
 		}
 	}
 	return nil
@@ -186,19 +186,19 @@ func (s *state) past() bool { return !s.live }
 // cursor returns the Seq of the last event that the screen takes into account.
 func (s *state) cursor() int64 { return s.snapshot.Seq() }
 
-// spanNow returns a reconcile as it was at the cursor; later is true for one
+// reconcileNow returns a reconcile as it was at the cursor; later is true for one
 // that had not begun, which is returned as it became.
-func (s *state) spanNow(span *trace.Span) (at *trace.Span, later bool) {
+func (s *state) reconcileNow(reconcile *trace.Reconcile) (at *trace.Reconcile, later bool) {
 	switch {
-	case s.live || span.Last <= s.cursor() && !span.Running():
-		return span, false
-	case span.First > s.cursor():
-		return span, true
+	case s.live || reconcile.Last <= s.cursor() && !reconcile.Running():
+		return reconcile, false
+	case reconcile.First > s.cursor():
+		return reconcile, true
 	}
-	if at := s.snapshot.Span(span.ID); at != nil {
+	if at := s.snapshot.Reconcile(reconcile.ID); at != nil {
 		return at, false
 	}
-	return span, false
+	return reconcile, false
 }
 
 // stateOf returns the state to explain a reconcile by.
@@ -209,14 +209,14 @@ func (s *state) stateOf(later bool) *trace.State {
 	return s.snapshot
 }
 
-// span returns the selected reconcile, or nil.
-func (s *state) span() *trace.Span {
-	i := spanAt(s.index.spans, s.sel.span)
-	if i < 0 || s.index.spans[i].First != s.sel.span {
+// reconcile returns the selected reconcile, or nil.
+func (s *state) reconcile() *trace.Reconcile {
+	i := reconcileAt(s.index.reconciles, s.sel.reconcile)
+	if i < 0 || s.index.reconciles[i].First != s.sel.reconcile {
 		return nil
 	}
-	span, _ := s.spanNow(s.index.spans[i])
-	return span
+	reconcile, _ := s.reconcileNow(s.index.reconciles[i])
+	return reconcile
 }
 
 // shows reports whether what an operator did is shown.
@@ -298,19 +298,19 @@ func (s *state) object(ref trace.Ref) *trace.Object {
 
 // current returns the reconcile the strip speaks of: the selected one in the
 // past, else the one that runs, else the newest.
-func (s *state) current() *trace.Span {
+func (s *state) current() *trace.Reconcile {
 	if !s.live {
-		if span := s.span(); span != nil && span.First <= s.cursor() {
-			return span
+		if reconcile := s.reconcile(); reconcile != nil && reconcile.First <= s.cursor() {
+			return reconcile
 		}
 	}
 	if held := s.held(); held != nil && s.shows(held.Operator) {
 		return held
 	}
-	for i := spanAt(s.index.spans, s.cursor()); i >= 0; i-- {
-		if span := s.index.spans[i]; s.shows(span.Operator) {
-			span, _ = s.spanNow(span)
-			return span
+	for i := reconcileAt(s.index.reconciles, s.cursor()); i >= 0; i-- {
+		if reconcile := s.index.reconciles[i]; s.shows(reconcile.Operator) {
+			reconcile, _ = s.reconcileNow(reconcile)
+			return reconcile
 		}
 	}
 	return nil
@@ -318,30 +318,30 @@ func (s *state) current() *trace.Span {
 
 // primary returns the object a reconcile is about, or nil: the one of the key's
 // name that it asked for, else any of that name that nobody owns.
-func (s *state) primary(span *trace.Span) *trace.Object {
-	if span == nil {
+func (s *state) primary(reconcile *trace.Reconcile) *trace.Object {
+	if reconcile == nil {
 		return nil
 	}
-	for _, e := range span.Steps {
-		if e.Kind == trace.KindCall && e.Verb == trace.VerbGet && e.Object.Key() == span.Key {
+	for _, e := range reconcile.Steps {
+		if e.Kind == trace.KindCall && e.Verb == trace.VerbGet && e.Object.Key() == reconcile.Key {
 			if o := s.snapshot.Object(e.Object); o != nil {
 				return o
 			}
 		}
 	}
-	for _, w := range s.snapshot.Wakes(span) {
-		if w.Watch != nil && w.Watch.Object.Key() == span.Key {
+	for _, w := range s.snapshot.Wakes(reconcile) {
+		if w.Watch != nil && w.Watch.Object.Key() == reconcile.Key {
 			return s.snapshot.Object(w.Watch.Object)
 		}
 	}
 	return nil
 }
 
-// causeSpan is the reconcile the subject belongs to: of an object the one that changed it last.
-func (s *state) causeSpan() *trace.Span {
+// causeReconcile is the reconcile the subject belongs to: of an object the one that changed it last.
+func (s *state) causeReconcile() *trace.Reconcile {
 	sub := s.subject()
-	if sub.span != nil {
-		return sub.span
+	if sub.reconcile != nil {
+		return sub.reconcile
 	}
 	e := sub.event
 	for range 4 { // a watch event, its write, and no further
@@ -349,7 +349,7 @@ func (s *state) causeSpan() *trace.Span {
 			return nil
 		}
 		if e.Reconcile > 0 {
-			return s.snapshot.Span(e.Reconcile)
+			return s.snapshot.Reconcile(e.Reconcile)
 		}
 		e = s.snapshot.Cause(e)
 	}

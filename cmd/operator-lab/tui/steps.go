@@ -14,8 +14,8 @@ type stepWidths struct{ verb, object int }
 func logText(e *trace.Event) string {
 	var b strings.Builder
 	b.WriteString(e.Message)
-	for i := 0; i+1 < len(e.Values); i += 2 {
-		b.WriteString("  " + e.Values[i] + "=" + e.Values[i+1])
+	for key, value := range e.Pairs() {
+		b.WriteString("  " + key + "=" + value)
 	}
 	if e.Error != "" {
 		b.WriteString(": " + e.Error)
@@ -23,9 +23,9 @@ func logText(e *trace.Event) string {
 	return b.String()
 }
 
-func stepColumns(span *trace.Span) stepWidths {
+func stepColumns(reconcile *trace.Reconcile) stepWidths {
 	w := stepWidths{verb: 6, object: 18}
-	for _, e := range span.Steps {
+	for _, e := range reconcile.Steps {
 		if e.Kind != trace.KindLog {
 			w.verb = max(w.verb, len(e.Verb))
 			w.object = max(w.object, width(e.Object.String()))
@@ -68,8 +68,8 @@ func (s loopPane) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
 
 // ifSent predicts what a held write will lead to, from what the same kind of
 // watch event led to before.
-func (s loopPane) ifSent(span *trace.Span) []string {
-	e := span.Held
+func (s loopPane) ifSent(reconcile *trace.Reconcile) []string {
+	e := reconcile.Held
 	if e == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (s loopPane) ifSent(span *trace.Span) []string {
 		verb = trace.Deleted
 	}
 	first := s.t("If sent: it comes back as ", "送信すると: ") + e.Object.Kind + " " + verb + s.t("", " として戻ってくる")
-	seq := s.index.echoes[echo{span.Operator, e.Object.APIVersion, e.Object.Kind, verb}]
+	seq := s.index.echoes[echo{reconcile.Operator, e.Object.APIVersion, e.Object.Kind, verb}]
 	watch := s.index.timeline.Event(seq)
 	if seq == 0 || watch == nil {
 		return []string{first + s.t(", if anybody watches it.", "(監視していれば)。")}
@@ -100,11 +100,11 @@ func (s loopPane) ifSent(span *trace.Span) []string {
 
 // stepAt returns the selected reconcile's step after or before the selected row
 // by n rows, 0 for its first line; ok is false beyond its ends.
-func (s loopPane) stepAt(span *trace.Span, n int) (step int64, ok bool) {
-	if !s.opened(span) {
+func (s loopPane) stepAt(reconcile *trace.Reconcile, n int) (step int64, ok bool) {
+	if !s.opened(reconcile) {
 		return 0, false
 	}
-	at, later := s.spanNow(span)
+	at, later := s.reconcileNow(reconcile)
 	if later {
 		return 0, false
 	}
@@ -122,9 +122,9 @@ func (s loopPane) stepAt(span *trace.Span, n int) (step int64, ok bool) {
 }
 
 // lastStep returns the last row of a reconcile: its last step, or 0.
-func (s loopPane) lastStep(span *trace.Span) int64 {
-	at, later := s.spanNow(span)
-	if later || len(at.Steps) == 0 || !s.open[span.ID] {
+func (s loopPane) lastStep(reconcile *trace.Reconcile) int64 {
+	at, later := s.reconcileNow(reconcile)
+	if later || len(at.Steps) == 0 || !s.open[reconcile.ID] {
 		return 0
 	}
 	return at.Steps[len(at.Steps)-1].Seq
@@ -132,17 +132,17 @@ func (s loopPane) lastStep(span *trace.Span) int64 {
 
 // subject returns the selected reconcile or step.
 func (s loopPane) subject() subject {
-	span := s.span()
-	if span == nil {
+	reconcile := s.reconcile()
+	if reconcile == nil {
 		return subject{}
 	}
-	sub := subject{span: span, whole: s.sel.step == 0, event: mainStep(span)}
-	for _, e := range span.Steps {
+	sub := subject{reconcile: reconcile, whole: s.sel.step == 0, event: mainStep(reconcile)}
+	for _, e := range reconcile.Steps {
 		if e.Seq == s.sel.step {
 			sub.event = e
 		}
 	}
-	sub.object = s.primary(span)
+	sub.object = s.primary(reconcile)
 	if sub.event != nil && sub.event.Object.Name != "" {
 		sub.ref = bare(sub.event.Object)
 	}
@@ -159,12 +159,12 @@ func (s loopPane) subject() subject {
 
 // mainStep returns the step to show for a reconcile as a whole: the held write,
 // else a failed write, else the first that changed something; nil without writes.
-func mainStep(span *trace.Span) *trace.Event {
-	if span.Held != nil {
-		return span.Held
+func mainStep(reconcile *trace.Reconcile) *trace.Event {
+	if reconcile.Held != nil {
+		return reconcile.Held
 	}
 	var first *trace.Event
-	for _, e := range span.Steps {
+	for _, e := range reconcile.Steps {
 		switch {
 		case !e.IsWrite():
 		case e.Error != "":

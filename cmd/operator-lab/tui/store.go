@@ -19,7 +19,7 @@ func theStore(all []trace.Store) (trace.Store, bool) {
 	return all[max(0, slices.IndexFunc(all, func(o trace.Store) bool { return o.Writes != nil }))], true
 }
 
-// storeMargin is where the lines of a store begin.
+// storeMargin is the column at which the lines of a store begin.
 const storeMargin = 6
 
 type memberColumns struct {

@@ -90,7 +90,7 @@ func (s stripBar) short(stages []stageText, now stageID) row {
 // stages returns the texts of each stage at the cursor.
 func (s stripBar) stages() []stageText {
 	c := s.counters()
-	span := s.current()
+	reconcile := s.current()
 	ready, timed := 0, 0
 	for _, item := range s.snapshot.Queue() {
 		switch {
@@ -106,45 +106,45 @@ func (s stripBar) stages() []stageText {
 		{s.t("WATCH", "監視"), itoa(c.Watched) + s.t(" seen", " 件"), itoa(c.Watched)},
 		{s.t("FILTER", "選別"), itoa(passed) + s.t(" ok, ", " 通過, ") + itoa(c.Dropped) + s.t(" drop", " 破棄"), "-" + itoa(c.Dropped)},
 		{s.t("QUEUE", "キュー"), itoa(ready) + s.t(" ready, ", " 待機, ") + itoa(timed) + s.t(" timed", " 予約"), itoa(ready) + "+" + itoa(timed)},
-		{s.t("RECONCILE", "調整"), s.reconcileText(span, true), s.reconcileText(span, false)},
+		{s.t("RECONCILE", "調整"), s.reconcileText(reconcile, true), s.reconcileText(reconcile, false)},
 	}
-	return append(out, s.apiStage(span), s.statusStage(span), s.againStage(span))
+	return append(out, s.apiStage(reconcile), s.statusStage(reconcile), s.againStage(reconcile))
 }
 
-func (s stripBar) reconcileText(span *trace.Span, long bool) string {
+func (s stripBar) reconcileText(reconcile *trace.Reconcile, long bool) string {
 	switch {
-	case span == nil:
+	case reconcile == nil:
 		return s.t("none yet", "まだなし")
-	case span.Held != nil && long:
-		return "#" + itoa(span.ID) + s.t(" HELD", " 保留")
-	case span.Held != nil:
+	case reconcile.Held != nil && long:
+		return "#" + itoa(reconcile.ID) + s.t(" HELD", " 保留")
+	case reconcile.Held != nil:
 		return s.t("held", "保留")
-	case span.Running():
-		return "#" + itoa(span.ID) + s.t(" runs", " 実行中")
+	case reconcile.Running():
+		return "#" + itoa(reconcile.ID) + s.t(" runs", " 実行中")
 	case long:
-		return "#" + itoa(span.ID) + " " + trace.FormatDuration(span.End.Duration)
+		return "#" + itoa(reconcile.ID) + " " + trace.FormatDuration(reconcile.End.Duration)
 	}
-	return "#" + itoa(span.ID)
+	return "#" + itoa(reconcile.ID)
 }
 
-func (s stripBar) apiStage(span *trace.Span) stageText {
+func (s stripBar) apiStage(reconcile *trace.Reconcile) stageText {
 	st := stageText{name: "API", long: "-", short: "-"}
-	if span == nil {
+	if reconcile == nil {
 		return st
 	}
-	c := span.Tally
+	c := reconcile.Tally
 	reads := c.CacheReads + c.ServerReads
 	st.short = itoa(reads) + "r " + itoa(c.Writes) + "w"
 	st.long = itoa(reads) + s.t(" read, ", " 読, ") + itoa(c.Writes) + s.t(" written", " 書")
-	if span.Held != nil {
+	if reconcile.Held != nil {
 		st.long, st.short = st.short+s.t(", 1 held", ", 1 保留"), st.short+s.t(" held", " 保留")
 	}
 	return st
 }
 
-func (s stripBar) statusStage(span *trace.Span) stageText {
+func (s stripBar) statusStage(reconcile *trace.Reconcile) stageText {
 	st := stageText{name: s.t("STATUS", "状態"), long: "-", short: "-"}
-	o := s.primary(span)
+	o := s.primary(reconcile)
 	if o == nil || o.Generation == 0 {
 		return st
 	}
@@ -156,18 +156,18 @@ func (s stripBar) statusStage(span *trace.Span) stageText {
 	return st
 }
 
-func (s stripBar) againStage(span *trace.Span) stageText {
+func (s stripBar) againStage(reconcile *trace.Reconcile) stageText {
 	st := stageText{name: s.t("AGAIN", "再実行"), long: "-", short: "-"}
 	switch {
-	case span == nil:
-	case s.snapshot.Dirty(span):
+	case reconcile == nil:
+	case s.snapshot.Dirty(reconcile):
 		st.long, st.short = s.t("dirty: at once", "変更あり: 直ちに"), s.t("dirty", "変更あり")
-	case span.Running():
-	case span.End.Delay > 0 && span.End.Error != "":
-		st.short = trace.FormatDuration(span.End.Delay)
+	case reconcile.Running():
+	case reconcile.End.Delay > 0 && reconcile.End.Error != "":
+		st.short = trace.FormatDuration(reconcile.End.Delay)
 		st.long = s.t("backoff ", "バックオフ ") + st.short
-	case span.End.Delay > 0:
-		st.short = trace.FormatDuration(span.End.Delay)
+	case reconcile.End.Delay > 0:
+		st.short = trace.FormatDuration(reconcile.End.Delay)
 		st.long = s.t("in ", "") + st.short + s.t("", " 後")
 	default:
 		st.long, st.short = s.t("when changed", "変更時"), "-"

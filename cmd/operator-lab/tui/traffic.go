@@ -10,7 +10,7 @@ import (
 // trafficBar shows the last answer of the URL that was asked last, and how many answers there were.
 type trafficBar struct{ *state }
 
-// freshFor is how long an answer that is another one than before is marked.
+// freshFor is the time for which a changed answer is marked.
 const freshFor = 5 * time.Second
 
 func (s trafficBar) draw(in Rect) []row {

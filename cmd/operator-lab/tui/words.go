@@ -56,21 +56,21 @@ func (th *theme) checkbox(c Task) (string, style) {
 }
 
 // outcome says in a few words how a reconcile ended.
-func (th *theme) outcome(span *trace.Span) (string, style) {
-	if span.Held != nil {
+func (th *theme) outcome(reconcile *trace.Reconcile) (string, style) {
+	if reconcile.Held != nil {
 		n := 0
-		for _, e := range span.Steps {
+		for _, e := range reconcile.Steps {
 			if e.Kind != trace.KindLog {
 				n++
 			}
 		}
 		return th.t("HELD at call ", "呼出 ") + itoa(n) + th.t("", " で保留"), hold
 	}
-	if span.Running() {
+	if reconcile.Running() {
 		return th.t("running", "実行中"), ok | bold
 	}
-	d := trace.FormatDuration(span.End.Delay)
-	switch span.End.Outcome {
+	d := trace.FormatDuration(reconcile.End.Delay)
+	switch reconcile.End.Outcome {
 	case trace.OutcomeDone:
 		return th.t("done", "完了"), ok
 	case trace.OutcomeRequeueAfter:

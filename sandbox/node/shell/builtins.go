@@ -25,7 +25,7 @@ func builtin(name string) bool { return interp.IsBuiltin(name) }
 // command returns the arguments that the interpreter runs instead of one of its own commands.
 type command func(hc interp.HandlerContext, args []string) []string
 
-// own are the shell's commands. What is not among them the interpreter may have, but nobody here does.
+// own returns the shell's own commands. No other command of the interpreter may run.
 func (s *session) own() map[string]command {
 	return map[string]command{
 		"[": asTool, "test": asTool, "echo": asTool, "printf": asTool, "pwd": asTool, "kill": asTool, "type": asTool,
@@ -48,8 +48,8 @@ func asTool(_ interp.HandlerContext, args []string) []string {
 // failure is a command that does nothing but fail.
 func failure(code int) []string { return []string{internal + "status " + strconv.Itoa(code)} }
 
-// call decides what a command is. The interpreter has commands that look at this machine, that panic, or that keep as much
-// as there is.
+// call returns the arguments that the interpreter runs for a command. Some of the interpreter's own commands would look at
+// this machine, panic, or use up all memory.
 func (s *session) call(ctx context.Context, args []string) ([]string, error) {
 	hc := interp.HandlerCtx(ctx)
 	if err := exhausted(hc, args); err != nil {
@@ -99,7 +99,7 @@ func (s *session) cd(hc interp.HandlerContext, args []string) []string {
 	if to == "-" {
 		to = hc.Env.Get("OLDPWD").Str
 	}
-	found, err := s.process.world.Files.Stat(absolute(hc.Dir, to))
+	found, err := s.process.container.Files.Stat(absolute(hc.Dir, to))
 	if err == nil && !found.IsDir() {
 		err = syscall.ENOTDIR
 	}
@@ -196,7 +196,7 @@ func (s *session) source(hc interp.HandlerContext, args []string) []string {
 	if len(args) < 2 {
 		return s.refuse(hc, 2, "%s: filename argument required", args[0])
 	}
-	content, err := s.process.world.Files.ReadFile(absolute(hc.Dir, args[1]), maxScript+1)
+	content, err := s.process.container.Files.ReadFile(absolute(hc.Dir, args[1]), maxScript+1)
 	if err != nil {
 		fmt.Fprintf(hc.Stderr, "%s: %s: can't open '%s': %s\n", s.name, args[0], args[1], why(err))
 		return []string{"exit", "2"}
@@ -324,7 +324,7 @@ func sh(p *process, argv []string, io streams) int {
 	case command:
 		script, args = args[0], args[1:]
 	case len(args) > 0:
-		content, err := p.world.Files.ReadFile(p.path(args[0]), maxScript+1)
+		content, err := p.container.Files.ReadFile(p.path(args[0]), maxScript+1)
 		if err != nil {
 			fmt.Fprintf(io.err, "sh: can't open '%s': %s\n", args[0], why(err))
 			return CodeNotFound
@@ -368,7 +368,7 @@ func (s *session) follow() int {
 	in := bufio.NewReader(source)
 	s.feed(in)
 	script, status := "", 0
-	foreground := s.process.world.Foreground
+	foreground := s.process.container.Foreground
 	for !s.exited && s.ctx.Err() == nil {
 		s.invite(script != "")
 		line, err := in.ReadString('\n')
@@ -414,7 +414,7 @@ func (s *session) end(status int) int {
 // invite prints the prompt on a terminal.
 func (s *session) invite(more bool) {
 	switch {
-	case s.process.world.Foreground == nil:
+	case s.process.container.Foreground == nil:
 	case more:
 		fmt.Fprint(s.err, "> ")
 	default:
@@ -449,9 +449,9 @@ func (s *session) inForeground(source *patient, run func(context.Context) int) i
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	source.ctx = ctx
-	s.process.world.Foreground(cancel)
+	s.process.container.Foreground(cancel)
 	code := run(ctx)
-	s.process.world.Foreground(nil)
+	s.process.container.Foreground(nil)
 	source.ctx = s.ctx
 	if ctx.Err() != nil && s.ctx.Err() == nil {
 		return interrupted
@@ -473,7 +473,7 @@ func which(p *process, argv []string, io streams) int {
 	}
 	code := 0
 	for _, name := range names {
-		_, known := p.world.find(name)
+		_, known := p.container.find(name)
 		switch {
 		case builtin(name) && argv[0] != "which":
 			fmt.Fprintln(io.out, name)

@@ -31,7 +31,7 @@ func (ofImage) Run(ctx context.Context, argv, environment []string, dir string, 
 
 func TestCommandsOfAnImage(t *testing.T) {
 	t.Parallel()
-	world := &shell.World{Files: rootfs.New(rootfs.Options{Scratch: t.TempDir()}), Commands: ofImage{}}
+	container := &shell.Container{Files: rootfs.New(rootfs.Options{Scratch: t.TempDir()}), Commands: ofImage{}}
 	for script, want := range map[string]string{
 		"ETCDCTL_API=3 etcdctl get a; echo $?":                               `["etcdctl" "get" "a"] ["ETCDCTL_API=3"] / 0` + "\n3\n",
 		"export ETCDCTL_API=2; cd /tmp; /usr/local/bin/etcdctl":              `["/usr/local/bin/etcdctl"] ["ETCDCTL_API=2"] /tmp 0` + "\n",
@@ -43,12 +43,12 @@ func TestCommandsOfAnImage(t *testing.T) {
 		"etcdutl || echo $?":                                                 "127\n",
 	} {
 		var out bytes.Buffer
-		world.Run(t.Context(), []string{"sh", "-c", script}, nil, &out, io.Discard)
+		container.Run(t.Context(), []string{"sh", "-c", script}, nil, &out, io.Discard)
 		if out.String() != want {
 			t.Errorf("%s: it says\n%s, not\n%s", script, out.String(), want)
 		}
 	}
-	if !world.Has("/bin/etcdctl") || world.Has("/opt/etcdctl") || (&shell.World{}).Has("etcdctl") {
+	if !container.Has("/bin/etcdctl") || container.Has("/opt/etcdctl") || (&shell.Container{}).Has("etcdctl") {
 		t.Error("the command is not where it should be")
 	}
 }

@@ -129,7 +129,7 @@ func comparison(operator string) func(a, b string) (bool, error) {
 }
 
 func (t *tester) unary(operator byte) func(string) bool {
-	file := t.p.world.Files
+	file := t.p.container.Files
 	switch operator {
 	case 'n':
 		return func(s string) bool { return s != "" }
@@ -157,7 +157,7 @@ func (t *tester) unary(operator byte) func(string) bool {
 		}
 	case 'x':
 		return func(s string) bool {
-			_, ok := t.p.world.find(s)
+			_, ok := t.p.container.find(s)
 			return ok
 		}
 	}

@@ -22,7 +22,7 @@ func (p *process) open(name string, s streams) (io.ReadCloser, error) {
 	case "/dev/stdin", "/dev/fd/0":
 		return io.NopCloser(s.in), nil
 	}
-	return p.world.Files.Open(p.path(name))
+	return p.container.Files.Open(p.path(name))
 }
 
 // kept is a stream that is not closed with the file of its name.
@@ -33,12 +33,12 @@ func (kept) Close() error { return nil }
 func (p *process) create(name string, appending bool, s streams) (io.WriteCloser, error) {
 	to := map[string]io.Writer{
 		"/dev/null": io.Discard, "/dev/stdout": s.out, "/dev/fd/1": s.out, "/dev/stderr": s.err, "/dev/fd/2": s.err,
-		"/proc/1/fd/1": p.world.Stdout, "/proc/1/fd/2": p.world.Stderr,
+		"/proc/1/fd/1": p.container.Stdout, "/proc/1/fd/2": p.container.Stderr,
 	}[p.path(name)]
 	if to != nil {
 		return kept{to}, nil
 	}
-	return p.world.Files.Create(p.path(name), appending)
+	return p.container.Files.Create(p.path(name), appending)
 }
 
 // inputs reads the named files, or the standard input.
@@ -119,7 +119,7 @@ func ls(p *process, argv []string, s streams) int {
 			list(s, []rootfs.Info{info}, has(set, 'l'))
 			continue
 		}
-		entries, err := p.world.Files.ReadDir(p.path(name))
+		entries, err := p.container.Files.ReadDir(p.path(name))
 		if err != nil {
 			code = problem(s, argv, "%s: %s", name, why(err))
 			continue
@@ -142,7 +142,7 @@ func (p *process) stat(name string) (rootfs.Info, error) {
 	if full := p.path(name); device(full) {
 		return rootfs.Info{Name: path.Base(full), Mode: fs.ModeDevice | fs.ModeCharDevice | 0o666}, nil
 	}
-	return p.world.Files.Stat(p.path(name))
+	return p.container.Files.Stat(p.path(name))
 }
 
 func list(s streams, entries []rootfs.Info, long bool) {
@@ -208,7 +208,7 @@ func mkdir(p *process, argv []string, s streams) int {
 	}
 	code := 0
 	for _, name := range names {
-		err := p.world.Files.Mkdir(p.path(name))
+		err := p.container.Files.Mkdir(p.path(name))
 		if has(set, 'p') {
 			err = p.mkdirAll(p.path(name))
 		}
@@ -220,7 +220,7 @@ func mkdir(p *process, argv []string, s streams) int {
 }
 
 func (p *process) mkdirAll(name string) error {
-	if info, err := p.world.Files.Stat(name); err == nil {
+	if info, err := p.container.Files.Stat(name); err == nil {
 		if info.IsDir() {
 			return nil
 		}
@@ -231,7 +231,7 @@ func (p *process) mkdirAll(name string) error {
 			return err
 		}
 	}
-	return p.world.Files.Mkdir(name)
+	return p.container.Files.Mkdir(name)
 }
 
 func rm(p *process, argv []string, s streams) int {
@@ -250,14 +250,14 @@ func rm(p *process, argv []string, s streams) int {
 }
 
 func (p *process) remove(name string, all bool) error {
-	info, err := p.world.Files.Stat(name)
+	info, err := p.container.Files.Stat(name)
 	if err != nil || !info.IsDir() {
-		return p.world.Files.Remove(name)
+		return p.container.Files.Remove(name)
 	}
 	if !all {
 		return syscall.EISDIR
 	}
-	entries, err := p.world.Files.ReadDir(name)
+	entries, err := p.container.Files.ReadDir(name)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (p *process) remove(name string, all bool) error {
 			return p.ctx.Err()
 		}
 		if e.Mode&fs.ModeSymlink != 0 {
-			err = p.world.Files.Remove(path.Join(name, e.Name))
+			err = p.container.Files.Remove(path.Join(name, e.Name))
 		} else {
 			err = p.remove(path.Join(name, e.Name), true)
 		}
@@ -274,12 +274,12 @@ func (p *process) remove(name string, all bool) error {
 			return err
 		}
 	}
-	return p.world.Files.Remove(name)
+	return p.container.Files.Remove(name)
 }
 
 // target returns the path to which a file is copied or moved.
 func (p *process) target(from, to string) string {
-	if info, err := p.world.Files.Stat(p.path(to)); err == nil && info.IsDir() {
+	if info, err := p.container.Files.Stat(p.path(to)); err == nil && info.IsDir() {
 		return path.Join(p.path(to), path.Base(from))
 	}
 	return p.path(to)
@@ -299,14 +299,14 @@ func mv(p *process, argv []string, s streams) int {
 		return problem(s, argv, "%v", err)
 	}
 	return p.each(argv, names, s, func(from, to string) error {
-		err := p.world.Files.Rename(from, to)
+		err := p.container.Files.Rename(from, to)
 		if !errors.Is(err, syscall.EXDEV) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if err := p.copyFile(from, to); err != nil {
 			return err
 		}
-		return p.world.Files.Remove(from)
+		return p.container.Files.Remove(from)
 	})
 }
 
@@ -325,7 +325,7 @@ func (p *process) each(argv, names []string, s streams, do func(from, to string)
 }
 
 func (p *process) copyFile(from, to string) error {
-	in, err := p.world.Files.Open(from)
+	in, err := p.container.Files.Open(from)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (p *process) copyFile(from, to string) error {
 	if from == to {
 		return fmt.Errorf("it and %s are the same file", to)
 	}
-	out, err := p.world.Files.Create(to, false)
+	out, err := p.container.Files.Create(to, false)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func TestNothingOfTheHostIsReached(t *testing.T) {
 		{`umask 000; ulimit -n 1; kill -9 $PPID; kill -9 $$; times; jobs; fg; bg; disown; suspend; history; fc`, ""},
 		{`$(printf '\000')source x; "$(printf '\000status 0')" || echo refused`, "refused\n"},
 	} {
-		w := newWorld(t)
+		w := newContainer(t)
 		script := strings.ReplaceAll(c.script, "HOST", host)
 		out, errs, code := run(t, w, script)
 		if want := strings.ReplaceAll(c.out, "HOST", host); out != want {
@@ -102,7 +102,7 @@ func TestNothingOfTheHostIsReached(t *testing.T) {
 
 // Nothing stays when a script has ended: also what is in the background, and who writes what nobody reads.
 func TestNothingStays(t *testing.T) {
-	w := newWorld(t)
+	w := newContainer(t)
 	run(t, w, "true") // what is made once
 	before := runtime.NumGoroutine()
 	for _, script := range []string{

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// client reaches what the pod reaches.
+// client returns an HTTP client with the network of the pod.
 func (p *process) client(insecure bool) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext: p.world.Dial, DisableKeepAlives: true, DisableCompression: true,
+			DialContext: p.container.Dial, DisableKeepAlives: true, DisableCompression: true,
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: insecure},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -173,7 +173,7 @@ func curl(p *process, argv []string, s streams) int {
 	return t.show(p, s, response, began)
 }
 
-// address adds what people leave out.
+// address parses a URL; without a scheme it is http.
 func address(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
@@ -205,12 +205,12 @@ func (t *transfer) do(ctx context.Context, p *process, at *url.URL) (*http.Respo
 		client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, t.connectLimit)
 			defer cancel()
-			return p.world.Dial(ctx, network, to)
+			return p.container.Dial(ctx, network, to)
 		}
 	}
 	data := t.data
 	if file, ok := strings.CutPrefix(data, "@"); ok {
-		content, err := p.world.Files.ReadFile(p.path(file), maxSorted)
+		content, err := p.container.Files.ReadFile(p.path(file), maxSorted)
 		if err != nil {
 			return nil, err
 		}

@@ -37,7 +37,7 @@ type session struct {
 	ctx     context.Context //nolint:containedctx // a session is as long as its context
 	// nobody takes the place of in for the interpreter, which would read all of it.
 	nobody   *os.File
-	out, err *gate
+	out, err *sharedStream
 	// exited is set when the shell is to end.
 	exited bool
 
@@ -66,7 +66,7 @@ func newSession(p *process, name string, options, arguments []string, s streams)
 	ctx, cancel := context.WithCancel(p.ctx)
 	one := &session{
 		process: p, name: name, ctx: ctx, cancel: cancel, in: s.in, nobody: nobody, sources: map[string]string{},
-		out: &gate{ctx: ctx, to: s.out}, err: &gate{ctx: ctx, to: s.err},
+		out: &sharedStream{ctx: ctx, to: s.out}, err: &sharedStream{ctx: ctx, to: s.err},
 	}
 	one.commands = one.own()
 	environment := one.environment()
@@ -123,7 +123,7 @@ func text(value string) expand.Variable {
 
 func (s *session) environment() environ {
 	e := environ{"HOME": text("/root")}
-	for name, id := range map[string]int64{"UID": s.process.world.UID, "EUID": s.process.world.UID, "GID": s.process.world.GID} {
+	for name, id := range map[string]int64{"UID": s.process.container.UID, "EUID": s.process.container.UID, "GID": s.process.container.GID} {
 		e[name] = text(strconv.FormatInt(id, 10))
 	}
 	for name, value := range s.process.environment {
@@ -223,7 +223,7 @@ func (s *session) parse(script string) (*syntax.File, error) {
 	return c.parse(script)
 }
 
-// setStatus sets what $? is.
+// setStatus sets $?.
 func (s *session) setStatus(code int) {
 	if file, err := s.parse(fmt.Sprintf("(exit %d)", code)); err == nil {
 		_ = s.run(s.ctx, file.Stmts[0])
@@ -231,8 +231,9 @@ func (s *session) setStatus(code int) {
 	s.exited = false
 }
 
-// gate is a stream of a shell, which several commands may write to at once. Nothing comes through after its end.
-type gate struct {
+// sharedStream is an output of a shell, which several commands may write to at once. It refuses writes after the shell
+// has ended.
+type sharedStream struct {
 	ctx context.Context //nolint:containedctx // that of the shell
 	to  io.Writer
 
@@ -240,23 +241,23 @@ type gate struct {
 	closed bool
 }
 
-func (g *gate) Write(p []byte) (int, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
+func (s *sharedStream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return 0, io.ErrClosedPipe
 	}
 	switch string(p) { // what the interpreter says of a command in a variable that was ended
 	case context.Canceled.Error() + "\n", context.DeadlineExceeded.Error() + "\n":
 		return len(p), nil
 	}
-	return g.to.Write(p)
+	return s.to.Write(p)
 }
 
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
+func (s *sharedStream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
 }
 
 // internal marks the names of tools that are to be run instead of the interpreter's commands.
@@ -288,7 +289,7 @@ func (s *session) exec(ctx context.Context, argv []string) error {
 		_, _ = io.WriteString(hc.Stdout, strings.ToValidUTF8(kept.text.String(), "\uFFFD"))
 		return exit(code)
 	}
-	if _, ours := hc.Stdout.(*gate); out.err != nil && (ours || errors.Is(out.err, syscall.EPIPE)) {
+	if _, ours := hc.Stdout.(*sharedStream); out.err != nil && (ours || errors.Is(out.err, syscall.EPIPE)) {
 		return hc.Builtin(ctx, []string{"exit", "141"}) // as SIGPIPE would
 	}
 	return exit(code)
@@ -411,10 +412,10 @@ func pipe(content io.Reader) (io.ReadWriteCloser, error) {
 }
 
 func (s *session) readDir(name string) ([]fs.DirEntry, error) {
-	entries, err := s.process.world.Files.ReadDir(name)
+	entries, err := s.process.container.Files.ReadDir(name)
 	if err != nil {
 		// The caller wants to know whether the file exists.
-		if info, missing := s.process.world.Files.Stat(name); missing == nil && !info.IsDir() {
+		if info, missing := s.process.container.Files.Stat(name); missing == nil && !info.IsDir() {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
 		}
 		return nil, err
@@ -454,7 +455,7 @@ func (s *session) access(ctx context.Context, name string, mode interp.AccessMod
 	if mode&interp.AccessExec == 0 {
 		return err
 	}
-	if _, tool := s.process.world.find(name); tool || err == nil && found.IsDir() {
+	if _, tool := s.process.container.find(name); tool || err == nil && found.IsDir() {
 		return nil
 	}
 	return syscall.EACCES

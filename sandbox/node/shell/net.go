@@ -37,10 +37,10 @@ func (p *process) lookup(name string) ([]string, error) {
 	if net.ParseIP(name) != nil {
 		return []string{name}, nil
 	}
-	if p.world.Lookup == nil {
+	if p.container.Lookup == nil {
 		return nil, unsupported("looking up names")
 	}
-	return p.world.Lookup(p.ctx, name)
+	return p.container.Lookup(p.ctx, name)
 }
 
 func nslookup(p *process, argv []string, io streams) int {
@@ -99,7 +99,7 @@ func nc(p *process, argv []string, s streams) int {
 		defer cancel()
 		ctx = limited
 	}
-	conn, err := p.world.Dial(ctx, "tcp4", net.JoinHostPort(rest[0], rest[1]))
+	conn, err := p.container.Dial(ctx, "tcp4", net.JoinHostPort(rest[0], rest[1]))
 	switch {
 	case cannotResolve(err):
 		return problem(s, argv, "bad address '%s'", rest[0])

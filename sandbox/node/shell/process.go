@@ -13,8 +13,8 @@ import (
 
 // process is the environment in which a tool runs.
 type process struct {
-	world *World
-	ctx   context.Context //nolint:containedctx // a process is as long as its context
+	container *Container
+	ctx       context.Context //nolint:containedctx // a process is as long as its context
 	// environment is exported to it.
 	environment map[string]string
 	dir         string
@@ -56,7 +56,7 @@ func (p *process) execute(argv []string, io streams) int {
 	if p.ctx.Err() != nil {
 		return codeKilled
 	}
-	run, ok := p.world.find(argv[0])
+	run, ok := p.container.find(argv[0])
 	if !ok {
 		fmt.Fprintf(io.err, "sh: %s: not found\n", argv[0])
 		return CodeNotFound

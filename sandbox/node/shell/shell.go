@@ -17,8 +17,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/node/rootfs"
 )
 
-// World is the environment of commands: a container.
-type World struct {
+// Container is the container that commands run in: what they can reach.
+type Container struct {
 	// Files of the container.
 	Files *rootfs.View
 	// Dial connects to pods, Services, nodes and hosts outside.
@@ -67,7 +67,7 @@ const (
 )
 
 // Has reports whether there is a command of the name, such as sh or /bin/sh.
-func (w *World) Has(name string) bool {
+func (w *Container) Has(name string) bool {
 	_, ok := w.find(name)
 	return ok
 }
@@ -75,7 +75,7 @@ func (w *World) Has(name string) bool {
 // directories are the directories in which commands seem to be.
 var directories = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"}
 
-func (w *World) find(name string) (tool, bool) {
+func (w *Container) find(name string) (tool, bool) {
 	if strings.Contains(name, "/") {
 		if !slices.Contains(directories, path.Dir(name)) {
 			return nil, false
@@ -91,7 +91,7 @@ func (w *World) find(name string) (tool, bool) {
 
 // ofImage runs a program of the image.
 func ofImage(p *process, argv []string, s streams) int {
-	code := p.world.Commands.Run(p.ctx, argv, p.list(), p.dir, s.in, s.out, s.err)
+	code := p.container.Commands.Run(p.ctx, argv, p.list(), p.dir, s.in, s.out, s.err)
 	if p.ctx.Err() != nil {
 		return codeKilled
 	}
@@ -99,15 +99,15 @@ func ofImage(p *process, argv []string, s streams) int {
 }
 
 // Run runs a command and returns its exit code. Stdin may be nil.
-func (w *World) Run(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func (w *Container) Run(ctx context.Context, argv []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if stdin == nil {
 		stdin = strings.NewReader("")
 	}
 	return w.process(ctx).execute(argv, streams{interruptible(ctx, stdin), stdout, stderr})
 }
 
-func (w *World) process(ctx context.Context) *process {
-	p := &process{world: w, ctx: ctx, environment: map[string]string{}, dir: "/"}
+func (w *Container) process(ctx context.Context) *process {
+	p := &process{container: w, ctx: ctx, environment: map[string]string{}, dir: "/"}
 	for _, e := range w.Env {
 		key, value, _ := strings.Cut(e, "=")
 		p.environment[key] = value

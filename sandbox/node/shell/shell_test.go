@@ -20,14 +20,14 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/node/shell"
 )
 
-// newWorld has a volume with a file, an image with a file, and a scratch directory.
-func newWorld(tb testing.TB) *shell.World {
+// newContainer has a volume with a file, an image with a file, and a scratch directory.
+func newContainer(tb testing.TB) *shell.Container {
 	tb.Helper()
 	volume := tb.TempDir()
 	if err := os.WriteFile(filepath.Join(volume, "key"), []byte("value\n"), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	return &shell.World{
+	return &shell.Container{
 		Files: rootfs.New(rootfs.Options{
 			Scratch: tb.TempDir(),
 			Mounts:  []rootfs.Mount{{Path: "/etc/config", Host: volume, ReadOnly: true}},
@@ -44,7 +44,7 @@ func newWorld(tb testing.TB) *shell.World {
 }
 
 // run runs a script and returns its output and its exit code.
-func run(tb testing.TB, w *shell.World, script string) (stdout, stderr string, code int) {
+func run(tb testing.TB, w *shell.Container, script string) (stdout, stderr string, code int) {
 	tb.Helper()
 	var out, errs bytes.Buffer
 	code = w.Run(tb.Context(), []string{"sh", "-c", script}, nil, &out, &errs)
@@ -163,7 +163,7 @@ func TestScripts(t *testing.T) {
 		{`curl() { echo mine; }; curl x; command -v f || echo no`, "mine\nno\n", 0},
 		{`echo $$ $0 ${0##*/}`, "7 sh sh\n", 0},
 	} {
-		out, errs, code := run(t, newWorld(t), c.script)
+		out, errs, code := run(t, newContainer(t), c.script)
 		if out != c.out || code != c.code {
 			t.Errorf("%s\n got %q, code %d (stderr %q)\nwant %q, code %d", c.script, out, code, errs, c.out, c.code)
 		}
@@ -205,7 +205,7 @@ func TestWhatTheShellDoesNotKnowItRefuses(t *testing.T) {
 		{strings.Repeat("(", 1000) + "echo" + strings.Repeat(")", 1000), "too deep"},
 		{strings.Repeat("(", 30_000), "too deep"},
 	} {
-		out, errs, code := run(t, newWorld(t), c.script)
+		out, errs, code := run(t, newContainer(t), c.script)
 		if code != 2 || !strings.Contains(errs, c.says) || out != "" {
 			t.Errorf("%.40s: code %d, stdout %q, stderr %q, want 2 and %q", c.script, code, out, errs, c.says)
 		}
@@ -221,7 +221,7 @@ func TestEndsWithItsContext(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		var errs bytes.Buffer
-		if code := newWorld(t).Run(ctx, []string{"sh", "-c", script}, reader, io.Discard, &errs); code == 2 || code == 127 {
+		if code := newContainer(t).Run(ctx, []string{"sh", "-c", script}, reader, io.Discard, &errs); code == 2 || code == 127 {
 			t.Errorf("%s: code %d: %s", script, code, &errs)
 		}
 		cancel()
@@ -231,7 +231,7 @@ func TestEndsWithItsContext(t *testing.T) {
 func TestReadsAScriptFromStdin(t *testing.T) {
 	var out bytes.Buffer
 	stdin := strings.NewReader("if true\nthen echo one\nfi\ncat\nrest of it\n")
-	if code := newWorld(t).Run(t.Context(), []string{"sh"}, stdin, &out, &out); code != 0 || out.String() != "one\nrest of it\n" {
+	if code := newContainer(t).Run(t.Context(), []string{"sh"}, stdin, &out, &out); code != 0 || out.String() != "one\nrest of it\n" {
 		t.Errorf("got %q, code %d", &out, code)
 	}
 }
@@ -239,14 +239,14 @@ func TestReadsAScriptFromStdin(t *testing.T) {
 func TestTheTrapOfAScriptFromStdin(t *testing.T) {
 	var out bytes.Buffer
 	stdin := strings.NewReader("trap 'echo bye' EXIT\necho $0\n(exit 3)\n")
-	if code := newWorld(t).Run(t.Context(), []string{"sh"}, stdin, &out, &out); code != 3 || out.String() != "sh\nbye\n" {
+	if code := newContainer(t).Run(t.Context(), []string{"sh"}, stdin, &out, &out); code != 3 || out.String() != "sh\nbye\n" {
 		t.Errorf("got %q, code %d", &out, code)
 	}
 }
 
 func TestTexts(t *testing.T) {
 	var text [2 << 20]byte
-	w := newWorld(t)
+	w := newContainer(t)
 	big, err := w.Files.Create("/big", false)
 	if err != nil {
 		t.Fatal(err)
@@ -279,13 +279,13 @@ func TestSurvives(t *testing.T) {
 		`export ''`, `local x`, `cd ''`, `read ''`, `eval`, `exit x`, `return`, `$(printf '\0')status`,
 	} {
 		for _, wrapped := range []string{script, "{ " + script + "\n} | cat", "(" + script + "\n) & wait"} {
-			run(t, newWorld(t), wrapped)
+			run(t, newContainer(t), wrapped)
 		}
 	}
 }
 
-// web is a world in which http://web:8080 is served.
-func web(t *testing.T) *shell.World {
+// web is a container in which http://web:8080 is served.
+func web(t *testing.T) *shell.Container {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -300,7 +300,7 @@ func web(t *testing.T) *shell.World {
 	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/there", http.StatusFound) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	w := newWorld(t)
+	w := newContainer(t)
 	w.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		switch host, _, _ := net.SplitHostPort(address); {
 		case host == "unknown":
@@ -356,7 +356,7 @@ func TestTheNetwork(t *testing.T) {
 }
 
 func TestSignals(t *testing.T) {
-	w := newWorld(t)
+	w := newContainer(t)
 	var got []syscall.Signal
 	w.Signal = func(s syscall.Signal) { got = append(got, s) }
 	if _, errs, code := run(t, w, "kill 1; kill -HUP 1; kill -s USR1 1; kill -2 1; kill -9 1"); code != 0 {
@@ -383,7 +383,7 @@ func FuzzScript(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		w := newWorld(t)
+		w := newContainer(t)
 		w.Run(ctx, []string{"sh", "-c", script}, strings.NewReader("input\n"), io.Discard, io.Discard)
 		// In a pipe the interpreter has goroutines of its own, and nobody could take care of what makes them panic.
 		w.Run(ctx, []string{"sh", "-c", "{ " + script + "\n} | cat"}, nil, io.Discard, io.Discard)

@@ -8,7 +8,7 @@ import (
 )
 
 func ps(p *process, _ []string, io streams) int {
-	fmt.Fprintf(io.out, "PID   USER     TIME  COMMAND\n%5d root      0:00 %s\n", 1, p.world.Program)
+	fmt.Fprintf(io.out, "PID   USER     TIME  COMMAND\n%5d root      0:00 %s\n", 1, p.container.Program)
 	return 0
 }
 
@@ -51,8 +51,8 @@ func kill(p *process, argv []string, io streams) int {
 			continue
 		}
 		// As the kernel does, for the first process of a container.
-		if signal != syscall.SIGKILL && signal != syscall.SIGSTOP && signal != 0 && p.world.Signal != nil {
-			p.world.Signal(signal)
+		if signal != syscall.SIGKILL && signal != syscall.SIGSTOP && signal != 0 && p.container.Signal != nil {
+			p.container.Signal(signal)
 		}
 	}
 	return code

@@ -259,7 +259,7 @@ func (l *typedLines) Read(p []byte) (int, error) {
 }
 
 // RunOnTerminal runs a command on a terminal, and returns its exit code. A shell reads commands from it.
-func (w *World) RunOnTerminal(ctx context.Context, argv []string, stream io.ReadWriter, sizes <-chan Size) int {
+func (w *Container) RunOnTerminal(ctx context.Context, argv []string, stream io.ReadWriter, sizes <-chan Size) int {
 	t := NewTerminal(stream)
 	defer t.Close()
 	stop := context.AfterFunc(ctx, t.Close)
@@ -280,7 +280,7 @@ func isShell(name string) bool {
 }
 
 // interact asks for commands until exit, or Ctrl-D.
-func (w *World) interact(ctx context.Context, t *Terminal) int {
+func (w *Container) interact(ctx context.Context, t *Terminal) int {
 	s, err := newSession(w.process(ctx), "sh", nil, nil, streams{nil, t, t})
 	if err != nil {
 		fmt.Fprintf(t, "sh: %v\n", err)
@@ -313,7 +313,7 @@ func (w *World) interact(ctx context.Context, t *Terminal) int {
 }
 
 func (s *session) prompt() string {
-	if s.process.world.UID != 0 {
+	if s.process.container.UID != 0 {
 		return s.runner.Dir + " $ "
 	}
 	return s.runner.Dir + " # "

@@ -53,7 +53,7 @@ func (s *screen) await(t *testing.T, what string) {
 }
 
 // sit sits down at a terminal.
-func sit(t *testing.T, w *shell.World, argv ...string) (keys io.Writer, s *screen, code <-chan int) {
+func sit(t *testing.T, w *shell.Container, argv ...string) (keys io.Writer, s *screen, code <-chan int) {
 	t.Helper()
 	in, keyboard := io.Pipe()
 	s = newScreen()
@@ -81,7 +81,7 @@ func press(t *testing.T, keys io.Writer, text string) {
 }
 
 func TestAShellOnATerminal(t *testing.T) {
-	keys, s, code := sit(t, newWorld(t), "sh")
+	keys, s, code := sit(t, newContainer(t), "sh")
 	s.await(t, "/ # ")
 	press(t, keys, "echo 1 2 | wc -w\r")
 	s.await(t, "2\r\n")
@@ -106,7 +106,7 @@ func TestAShellOnATerminal(t *testing.T) {
 }
 
 func TestCtrlC(t *testing.T) {
-	keys, s, code := sit(t, newWorld(t), "sh")
+	keys, s, code := sit(t, newContainer(t), "sh")
 	s.await(t, "# ")
 	press(t, keys, "echo be''gun; sleep infinity\r")
 	s.await(t, "begun\r\n")
@@ -133,7 +133,7 @@ func TestCtrlC(t *testing.T) {
 
 // TestCtrlD ends what a command reads, and not the shell: what is typed next must not be typed into somebody's own machine.
 func TestCtrlD(t *testing.T) {
-	keys, s, code := sit(t, newWorld(t), "sh")
+	keys, s, code := sit(t, newContainer(t), "sh")
 	for _, word := range []string{"first", "second"} {
 		press(t, keys, "echo beg''un "+word+"; cat\r")
 		s.await(t, "begun "+word)
@@ -151,14 +151,14 @@ func TestCtrlD(t *testing.T) {
 }
 
 func TestACommandOnATerminal(t *testing.T) {
-	keys, s, code := sit(t, newWorld(t), "cat")
+	keys, s, code := sit(t, newContainer(t), "cat")
 	press(t, keys, "line\r")
 	s.await(t, "line\r\nline\r\n")
 	press(t, keys, "\x04")
 	if got := <-code; got != 0 {
 		t.Errorf("exit code %d", got)
 	}
-	_, s, code = sit(t, newWorld(t), "echo", "hi")
+	_, s, code = sit(t, newContainer(t), "echo", "hi")
 	if got := <-code; got != 0 || s.String() != "hi\r\n" {
 		t.Errorf("exit code %d, %q", got, s)
 	}

@@ -184,7 +184,7 @@ func env(p *process, argv []string, io streams) int {
 		args = args[1:]
 	}
 	if len(args) > 0 {
-		if _, known := p.world.find(args[0]); !known {
+		if _, known := p.container.find(args[0]); !known {
 			problem(io, argv, "can't execute '%s': No such file or directory", args[0])
 			return CodeNotFound
 		}
@@ -217,10 +217,10 @@ func hostname(p *process, argv []string, io streams) int {
 		return problem(io, argv, "it can only be shown here")
 	}
 	if has(set, 'i') {
-		fmt.Fprintln(io.out, p.world.IP)
+		fmt.Fprintln(io.out, p.container.IP)
 		return 0
 	}
-	fmt.Fprintln(io.out, p.world.Hostname)
+	fmt.Fprintln(io.out, p.container.Hostname)
 	return 0
 }
 
@@ -329,7 +329,7 @@ func id(p *process, argv []string, io streams) int {
 	if err != nil {
 		return problem(io, argv, "%v", err)
 	}
-	uid, gid := p.world.UID, p.world.GID
+	uid, gid := p.container.UID, p.container.GID
 	switch {
 	case has(set, 'u') && has(set, 'n'):
 		return whoami(p, argv, io)
@@ -351,8 +351,8 @@ func rootName(id int64) string {
 }
 
 func whoami(p *process, argv []string, io streams) int {
-	if p.world.UID != 0 {
-		return problem(io, argv, "unknown uid %d", p.world.UID)
+	if p.container.UID != 0 {
+		return problem(io, argv, "unknown uid %d", p.container.UID)
 	}
 	fmt.Fprintln(io.out, "root")
 	return 0
@@ -365,9 +365,9 @@ func uname(p *process, argv []string, io streams) int {
 	}
 	switch {
 	case has(set, 'n'):
-		fmt.Fprintln(io.out, p.world.Hostname)
+		fmt.Fprintln(io.out, p.container.Hostname)
 	case has(set, 'a'):
-		fmt.Fprintln(io.out, "operator-lab", p.world.Hostname, "simulated container")
+		fmt.Fprintln(io.out, "operator-lab", p.container.Hostname, "simulated container")
 	default:
 		fmt.Fprintln(io.out, "operator-lab")
 	}

@@ -1,0 +1,108 @@
+package guard_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/guard"
+)
+
+// parent starts a child by a link and waits to be killed.
+func parent() error {
+	if err := guard.OpenPipe(); err != nil {
+		return err
+	}
+	cmd := exec.Command("./child")
+	cmd.Env = append(os.Environ(), roleVariable+"=child")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// child waits for the end of its parent.
+func child() error {
+	if !guard.WatchParent() {
+		return errors.New("nothing to watch")
+	}
+	guard.Ready()
+	select {} // the goroutine that watches keeps this from being a deadlock
+}
+
+// family starts a parent with a child, and returns when the child is ready.
+func family(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "child")); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), roleVariable+"=parent")
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	var said []string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() == guard.ReadyLine {
+			if len(said) != 1 || !strings.HasPrefix(said[0], guard.PIDPrefix) {
+				t.Errorf("the child said %q before it was ready, want its pid", said)
+			}
+			return cmd
+		}
+		said = append(said, lines.Text())
+	}
+	t.Fatal("the child did not become ready: ", said)
+	return nil
+}
+
+func TestChildEndsWithKilledParent(t *testing.T) {
+	dir := t.TempDir()
+	if !guard.Gone(dir) {
+		t.Error("nobody was started yet")
+	}
+	if err := guard.AwaitGone(t.Context(), dir); err != nil { // creates the file that children lock
+		t.Fatal(err)
+	}
+	parent := family(t, dir)
+	if guard.Gone(dir) {
+		t.Error("the child is alive, and not seen")
+	}
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := guard.AwaitGone(short, dir); err == nil {
+		t.Error("did not wait for a child that lives")
+	}
+	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := guard.AwaitGone(patient, dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWatchWithoutALab(t *testing.T) {
+	t.Setenv(guard.PipeVariable, "")
+	if guard.WatchParent() {
+		t.Error("watches a pipe that nobody gave it")
+	}
+}

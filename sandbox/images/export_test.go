@@ -1,0 +1,35 @@
+package images
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// EtcdArguments are the arguments of etcd that a pod's arguments become.
+func EtcdArguments(c *Container, args []string) ([]string, error) {
+	s := readEtcd(c, args, &variables{})
+	err := s.localize()
+	return s.arguments(), err
+}
+
+// EtcdctlArguments are the arguments of etcdctl that those in a container become.
+func EtcdctlArguments(c *Container, args []string) ([]string, error) {
+	call := readEtcdctl(c, args, &variables{})
+	defer call.close()
+	err := call.localize()
+	return call.args, err
+}
+
+// ReadChunks joins a body that is sent in chunks.
+func ReadChunks(text string) (string, error) {
+	body, err := io.ReadAll(&awsChunks{from: bufio.NewReader(strings.NewReader(text))})
+	return string(body), err
+}
+
+// IsSigned reports whether a request has a signature, and whether it is correct for a password.
+func IsSigned(r *http.Request, password string) (has, right bool) {
+	s, has := readSignature(r)
+	return has, has && s.value == s.of(r, password)
+}

@@ -1,0 +1,124 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// killed returns the exit code of a process that a signal has ended.
+func killed(s syscall.Signal) int { return 128 + int(s) }
+
+// task is a program at work that is a function of this process.
+type task struct {
+	// life ends with SIGKILL.
+	life life
+	kill func()
+	// signals receives all other signals. Excess ones are dropped, as for a process.
+	signals chan syscall.Signal
+	done    chan struct{}
+	code    int
+}
+
+// begin runs a function as a program. The function must return its exit code soon after its life has ended.
+func begin(run func(*task) int) *task {
+	t := &task{
+		life: make(life), signals: make(chan syscall.Signal, 8), // more than the kinds of signals that a runtime sends
+		done: make(chan struct{}),
+	}
+	t.kill = sync.OnceFunc(func() { close(t.life) })
+	go func() {
+		defer close(t.done)
+		t.code = run(t)
+		if t.life.Err() != nil {
+			t.code = killed(syscall.SIGKILL)
+		}
+		t.kill() // for what uses its life as a context
+	}()
+	return t
+}
+
+// Signal implements [Running].
+func (t *task) Signal(s syscall.Signal) {
+	if s == syscall.SIGKILL {
+		t.kill()
+		return
+	}
+	select {
+	case t.signals <- s:
+	default:
+	}
+}
+
+// Done implements [Running].
+func (t *task) Done() <-chan struct{} { return t.done }
+
+// Code implements [Running].
+func (t *task) Code() int { return t.code }
+
+// terminates reports whether a signal asks a program to end.
+func terminates(s syscall.Signal) bool {
+	return s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT
+}
+
+// life is a context without a parent: a container ends when it is stopped, not with the call that started it.
+type life chan struct{}
+
+func (life) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (life) Value(any) any                           { return nil }
+
+func (l life) Done() <-chan struct{} { return l }
+
+func (l life) Err() error {
+	select {
+	case <-l:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// delayed is a program that begins later.
+type delayed struct {
+	Program
+	delay time.Duration
+}
+
+// Start implements [Program].
+func (d delayed) Start(c *Container) (Running, error) {
+	return begin(func(t *task) int {
+		ready := time.NewTimer(d.delay)
+		defer ready.Stop()
+		for waiting := true; waiting; {
+			select {
+			case <-ready.C:
+				waiting = false
+			case s := <-t.signals:
+				if terminates(s) {
+					return killed(s)
+				}
+			case <-t.life:
+				return killed(syscall.SIGKILL)
+			}
+		}
+		r, err := d.Program.Start(c)
+		if err != nil {
+			fmt.Fprintf(c.Stderr, "operator-lab: %v\n", err)
+			return 127 // as in a shell
+		}
+		for {
+			select {
+			case s := <-t.signals:
+				r.Signal(s)
+			case <-t.life:
+				r.Signal(syscall.SIGKILL)
+				<-r.Done()
+				return r.Code()
+			case <-r.Done():
+				return r.Code()
+			}
+		}
+	}), nil
+}

@@ -1,0 +1,37 @@
+package lab
+
+import (
+	"testing"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// TestOldRunDoesNotServe checks that the status does not say that the operator runs from when another run is wanted,
+// and that the old run serves the newest spec if the spec is changed back before it noticed.
+func TestOldRunDoesNotServe(t *testing.T) {
+	old, other := v1alpha1.OperatorSpec{Variant: "hardened"}, v1alpha1.OperatorSpec{Variant: "classic"}
+	sv := &supervisor{
+		lab: &Lab{changed: make(chan struct{})}, taps: taps.New(trace.New(trace.Options{}), taps.Options{}),
+		spec: old, generation: 1, wake: make(chan struct{}),
+	}
+	is := func(state v1alpha1.OperatorState, observed int64) {
+		t.Helper()
+		if sv.status.State != state || sv.status.ObservedGeneration != observed {
+			t.Errorf("generation %d, status %+v; want %s, %d", sv.generation, sv.status, state, observed)
+		}
+	}
+	sv.serves(old)
+	is(v1alpha1.OperatorRunning, 1)
+	sv.change(other)
+	is(v1alpha1.OperatorStarting, 1)
+	sv.serves(old)
+	is(v1alpha1.OperatorStarting, 1)
+	sv.change(old)
+	sv.serves(old)
+	is(v1alpha1.OperatorRunning, 3)
+	sv.state(v1alpha1.OperatorCrashed, "")
+	sv.change(other)
+	is(v1alpha1.OperatorCrashed, 3) // until its restart delay is over
+}

@@ -1,0 +1,277 @@
+// Package operatorhost runs operators in this process against a sandbox: with the credentials of their own service account, so
+// that RBAC is enforced, and with taps that record what they do in a journal.
+package operatorhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// shutdownPatience is how long running reconciles may take when the operator is stopped.
+const shutdownPatience = time.Second
+
+// FieldOwner is the field manager of objects that the lab itself applies.
+const FieldOwner = "operator-lab"
+
+// Cluster is the cluster of an operator: a sandbox of this process or of another one.
+type Cluster interface {
+	// Config returns the config of an administrator.
+	Config() *rest.Config
+	// User issues credentials for a user.
+	User(name string, groups ...string) (*rest.Config, error)
+	// DialContext connects to pods and Services by their names in the cluster. The network is tcp.
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Host is one run of an operator.
+type Host struct {
+	// Taps observe and control the operator, in this run and the next.
+	Taps *taps.Taps
+
+	manager ctrl.Manager
+	cancel  context.CancelFunc
+	done    chan struct{}
+	mu      sync.Mutex
+	err     error
+}
+
+// Scheme returns a scheme with Kubernetes' own types and those of the operator.
+func Scheme(op operators.Operator) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), op.AddToScheme(scheme))
+}
+
+// Options are the options of [Start]; only Taps is required.
+type Options struct {
+	// Taps record the operator.
+	Taps *taps.Taps
+	// Transport wraps the operator's transport to the API server, below the taps, so that they see what the operator
+	// sees. Default: no wrapper.
+	Transport func(http.RoundTripper) http.RoundTripper
+}
+
+// Start grants the operator the permissions in its manifests and runs it until [Host.Stop] or the end of ctx. The CRDs
+// must be installed already.
+func Start(ctx context.Context, lab Cluster, op operators.Operator, instance operators.Instance, o Options) (*Host, error) {
+	if err := grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
+		return nil, fmt.Errorf("grant the operator its permissions: %w", err)
+	}
+	config, err := lab.User(op.Username(), op.Groups()...)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = op.Name
+	if o.Transport != nil {
+		config.Wrap(o.Transport)
+	}
+	scheme, err := Scheme(op)
+	if err != nil {
+		return nil, err
+	}
+	manager, err := ctrl.NewManager(o.Taps.RESTConfig(config), o.Taps.ManagerOptions(ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		// Short, because a reconcile that sleeps does not notice the shutdown.
+		GracefulShutdownTimeout: new(shutdownPatience),
+	}))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if r, ok := instance.(operators.Reach); ok {
+		r.Reach(dialler(ctx, lab))
+	}
+	if err := instance.SetupWithManager(manager, o.Taps.ControllerOptions(controller.Options{})); err != nil {
+		cancel()
+		return nil, err
+	}
+	h := &Host{Taps: o.Taps, manager: manager, cancel: cancel, done: make(chan struct{})}
+	go h.run(ctx, op.Name)
+	return h, nil
+}
+
+func (h *Host) run(ctx context.Context, name string) {
+	defer close(h.done)
+	err := h.manager.Start(ctx)
+	if err != nil && ctx.Err() != nil {
+		// A reconcile did not end in time: worth a note, but not a failure.
+		h.Taps.Journal().Append(trace.Event{Kind: trace.KindNote, Actor: name, Operator: name, Message: err.Error()})
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+// AwaitServing returns when the operator's caches are filled and its workers take keys, or with an error when it ended
+// before.
+func (h *Host) AwaitServing(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-h.done:
+			cancel(fmt.Errorf("the operator ended before it served: %w", orStopped(h.Err())))
+		case <-ctx.Done():
+		}
+	}()
+	select {
+	case <-h.manager.Elected(): // its controllers were started
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return h.Taps.AwaitServing(ctx)
+}
+
+var errStopped = errors.New("it was stopped")
+
+func orStopped(err error) error {
+	if err == nil {
+		return errStopped
+	}
+	return err
+}
+
+// Done returns a channel that is closed when the operator has ended; [Host.Err] then returns the reason.
+func (h *Host) Done() <-chan struct{} { return h.done }
+
+// Err returns the error that ended the operator; nil while it runs and after [Host.Stop].
+func (h *Host) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// endPatience limits the wait for an operator to end. It is longer than the operator's own wait for its reconciles.
+const endPatience = 5 * shutdownPatience
+
+// End ends this run of the operator and returns when it has ended; the error says that it did not within five seconds.
+// What is held is abandoned; a pause stays for the next run.
+func (h *Host) End() error {
+	h.cancel()
+	select {
+	case <-h.done:
+		return h.Err()
+	case <-time.After(endPatience):
+		return fmt.Errorf("the operator did not end in %v", endPatience)
+	}
+}
+
+// Stop ends the operator for good and returns when it has ended.
+func (h *Host) Stop() error {
+	h.cancel()
+	h.Taps.Close() // releases whatever is held
+	<-h.done
+	return h.Err()
+}
+
+// Grants returns an operator's namespace, service account, roles and bindings.
+func Grants(op operators.Operator, variant string) ([]*unstructured.Unstructured, error) {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(op.Namespace)
+	grants := []*unstructured.Unstructured{namespace}
+	for _, dir := range []string{"rbac", path.Join("rbac", variant)} {
+		more, err := Decode(op.Manifests, dir)
+		if err != nil {
+			return nil, err
+		}
+		grants = append(grants, more...)
+	}
+	return grants, nil
+}
+
+func grant(ctx context.Context, config *rest.Config, op operators.Operator, variant string) error {
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return err
+	}
+	grants, err := Grants(op, variant)
+	if err != nil {
+		return err
+	}
+	for _, o := range grants {
+		if err := Apply(ctx, c, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Apply applies an object server-side as [FieldOwner].
+func Apply(ctx context.Context, c client.Client, o *unstructured.Unstructured) error {
+	o.SetManagedFields(nil)
+	o.SetResourceVersion("")
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(FieldOwner), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return nil
+}
+
+// Decode decodes the objects of all YAML files in a directory, without subdirectories.
+func Decode(files fs.FS, dir string) ([]*unstructured.Unstructured, error) {
+	entries, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, entry := range entries {
+		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".yaml") {
+			continue
+		}
+		more, err := decodeFile(files, path.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, more...)
+	}
+	return objects, nil
+}
+
+func decodeFile(files fs.FS, name string) ([]*unstructured.Unstructured, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	decoder := yaml.NewYAMLOrJSONDecoder(f, 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package operatorhost
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// Others records in a journal what others do to the objects that occur in it: Kubernetes' controllers, the scheduler,
+// and you with kubectl in another terminal. It reads the API server's audit log, which names the client of every
+// request.
+type Others struct {
+	journal *trace.Journal
+	skip    map[string]bool // programs whose calls are recorded already
+
+	mu    sync.Mutex
+	seen  int64             // the journal has been read up to this Seq
+	kinds map[string]bool   // the kinds that occur in the journal
+	uids  map[string]bool   // the UIDs that occur in the journal
+	named map[string]string // kinds by resource
+}
+
+// NewOthers returns an Others for a journal. Calls of the programs in skip, matched with the beginning of the user
+// agent, are left out: taps record them.
+func NewOthers(journal *trace.Journal, skip ...string) *Others {
+	o := &Others{journal: journal, skip: map[string]bool{}, kinds: map[string]bool{}, uids: map[string]bool{}, named: map[string]string{}}
+	for _, name := range skip {
+		o.skip[name] = true
+	}
+	return o
+}
+
+// Note reads one line of the audit log. A line that cannot be parsed is ignored.
+func (o *Others) Note(line []byte) {
+	var audit auditv1.Event
+	if json.Unmarshal(line, &audit) != nil || audit.ObjectRef == nil || o.skip[program(&audit)] {
+		return
+	}
+	e := event(&audit)
+	var owners []string
+	if len(e.After) > 0 {
+		owners = describe(&e)
+	}
+	o.catchUp()
+	o.name(&e)
+	if o.concerns(e, owners) {
+		o.journal.Append(e)
+	}
+}
+
+// name sets an object's kind from others of its resource: a failed request, or one for a subresource, has the resource
+// only.
+func (o *Others) name(e *trace.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if kind := o.named[resource(e.Object)]; kind != "" {
+		e.Object.Kind = kind
+	}
+}
+
+// event returns what is known from the request itself.
+func event(audit *auditv1.Event) trace.Event {
+	ref := audit.ObjectRef
+	e := trace.Event{
+		Kind: trace.KindCall, Actor: actor(audit), Verb: audit.Verb, Source: trace.Server,
+		Object: trace.Ref{
+			APIVersion: apiVersion(ref.APIGroup, ref.APIVersion), Kind: ref.Resource,
+			Namespace: ref.Namespace, Name: ref.Name, Subresource: ref.Subresource, UID: string(ref.UID),
+		},
+		Duration: audit.StageTimestamp.Sub(audit.RequestReceivedTimestamp.Time).Round(time.Microsecond),
+	}
+	if audit.Verb == "deletecollection" {
+		e.Verb = trace.VerbDeleteAll
+	}
+	if status := audit.ResponseStatus; status != nil {
+		e.Status = int(status.Code)
+		if status.Code >= 400 {
+			e.Error, e.Reason = status.Message, string(status.Reason)
+		}
+	}
+	if audit.ResponseObject != nil && e.Error == "" {
+		e.After = audit.ResponseObject.Raw
+	}
+	return e
+}
+
+func apiVersion(group, version string) string {
+	if group == "" {
+		return version
+	}
+	return group + "/" + version
+}
+
+// describe adds the object of the response, and returns the UIDs of its owners.
+func describe(e *trace.Event) (owners []string) {
+	var object struct {
+		APIVersion, Kind string
+		Metadata         struct {
+			Name, Namespace, UID, ResourceVersion string
+			Generation                            int64
+			OwnerReferences                       []struct{ UID string }
+		}
+	}
+	if json.Unmarshal(e.After, &object) != nil || object.Kind == "Status" {
+		e.After = nil // the response to a deletion is a Status
+		return nil
+	}
+	if e.Object.Subresource == "" || e.Object.Subresource == "status" {
+		e.Object.APIVersion, e.Object.Kind = object.APIVersion, object.Kind
+	}
+	e.Object.Name, e.Object.Namespace, e.Object.UID = object.Metadata.Name, object.Metadata.Namespace, object.Metadata.UID
+	e.ResourceVersion, e.Generation = object.Metadata.ResourceVersion, object.Metadata.Generation
+	for _, owner := range object.Metadata.OwnerReferences {
+		owners = append(owners, owner.UID)
+	}
+	return owners
+}
+
+// catchUp collects the kinds and objects of new events in the journal.
+func (o *Others) catchUp() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, known := range o.journal.Since(o.seen) {
+		o.seen = known.Seq
+		if known.Kind != trace.KindWatch && known.Kind != trace.KindCall {
+			continue
+		}
+		o.kinds[resource(known.Object)] = true
+		o.uids[known.Object.UID] = true
+		if known.Object.Kind != strings.ToLower(known.Object.Kind) { // else it is the name of a resource
+			o.named[resource(known.Object)] = known.Object.Kind
+		}
+	}
+}
+
+// concerns reports whether the journal covers an object: its kind occurs in it, or one of its owners does.
+func (o *Others) concerns(e trace.Event, owners []string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, owner := range owners {
+		if o.uids[owner] {
+			o.uids[e.Object.UID] = true
+			return true
+		}
+	}
+	return o.kinds[resource(e.Object)]
+}
+
+// resource returns the resource of a kind as in an audit event without an object: lower case and plural. Kinds with an
+// irregular plural are still found by their objects.
+func resource(ref trace.Ref) string {
+	kind := strings.ToLower(ref.Kind)
+	if !strings.HasSuffix(kind, "s") {
+		kind += "s"
+	}
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return group + "/" + kind
+}
+
+// actor returns the sender of a request: the program, and for Kubernetes' controllers which of them.
+func actor(audit *auditv1.Event) string {
+	switch name := program(audit); name {
+	case "kube-controller-manager", "kube-scheduler":
+		part := audit.UserAgent[strings.LastIndex(audit.UserAgent, "/")+1:]
+		if part == "" || strings.ContainsAny(part, " ()") {
+			return name
+		}
+		return name + "/" + part
+	case "kubectl":
+		return "you"
+	case "":
+		return audit.User.Username
+	default:
+		return name
+	}
+}
+
+// program returns the first word of the user agent, as in "kubectl/v1.36.3 (linux/amd64)".
+func program(audit *auditv1.Event) string {
+	name, _, _ := strings.Cut(audit.UserAgent, "/")
+	return name
+}

@@ -1,0 +1,102 @@
+package operatorhost
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// quietPatience limits the wait, with nothing else happening, for a watch event that may never come because the
+// operator stopped watching.
+const quietPatience = 2 * time.Second
+
+// AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, and
+// every write they made has come back as a watch event, if the kind is watched. Keys that wait for a timer count as
+// quiet. So do operators that ended, or that are paused with nothing ready.
+func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
+	return await(ctx, journal, settled)
+}
+
+// AwaitStill returns when the operators of a journal do nothing more unless somebody acts: like AwaitQuiet, but without
+// waiting for the ready keys of a paused operator.
+func AwaitStill(ctx context.Context, journal *trace.Journal) error {
+	return await(ctx, journal, still)
+}
+
+func await(ctx context.Context, journal *trace.Journal, rests func(*trace.State) bool) error {
+	changed, cancel := journal.Subscribe()
+	defer cancel()
+	timeline := trace.NewTimeline(journal)
+	echoes := newEchoes()
+	patience := time.NewTimer(quietPatience)
+	defer patience.Stop()
+	for {
+		events := timeline.Update()
+		if slices.ContainsFunc(events, concernsLoops) {
+			patience.Reset(quietPatience)
+		}
+		echoes.note(events)
+		if rests(timeline.Tip()) && echoes.complete() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-patience.C:
+			if rests(timeline.Tip()) {
+				return nil
+			}
+			patience.Reset(quietPatience)
+		}
+	}
+}
+
+// concernsLoops reports whether an event belongs to the operators, not to periodic traffic.
+func concernsLoops(e *trace.Event) bool { return !e.Kind.Beside() }
+
+func settled(s *trace.State) bool {
+	return len(s.Running()) == 0 && !slices.ContainsFunc(s.Queue(), func(i *trace.Item) bool { return i.Ready })
+}
+
+func still(s *trace.State) bool {
+	return len(s.Running()) == 0 && !slices.ContainsFunc(s.Queue(), func(i *trace.Item) bool {
+		return i.Ready && !s.ModeOf(i.Operator).Paused
+	})
+}
+
+// echoes matches writes with the watch events that they cause.
+type echoes struct {
+	watched map[string]bool   // kinds that the operator watches, as far as seen
+	writes  map[string]string // resourceVersion of writes without a watch event so far -> kind
+	seen    map[string]bool   // resourceVersions of watch events
+}
+
+func newEchoes() *echoes {
+	return &echoes{watched: map[string]bool{}, writes: map[string]string{}, seen: map[string]bool{}}
+}
+
+func (e *echoes) note(events []*trace.Event) {
+	for _, event := range events {
+		switch {
+		case event.Kind == trace.KindWatch:
+			e.watched[event.Object.Kind] = true
+			e.seen[event.ResourceVersion] = true
+			delete(e.writes, event.ResourceVersion)
+		case event.Kind == trace.KindCall && event.IsWrite() && event.Via == "" && event.Error == "" && !event.NoOp &&
+			event.Verb != trace.VerbDelete && event.Verb != trace.VerbDeleteAll && !e.seen[event.ResourceVersion]:
+			e.writes[event.ResourceVersion] = event.Object.Kind
+		}
+	}
+}
+
+func (e *echoes) complete() bool {
+	for _, kind := range e.writes {
+		if e.watched[kind] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,229 @@
+package taps
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// you is the actor of a person's actions on the loop.
+const you = "you"
+
+// Control pauses workers before they take a key, and holds writes before they are sent. What a person does with it is
+// recorded as KindControl events. All methods may be called from any goroutine.
+type Control struct {
+	taps *Taps
+
+	mu     sync.Mutex
+	paused bool
+	steps  int // number of keys that may be taken although paused
+	hold   bool
+	held   []chan struct{} // the writes held now, oldest first
+	closed bool
+}
+
+// admit reports whether a worker may take a key now, and uses up a step if the loop is paused.
+func (c *Control) admit() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.paused {
+		return true
+	}
+	if c.steps == 0 {
+		return false
+	}
+	c.steps--
+	return true
+}
+
+// errNotSent is returned to an operator that gave up waiting while its write was held.
+var errNotSent = errors.New("the write was held by the lab and never sent")
+
+// enter adds a place to the held writes; nil if writes are not held.
+func (c *Control) enter() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hold || c.closed {
+		return nil
+	}
+	place := make(chan struct{})
+	c.held = append(c.held, place)
+	return place
+}
+
+// wait holds a write at its place until it is released or its context ends.
+func (c *Control) wait(ctx context.Context, place chan struct{}) error {
+	select {
+	case <-place:
+		// Stopping an operator releases everything; a write that is released that way must not be sent.
+		if ctx.Err() != nil {
+			return errors.Join(errNotSent, context.Cause(ctx))
+		}
+		return nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		c.held = slices.DeleteFunc(c.held, func(p chan struct{}) bool { return p == place })
+		c.mu.Unlock()
+		return errors.Join(errNotSent, context.Cause(ctx))
+	}
+}
+
+// releaseLocked releases held writes: n of them, or all if n is negative.
+func (c *Control) releaseLocked(n int) (released int) {
+	if n < 0 || n > len(c.held) {
+		n = len(c.held)
+	}
+	for _, place := range c.held[:n] {
+		close(place)
+	}
+	c.held = append([]chan struct{}(nil), c.held[n:]...)
+	return n
+}
+
+// record records a person's action on the loop.
+func (c *Control) record(verb string) {
+	c.taps.append(trace.Event{Kind: trace.KindControl, Actor: you, Verb: verb})
+}
+
+// wakeWorkers makes all workers check again whether they may take a key.
+func (c *Control) wakeWorkers() {
+	for _, q := range c.taps.allQueues() {
+		q.wake()
+	}
+}
+
+// Paused reports whether the loop is paused.
+func (c *Control) Paused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paused
+}
+
+// HeldWrites returns the number of writes held now.
+func (c *Control) HeldWrites() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.held)
+}
+
+// Pause holds workers before they take a key. Running reconciles go on; keys collect and merge in the queue, and timers
+// that run out become ready and wait. Leader election and watches go on.
+func (c *Control) Pause() {
+	c.mu.Lock()
+	done := c.paused || c.closed
+	if !done {
+		c.paused, c.steps = true, 0
+	}
+	c.mu.Unlock()
+	if !done {
+		c.record(trace.VerbPause)
+	}
+}
+
+// Resume lets workers take keys again, and sends held writes.
+func (c *Control) Resume() {
+	c.Release()
+	c.mu.Lock()
+	was := c.paused
+	c.paused, c.steps = false, 0
+	c.mu.Unlock()
+	if was {
+		c.record(trace.VerbResume)
+		c.wakeWorkers()
+	}
+}
+
+// Step lets one worker take one key and reconcile it to its end, now or as soon as a key is ready. If a write is held,
+// its reconcile continues to its end instead. Step pauses a running loop.
+func (c *Control) Step() {
+	c.Pause()
+	c.mu.Lock()
+	closed, held := c.closed, len(c.held) > 0
+	if !closed && !held {
+		c.steps++
+	}
+	c.mu.Unlock()
+	if closed {
+		return
+	}
+	c.record(trace.VerbStep)
+	c.Release()
+	c.wakeWorkers()
+}
+
+// StepCall continues to the next write and holds it before it is sent: it sends the held write if there is one; else it
+// lets one worker take a key. StepCall pauses a running loop.
+func (c *Control) StepCall() {
+	c.Pause()
+	c.HoldWrites()
+	c.mu.Lock()
+	closed := c.closed
+	verb := trace.VerbStep
+	switch {
+	case closed:
+	case c.releaseLocked(1) == 1:
+		verb = trace.VerbRelease
+	default:
+		c.steps++
+	}
+	c.mu.Unlock()
+	if closed {
+		return
+	}
+	c.record(verb)
+	c.wakeWorkers()
+}
+
+// HoldWrites holds each write of a reconcile before it is sent, until StepCall or Release. Reads, and calls outside of
+// a reconcile, are not held.
+func (c *Control) HoldWrites() {
+	c.mu.Lock()
+	done := c.hold || c.closed
+	if !done {
+		c.hold = true
+	}
+	c.mu.Unlock()
+	if !done {
+		c.record(trace.VerbHoldWrites)
+	}
+}
+
+// Release sends the held writes and stops holding writes.
+func (c *Control) Release() {
+	c.mu.Lock()
+	was := c.hold
+	c.hold = false
+	c.releaseLocked(-1)
+	c.mu.Unlock()
+	if was {
+		c.record(trace.VerbSendWrites)
+	}
+}
+
+// Close releases everything that is held, for good; the taps go on recording. Call it before or after the manager is
+// stopped: held workers and writes also end with the manager's own shutdown.
+func (c *Control) Close() {
+	c.Resume()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+}
+
+// holdWrite holds a write of a reconcile if writes are held. It returns the Seq of the hold event, or 0 if the write was not
+// held.
+func (c *Control) holdWrite(ctx context.Context, r *runningReconcile, planned func() trace.Event) (int64, error) {
+	if r == nil {
+		return 0, nil
+	}
+	place := c.enter()
+	if place == nil {
+		return 0, nil
+	}
+	e := planned()
+	e.Kind, e.Cause = trace.KindHold, r.start
+	seq := c.taps.append(e)
+	return seq, c.wait(ctx, place)
+}
