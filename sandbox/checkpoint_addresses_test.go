@@ -3,9 +3,11 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +47,7 @@ func TestRestoreKeepsAddresses(t *testing.T) {
 		}
 	}
 	s.age(t)
+	onlyEventsExpire(t, s)
 	was := addressesOf(t, c)
 	if len(was) < services {
 		t.Fatalf("there are only %d addresses", len(was))
@@ -73,6 +76,35 @@ func TestRestoreKeepsAddresses(t *testing.T) {
 			if now[name] != uid {
 				t.Errorf("the address %s is %q, and was %q", name, now[name], uid)
 			}
+		}
+	}
+}
+
+// onlyEventsExpire fails if a checkpoint would hold a key with which the running API server reports that it is alive:
+// written again, it would outlive that server.
+func onlyEventsExpire(t *testing.T, s *Sandbox) {
+	t.Helper()
+	client, err := s.plane.etcdAPI(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	for _, prefix := range []string{"masterleases/", "peerserverleases/"} {
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			answer, err := client.Get(ctx, registry+prefix, clientv3.WithPrefix())
+			return err == nil && answer.Count > 0 && answer.Kvs[0].Lease != 0, err
+		})
+		if err != nil {
+			t.Fatalf("the API server reports nothing below %s: %v", prefix, err)
+		}
+	}
+	all, err := readStore(t.Context(), client, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range all.Kvs {
+		if key := string(kv.Key); kv.Lease != 0 && !strings.HasPrefix(key, registry+"events/") {
+			t.Errorf("a checkpoint holds %s, which expires", key)
 		}
 	}
 }

@@ -26,7 +26,9 @@ const registry = "/registry/"
 
 // ofTheServer are prefixes of keys below which the running API server reports that it is alive. They belong to that
 // server, and are no part of a checkpoint.
-var ofTheServer = []string{"/registry/masterleases/", "/registry/leases/kube-system/apiserver-"}
+var ofTheServer = []string{
+	"/registry/masterleases/", "/registry/peerserverleases/", "/registry/leases/kube-system/apiserver-",
+}
 
 // Limits of one transaction: by default etcd accepts 128 operations and 1.5 MiB.
 const (
