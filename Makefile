@@ -67,9 +67,10 @@ run: build ## Build and run 'operator-lab run zundoko'
 
 # -vet=off: lint runs vet; here it would first have to look through all of Kubernetes. -parallel: many tests wait most of
 # the time. GOMAXPROCS: the programs of several sandboxes share the machine anyway, and each needs a seventh less CPU
-# time when it runs on one core at a time; so Go has to be told how many packages to test at once.
-TEST = GOMAXPROCS=$${GOMAXPROCS:-1} $(GO) test -vet=off -timeout 40m -parallel 3 -p $(CORES)
-CORES ?= $(shell getconf _NPROCESSORS_ONLN)
+# time when it runs on one core at a time; so Go has to be told how many packages to test at once: one more than there
+# are cores, because they wait.
+TEST = GOMAXPROCS=$${GOMAXPROCS:-1} $(GO) test -vet=off -timeout 40m -parallel 3 -p $(PACKAGES_AT_ONCE)
+PACKAGES_AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: test
 test: build ## Run the tests, all but what takes long, on the binary

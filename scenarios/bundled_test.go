@@ -275,7 +275,7 @@ func read(tb testing.TB, out []byte) (tests []*played) {
 // Short runs use some scenarios only: the demos, and some of the findings of each operator, which the hardened operator
 // must pass and the classic one must fail.
 const (
-	shortFindings = "^(z-0[26]|m-0[39]|e-0[48]|b-03)"
+	shortFindings = "^(z-02|m-03|e-04|b-03)"
 	shortHardened = "^(demo|sings|drift)|" + shortFindings
 )
 
@@ -284,7 +284,7 @@ func TestHardenedPasses(t *testing.T) {
 	t.Parallel()
 	needsBinary(t)
 	if testing.Short() {
-		if n := allPass(t, append([]string{"--include-test-regex", shortHardened}, folders(t)...)); n < 12 {
+		if n := allPass(t, append([]string{"--include-test-regex", shortHardened}, folders(t)...)); n < 9 {
 			t.Errorf("only %d tests were run", n)
 		}
 		return
@@ -330,7 +330,7 @@ func TestClassicFails(t *testing.T) {
 	needsBinary(t)
 	if testing.Short() {
 		tests, code := play(t, append([]string{"--variant", "classic", "--include-test-regex", shortFindings}, folders(t)...)...)
-		if code != 1 || len(tests) < 7 {
+		if code != 1 || len(tests) < 4 {
 			t.Errorf("the exit code is %d, %d tests were run", code, len(tests))
 		}
 		for _, test := range tests {
