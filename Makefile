@@ -82,7 +82,7 @@ test-all: build ## Run all tests: all scenarios and lessons, killing at random, 
 
 .PHONY: test-race
 test-race: build ## Run the race detector over the packages that it is for (needs a C compiler)
-	@$(WITH_LAB) CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 40m -parallel 3 $(ARGS) $(RACE_PACKAGES)
+	@$(WITH_LAB) CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 40m -parallel 3 -p $(PACKAGES_AT_ONCE) $(ARGS) $(RACE_PACKAGES)
 
 .PHONY: list-race
 list-race: ## List the packages that test-race tests

@@ -28,6 +28,7 @@ const (
 	saysDead    = "all etcd pods are dead."
 	saysPending = "waiting for pods"
 	saysPaused  = "paused: nothing is done"
+	saysFailed  = `"error"=`
 )
 
 // classicEnv is a testEnv for classic.
@@ -42,9 +43,9 @@ func newClassic(t *testing.T) *classicEnv {
 }
 
 // run runs the operator.
-func (env *classicEnv) run(t *testing.T) (stop func()) {
+func (env *classicEnv) run(t *testing.T, changes ...func(*etcd.Options)) (stop func()) {
 	t.Helper()
-	return env.operate(t, env.options())
+	return env.operate(t, env.options(changes...))
 }
 
 func (env *classicEnv) options(changes ...func(*etcd.Options)) etcd.Options {
@@ -59,11 +60,14 @@ func (env *classicEnv) options(changes ...func(*etcd.Options)) etcd.Options {
 }
 
 // cluster creates an EtcdCluster.
-func (env *classicEnv) cluster(t *testing.T, size int) *v1beta2.EtcdCluster {
+func (env *classicEnv) cluster(t *testing.T, size int, changes ...func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
 	t.Helper()
 	cluster := &v1beta2.EtcdCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "example"},
 		Spec:       v1beta2.EtcdClusterSpec{Size: size, Version: "3.1.10"},
+	}
+	for _, change := range changes {
+		change(cluster)
 	}
 	env.MustCreate(cluster)
 	return cluster

@@ -1,10 +1,13 @@
 package etcd_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -48,6 +51,104 @@ func (env *testEnv) keys(secret, id, key string) {
 			"credentials": []byte("[default]\naws_access_key_id = " + id + "\naws_secret_access_key = " + key + "\n"),
 			"config":      []byte("[default]\nregion = us-east-1\n"),
 		},
+	})
+}
+
+// TestBackupAndRestore: AC-E11. A cluster with TLS, and backups in S3.
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Long(t)
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	endpoint := env.s3()
+	cluster := env.newCluster()
+	ca := newAuthority(t)
+	domain := "." + env.Name + ".svc"
+	hosts := []string{"*." + cluster.Name + domain, cluster.Name + "-client" + domain, "localhost"}
+	for secret, prefix := range map[string]string{"operator": "etcd-client", "server": "server", "peer": "peer"} {
+		env.MustCreate(ca.secret(t, env.Name, secret, prefix, hosts))
+	}
+	cluster.Spec.TLS = tls("peer", "server", "operator")
+	env.MustCreate(cluster)
+	env.settles(cluster)
+
+	backup := &v1beta2.EtcdBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "once"},
+		Spec: v1beta2.EtcdBackupSpec{
+			EtcdEndpoints: []string{"https://" + cluster.Name + "-client" + domain + ":2379"}, ClientTLSSecret: "operator",
+			StorageType: v1beta2.StorageS3,
+			S3:          &v1beta2.S3Source{Path: "backups/example/etcd.backup", AWSSecret: "aws", Endpoint: endpoint, ForcePathStyle: true},
+		},
+	}
+	env.MustCreate(backup)
+	status := env.backedUp(backup)
+	if status.EtcdRevision != 1 || status.EtcdVersion == "" || status.Location != "backups/example/etcd.backup" {
+		t.Errorf("the status is %+v", status)
+	}
+
+	write := func(key string) (revision int64) {
+		t.Helper()
+		store := env.storeWith(t, clientv3.Config{Endpoints: backup.Spec.EtcdEndpoints, TLS: ca.client(t)})
+		defer func() { _ = store.Close() }()
+		sandboxtest.Eventually(t, "write "+key, func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			answer, err := store.Put(ctx, key, "v")
+			if err == nil {
+				revision = answer.Header.Revision
+			}
+			return err
+		})
+		return revision
+	}
+	revision := write("a")
+	periodic := backup.DeepCopy()
+	periodic.ObjectMeta = metav1.ObjectMeta{Namespace: env.Name, Name: "often"}
+	periodic.Spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 1, MaxBackups: 2}
+	periodic.Spec.S3.Path = "backups/often"
+	env.MustCreate(periodic)
+	first := env.backedUp(periodic).Location
+	for _, key := range []string{"2", "3"} {
+		env.backedUpAt(periodic, revision)
+		revision = write(key)
+	}
+	env.backedUpAt(periodic, revision)
+	if periodic.Status.Kept != 2 {
+		t.Errorf("%d backups are kept, want 2", periodic.Status.Kept)
+	}
+	env.MustDelete(periodic)
+
+	restore := &v1beta2.EtcdRestore{
+		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: cluster.Name},
+		Spec: v1beta2.EtcdRestoreSpec{
+			EtcdCluster:       v1beta2.ClusterReference{Name: cluster.Name},
+			BackupStorageType: v1beta2.StorageS3,
+			S3:                &v1beta2.S3Source{Path: first, AWSSecret: "aws", Endpoint: endpoint, ForcePathStyle: true},
+		},
+	}
+	env.MustCreate(restore) // the first one was deleted, as the third one came
+	env.restore(restore, etcd.ConditionChecked, metav1.ConditionFalse, report.ReasonBackupMissing)
+	env.MustDelete(restore)
+	sandboxtest.Eventually(t, "the restore is gone", func() error {
+		if env.Exists(restore) {
+			return fmt.Errorf("it is there")
+		}
+		return nil
+	})
+	restore.ResourceVersion, restore.UID = "", ""
+	restore.Spec.S3.Path = periodic.Status.Location
+	env.MustCreate(restore)
+	env.restore(restore, etcd.ConditionReady, metav1.ConditionTrue, etcd.ReasonRestored)
+	env.settles(cluster)
+	store := env.storeWith(t, clientv3.Config{Endpoints: backup.Spec.EtcdEndpoints, TLS: ca.client(t)})
+	sandboxtest.Eventually(t, "after the restore there is what was in the backup", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		answer, err := store.Get(ctx, "3")
+		if err == nil && len(answer.Kvs) != 1 {
+			err = fmt.Errorf("there is %v", answer)
+		}
+		return err
 	})
 }
 
