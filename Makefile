@@ -25,21 +25,8 @@ export CGO_ENABLED := 0
 # No paths of this machine in the binary; everywhere, for the same reason.
 export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
 
-# The release, when the commit has a tag. Otherwise the binary says what Go wrote into it.
-RELEASE := $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
-RELEASE_VARIABLE := github.com/operator-lab/operator-lab/cmd/operator-lab/cli.release
-# Kubernetes does not know its own version unless the linker tells it: it is the one in go.mod.
-KUBERNETES := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' go.mod)
-KUBERNETES_MAJOR := $(word 1,$(subst ., ,$(KUBERNETES:v%=%)))
-KUBERNETES_MINOR := $(word 2,$(subst ., ,$(KUBERNETES:v%=%)))
-# kubectl and the servers read the first of these packages, client-go's user agent the second.
-VERSION_PACKAGES := k8s.io/component-base/version k8s.io/client-go/pkg/version
 # Without symbol table and debugger's data: a third smaller.
-LDFLAGS := -s -w \
-	$(foreach package,$(VERSION_PACKAGES),\
-		-X $(package).gitVersion=$(KUBERNETES) \
-		-X $(package).gitMajor=$(KUBERNETES_MAJOR) \
-		-X $(package).gitMinor=$(KUBERNETES_MINOR))
+LDFLAGS := -s -w
 
 # A state directory of its own, gone afterwards, so that tests see no sandbox of yours and leave none; a place there for
 # what kubectl would keep in your home; the binary they drive; and the same binary as the etcd and kube-apiserver of an
@@ -59,7 +46,7 @@ help: ## Show this
 
 .PHONY: build
 build: ## Build bin/operator-lab (first time 5 minutes, then seconds)
-	$(GO) build -ldflags '$(strip $(LDFLAGS) $(if $(RELEASE),-X $(RELEASE_VARIABLE)=$(RELEASE)))' -o $(BINARY) ./cmd/operator-lab
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/operator-lab
 
 .PHONY: run
 run: build ## Build and run 'operator-lab run zundoko'
@@ -152,7 +139,7 @@ completions: build ## Write the completions of bash, zsh and fish into bin/compl
 
 .PHONY: release
 release: completions ## Build the archives of a release into dist; ARGS=--snapshot without a tag. Publishes nothing
-	LDFLAGS='$(strip $(LDFLAGS))' $(GORELEASER) release --clean --skip=publish $(ARGS)
+	$(GORELEASER) release --clean --skip=publish $(ARGS)
 
 .PHONY: clean
 clean: ## Delete what was built; sandboxes stay, see 'operator-lab down --all --delete'

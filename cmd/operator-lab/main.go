@@ -10,6 +10,7 @@ import (
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/cli"
 	"github.com/operator-lab/operator-lab/sandbox/applets"
 	"github.com/operator-lab/operator-lab/sandbox/early"
+	_ "github.com/operator-lab/operator-lab/sandbox/early/kubeversion"
 	_ "github.com/operator-lab/operator-lab/sandbox/early/translations" // before the packages of kubectl
 )
 

@@ -10,14 +10,9 @@ import (
 	etcd "go.etcd.io/etcd/api/v3/version"
 )
 
-// release is the version of a released build, set by the linker.
-var release string
-
-// version of this build: the release, else what the go command recorded.
+// version of this build, as the go command recorded it: the tag of the commit, else a version made of its time and hash,
+// with +dirty when the tree had changes.
 func version() string {
-	if release != "" {
-		return release
-	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return "devel"
