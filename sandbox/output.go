@@ -21,7 +21,7 @@ const tailLines = 12
 // beforeCrash is the number of lines before a crash that are kept: the program may have said why.
 const beforeCrash = 3
 
-// output is what one run of a program prints. It goes to the program's log file, without the lines that the program
+// output takes the lines that one run of a program prints. They go to its log file, without the lines that the program
 // writes for its parent ([guard.WatchParent], [guard.Ready]). When it ends, the program is dead, which envtest does not
 // report.
 type output struct {

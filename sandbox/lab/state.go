@@ -11,7 +11,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// State is what a lab keeps outside of its cluster: which operators run, with which spec, and whose CRDs are installed.
+// State holds the data that a lab keeps outside of its cluster: which operators run, with which spec, and whose CRDs are installed.
 // It belongs to a checkpoint of the sandbox that was made at the same time.
 type State struct {
 	operators map[string]v1alpha1.OperatorSpec

@@ -20,7 +20,7 @@ const (
 	lastPause  = 100 * time.Millisecond
 )
 
-// Condition is what Eventually waits for. A bool is true, or an error is nil, when it holds. The context ends when the
+// Condition is a function that Eventually calls until it holds: returns true, or a nil error. The context ends when the
 // time is up.
 type Condition interface {
 	func() bool | func() error | func(context.Context) error

@@ -55,7 +55,7 @@ type Result struct {
 	// Kept is how many backups there are now, Pruned how many were deleted.
 	Kept   int `json:"kept,omitempty"`
 	Pruned int `json:"pruned,omitempty"`
-	// Warning is what did not go well and did not matter: a member that did not answer, an old backup that stays.
+	// Warning tells of a failure that did not keep the work from being done: a member that did not answer, an old backup that stays.
 	Warning string `json:"warning,omitempty"`
 }
 

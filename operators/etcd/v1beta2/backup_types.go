@@ -95,7 +95,7 @@ type EtcdBackupSpec struct {
 	ClientTLSSecret string `json:"clientTLSSecret,omitempty"`
 }
 
-// EtcdBackupStatus is what came of it.
+// EtcdBackupStatus reports whether the backup was made, and where it is.
 type EtcdBackupStatus struct {
 	// succeeded: the last backup is there.
 	// +optional
@@ -154,7 +154,7 @@ type EtcdBackup struct {
 	// spec is the backup that somebody wants.
 	// +required
 	Spec EtcdBackupSpec `json:"spec,omitempty"`
-	// status is what came of it.
+	// status reports whether the backup was made, and where it is.
 	// +optional
 	Status EtcdBackupStatus `json:"status,omitempty"`
 }
@@ -196,7 +196,7 @@ type EtcdRestoreSpec struct {
 	PersistentVolumeClaim *VolumeSource `json:"persistentVolumeClaim,omitempty"`
 }
 
-// EtcdRestoreStatus is what came of it.
+// EtcdRestoreStatus reports whether the restore was done.
 type EtcdRestoreStatus struct {
 	// succeeded: the cluster runs on the backup's data. Classic says so at once, whatever happens.
 	// +optional
@@ -239,7 +239,7 @@ type EtcdRestore struct {
 	// spec is a backup and where it goes.
 	// +required
 	Spec EtcdRestoreSpec `json:"spec,omitempty"`
-	// status is what came of it.
+	// status reports whether the restore was done.
 	// +optional
 	Status EtcdRestoreStatus `json:"status,omitempty"`
 }

@@ -45,7 +45,7 @@ const (
 	ConditionUpgrading = "Upgrading"
 )
 
-// PodPolicy is what the pods of members are like. Classic gives it to new members only; hardened replaces members, one
+// PodPolicy describes the pods of members. Classic gives it to new members only; hardened replaces members, one
 // after the other.
 type PodPolicy struct {
 	// labels of the pods, in addition to those of the operator: neither app nor anything that begins with etcd_.
@@ -168,7 +168,7 @@ type EtcdClusterSpec struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// pod is what the pods of members are like.
+	// pod describes the pods of members.
 	// +kubebuilder:validation:XValidation:rule="!has(self.labels) || !self.labels.exists(k, k == 'app' || k.startsWith('etcd_'))",message="labels must not be app, nor begin with etcd_: those are the operator's"
 	// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || !('etcd.version' in self.annotations)",message="the annotation etcd.version is the operator's"
 	// +kubebuilder:validation:XValidation:rule="!has(self.etcdEnv) || !self.etcdEnv.exists(e, e.name in ['ETCD_NAME', 'ETCD_DATA_DIR', 'ETCD_INITIAL_CLUSTER', 'ETCD_INITIAL_CLUSTER_STATE', 'ETCD_INITIAL_CLUSTER_TOKEN', 'ETCD_INITIAL_ADVERTISE_PEER_URLS', 'ETCD_ADVERTISE_CLIENT_URLS', 'ETCD_LISTEN_PEER_URLS', 'ETCD_LISTEN_CLIENT_URLS', 'ETCD_LISTEN_METRICS_URLS'])",message="variables for the name, the data directory, the URLs and the initial cluster are the operator's: etcd does not start with them beside its flags"
@@ -190,7 +190,7 @@ type MembersStatus struct {
 	Unready []string `json:"unready,omitempty"`
 }
 
-// Member is what is known of one member. Hardened only.
+// Member reports the state of one member. Hardened only.
 type Member struct {
 	// name of the member, and of its pod.
 	Name string `json:"name"`
@@ -274,7 +274,7 @@ type EtcdClusterStatus struct {
 	// members are the names of the members.
 	// +optional
 	Members MembersStatus `json:"members"`
-	// memberStatus is what is known of each member. Hardened only.
+	// memberStatus reports the state of each member. Hardened only.
 	// +listType=map
 	// +listMapKey=name
 	// +optional

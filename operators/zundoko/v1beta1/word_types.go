@@ -2,7 +2,7 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Word is what a Zundoko says.
+// Word is the word that a Zundoko sings, Zun or Doko.
 //
 // +kubebuilder:validation:Enum=Zun;Doko
 type Word string

@@ -11,9 +11,9 @@ type Operator struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
+	// Spec says which variant of the operator is to run, and how.
 	Spec OperatorSpec `json:"spec,omitempty"`
-	// Status is what is so.
+	// Status reports how the operator runs.
 	Status OperatorStatus `json:"status,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type OperatorStatus struct {
 	CapabilityLevel int32 `json:"capabilityLevel,omitempty"`
 }
 
-// Loop is what was seen of one controller reconciling one key. It can only be read, and is in the namespace of the key;
+// Loop counts the reconciles of one key by one controller. It can only be read, and is in the namespace of the key;
 // its name is the controller's and the key's name, joined by a dot.
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Loop struct {
@@ -83,7 +83,7 @@ type Loop struct {
 
 	// Spec says whose loop it is.
 	Spec LoopSpec `json:"spec,omitempty"`
-	// Status is what was seen.
+	// Status has the counts.
 	Status LoopStatus `json:"status,omitempty"`
 }
 
@@ -199,7 +199,7 @@ type Fault struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is to go wrong, and when.
+	// Spec says what goes wrong, and when.
 	Spec FaultSpec `json:"spec"`
 	// Status is how far it is.
 	Status FaultStatus `json:"status,omitempty"`
@@ -309,7 +309,7 @@ type HoldFault struct {
 	For *metav1.Duration `json:"for,omitempty"`
 }
 
-// APIReply is what a call is answered with instead of the truth.
+// APIReply is a reply that a call gets in place of the API server's.
 type APIReply string
 
 // The replies.
@@ -341,7 +341,7 @@ type APIFault struct {
 	Delay metav1.Duration `json:"delay,omitempty"`
 }
 
-// WatchAction is what happens to a watch.
+// WatchAction names what the fault does to a watch.
 type WatchAction string
 
 // The actions.
@@ -377,7 +377,7 @@ type ControlPlaneFault struct {
 	Program string `json:"program"`
 }
 
-// PodAction is what happens to containers.
+// PodAction names what the fault does to containers.
 type PodAction string
 
 // The actions.
@@ -417,7 +417,7 @@ type PodFault struct {
 	For *metav1.Duration `json:"for,omitempty"`
 }
 
-// NodeAction is what happens to nodes.
+// NodeAction names what the fault does to nodes.
 type NodeAction string
 
 // The actions.

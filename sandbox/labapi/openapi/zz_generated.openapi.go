@@ -171,7 +171,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_Fault(ref common.ReferenceCallback
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is to go wrong, and when.",
+							Description: "Spec says what goes wrong, and when.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.FaultSpec{}.OpenAPIModelName()),
 						},
@@ -597,7 +597,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_Loop(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Loop is what was seen of one controller reconciling one key. It can only be read, and is in the namespace of the key; its name is the controller's and the key's name, joined by a dot.",
+				Description: "Loop counts the reconciles of one key by one controller. It can only be read, and is in the namespace of the key; its name is the controller's and the key's name, joined by a dot.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -629,7 +629,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_Loop(ref common.ReferenceCallback)
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what was seen.",
+							Description: "Status has the counts.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.LoopStatus{}.OpenAPIModelName()),
 						},
@@ -1138,14 +1138,14 @@ func schema_operator_lab_sandbox_api_v1alpha1_Operator(ref common.ReferenceCallb
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is wanted.",
+							Description: "Spec says which variant of the operator is to run, and how.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.OperatorSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what is so.",
+							Description: "Status reports how the operator runs.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.OperatorStatus{}.OpenAPIModelName()),
 						},
