@@ -1,3 +1,5 @@
+//go:build go1.23
+
 // Package apirequest reads from an HTTP request to an API server which object or collection it is for, and what it does
 // with it.
 package apirequest

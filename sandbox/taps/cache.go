@@ -1,3 +1,5 @@
+//go:build go1.23
+
 package taps
 
 import (
@@ -91,11 +93,6 @@ func (i *tappedInformer) AddEventHandler(h toolscache.ResourceEventHandler) (too
 // AddEventHandlerWithResyncPeriod adds an observed handler.
 func (i *tappedInformer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, resync time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.Informer.AddEventHandlerWithResyncPeriod(i.feed.handler(h), resync)
-}
-
-// AddEventHandlerWithOptions adds an observed handler.
-func (i *tappedInformer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.Informer.AddEventHandlerWithOptions(i.feed.handler(h), o)
 }
 
 // feedKey identifies the kind of a feed's objects.

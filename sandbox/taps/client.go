@@ -1,3 +1,5 @@
+//go:build go1.23
+
 package taps
 
 import (
@@ -5,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -20,13 +21,13 @@ type tappedClient struct{ *Taps }
 
 // funcs returns the interceptors.
 func (t tappedClient) funcs() interceptor.Funcs {
-	return interceptor.Funcs{
+	return t.withApply(interceptor.Funcs{
 		Get: t.get, List: t.list,
-		Create: t.create, Update: t.update, Patch: t.patch, Apply: t.apply,
+		Create: t.create, Update: t.update, Patch: t.patch,
 		Delete: t.delete, DeleteAllOf: t.deleteAllOf,
 		SubResourceGet: t.subGet, SubResourceCreate: t.subCreate,
-		SubResourceUpdate: t.subUpdate, SubResourcePatch: t.subPatch, SubResourceApply: t.subApply,
-	}
+		SubResourceUpdate: t.subUpdate, SubResourcePatch: t.subPatch,
+	})
 }
 
 // operationOn returns the operation of a call on an object.
@@ -98,24 +99,6 @@ func patchVerb(p client.Patch) string {
 	return trace.VerbPatch
 }
 
-func (t tappedClient) apply(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	var o client.ApplyOptions
-	o.ApplyOptions(opts)
-	op := applyOperation(obj)
-	op.manager, op.dryRun = o.FieldManager, slices.Contains(o.DryRun, "All")
-	return t.do(ctx, op, func(ctx context.Context) error { return c.Apply(ctx, obj, opts...) })
-}
-
-// applyOperation returns the operation of a server-side apply. After the call, the configuration holds the server's
-// answer.
-func applyOperation(obj runtime.ApplyConfiguration) operation {
-	planned := encodeAny(obj)
-	op := operation{verb: trace.VerbApply, object: planned.ref, kind: kindOf(planned.ref)}
-	op.planned = func() version { return planned }
-	op.result = func() version { return encodeAny(obj) }
-	return op
-}
-
 func (t tappedClient) delete(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 	var o client.DeleteOptions
 	o.ApplyOptions(opts)
@@ -171,12 +154,4 @@ func (t tappedClient) subPatch(ctx context.Context, c client.Client, sub string,
 		op.result = t.answered(obj, op)
 	}
 	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
-}
-
-func (t tappedClient) subApply(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-	var o client.SubResourceApplyOptions
-	o.ApplyOpts(opts)
-	op := applyOperation(obj)
-	op.object.Subresource, op.manager, op.dryRun = sub, o.FieldManager, slices.Contains(o.DryRun, "All")
-	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Apply(ctx, obj, opts...) })
 }

@@ -1,3 +1,5 @@
+//go:build go1.23
+
 // Package taps observes and controls an ordinary controller-runtime operator through options that any manager accepts,
 // and appends what it sees to a [trace.Journal]. The operator's own code needs no change:
 //

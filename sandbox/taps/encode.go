@@ -1,3 +1,5 @@
+//go:build go1.23
+
 package taps
 
 import (
@@ -14,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -56,7 +57,7 @@ func withoutManagedFields(obj client.Object, kind schema.GroupVersionKind) any {
 	}
 	c := reflect.New(p.Elem().Type())
 	c.Elem().Set(p.Elem())
-	bare, ok := reflect.TypeAssert[client.Object](c)
+	bare, ok := c.Interface().(client.Object)
 	if !ok || embedsPointer(c.Elem()) {
 		return obj
 	}
@@ -220,10 +221,13 @@ func (t *Taps) learn(kind schema.GroupVersionKind, v version, gone bool) {
 	}
 }
 
-// newer reports whether resourceVersion a is newer than b.
+// newer reports whether resourceVersion a is newer than b. They are numbers in decimal, of any length. apimachinery
+// compares them since v0.35 only.
 func newer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
+	if len(a) != len(b) {
+		return len(a) > len(b)
+	}
+	return a > b
 }
 
 // lastKnown returns the newest known version of an object.

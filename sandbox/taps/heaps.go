@@ -1,3 +1,5 @@
+//go:build go1.23
+
 package taps
 
 // readyHeap orders the items that may be taken: by priority, then first in, first out.

@@ -1,3 +1,5 @@
+//go:build go1.23
+
 package taps
 
 import (
@@ -63,7 +65,7 @@ func (t *Taps) instrument(r manager.Runnable) bool {
 	}
 	queue.Set(reflect.ValueOf(newQueueFunc(t.newQueueFunc)))
 	if log.IsValid() && log.CanSet() && name.Kind() == reflect.String {
-		if inner, ok := reflect.TypeAssert[logConstructorFunc](log); ok && inner != nil {
+		if inner, ok := log.Interface().(logConstructorFunc); ok && inner != nil {
 			log.Set(reflect.ValueOf(t.logConstructor(name.String(), inner)))
 		}
 	}

@@ -1,3 +1,5 @@
+//go:build go1.23
+
 package taps
 
 import (
@@ -6,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -14,8 +15,6 @@ import (
 
 // request is controller-runtime's type for a key.
 type request = reconcile.Request
-
-var _ priorityqueue.PriorityQueue[request] = &queue{}
 
 // queue is a work queue with the semantics of controller-runtime's priority queue: one entry per key with the highest
 // of its priorities and the earliest of its times, first in first out within a priority, and a key that a worker has is
@@ -77,26 +76,26 @@ func (q *queue) append(key request, e trace.Event) int64 {
 func traceKey(r request) trace.Key { return trace.Key{Namespace: r.Namespace, Name: r.Name} }
 
 // Add puts a key into the queue.
-func (q *queue) Add(key request) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
+func (q *queue) Add(key request) { q.AddWithOpts(addOpts{}, key) }
 
 // AddAfter puts a key into the queue after a delay.
 func (q *queue) AddAfter(key request, after time.Duration) {
-	q.AddWithOpts(priorityqueue.AddOpts{After: after}, key)
+	q.AddWithOpts(addOpts{After: after}, key)
 }
 
 // AddRateLimited puts a key into the queue when the rate limiter allows it.
 func (q *queue) AddRateLimited(key request) {
-	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
+	q.AddWithOpts(addOpts{RateLimited: true}, key)
 }
 
 // AddWithOpts puts keys into the queue.
-func (q *queue) AddWithOpts(o priorityqueue.AddOpts, keys ...request) {
+func (q *queue) AddWithOpts(o addOpts, keys ...request) {
 	q.addFrom(q.taps.currentBracket(), o, keys)
 }
 
 // addFrom puts keys into the queue; b is the bracket of the watch event that made them, or nil. A worker's request to
 // requeue its own key is kept until Done, when the end of the reconcile is known: nobody could take the key earlier.
-func (q *queue) addFrom(b *bracket, o priorityqueue.AddOpts, keys []request) {
+func (q *queue) addFrom(b *bracket, o addOpts, keys []request) {
 	var cause int64
 	if b != nil {
 		b.made(q.name, len(keys))
@@ -131,7 +130,7 @@ type admission struct {
 
 // admission computes when a key may be taken. It asks the rate limiter here, not in a goroutine of the queue, so that
 // try and delay are known at once.
-func (q *queue) admission(o priorityqueue.AddOpts, key request) admission {
+func (q *queue) admission(o addOpts, key request) admission {
 	a := admission{after: o.After}
 	if o.After > 0 {
 		a.reason = trace.ReasonDelayed
@@ -142,9 +141,7 @@ func (q *queue) admission(o priorityqueue.AddOpts, key request) admission {
 		}
 		a.try, a.reason = q.limiter.NumRequeues(key), trace.ReasonBackoff
 	}
-	if o.Priority != nil {
-		a.priority = *o.Priority
-	}
+	a.priority = priorityOf(o)
 	return a
 }
 

@@ -1,3 +1,5 @@
+//go:build go1.23
+
 package taps
 
 import (
@@ -7,7 +9,6 @@ import (
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
 // sourceQueue is a controller's queue for one of its sources: keys added through it come from the watch event that the
@@ -17,23 +18,21 @@ type sourceQueue struct {
 	handler *tappedHandler
 }
 
-var _ priorityqueue.PriorityQueue[request] = sourceQueue{}
-
 // Add puts a key into the queue.
-func (q sourceQueue) Add(key request) { q.AddWithOpts(priorityqueue.AddOpts{}, key) }
+func (q sourceQueue) Add(key request) { q.AddWithOpts(addOpts{}, key) }
 
 // AddAfter puts a key into the queue after a delay.
 func (q sourceQueue) AddAfter(key request, after time.Duration) {
-	q.AddWithOpts(priorityqueue.AddOpts{After: after}, key)
+	q.AddWithOpts(addOpts{After: after}, key)
 }
 
 // AddRateLimited puts a key into the queue when the rate limiter allows it.
 func (q sourceQueue) AddRateLimited(key request) {
-	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, key)
+	q.AddWithOpts(addOpts{RateLimited: true}, key)
 }
 
 // AddWithOpts puts keys into the queue.
-func (q sourceQueue) AddWithOpts(o priorityqueue.AddOpts, keys ...request) {
+func (q sourceQueue) AddWithOpts(o addOpts, keys ...request) {
 	q.addFrom(q.handler.current.Load(), o, keys)
 }
 

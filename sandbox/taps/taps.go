@@ -1,3 +1,5 @@
+//go:build go1.23
+
 package taps
 
 import (
@@ -104,9 +106,7 @@ func (t *Taps) ManagerOptions(o ctrl.Options) ctrl.Options {
 		base = o.Logger
 	}
 	o.Logger = logr.New(&sink{taps: t, next: base.GetSink()})
-	if s := o.Controller.Logger.GetSink(); s != nil {
-		o.Controller.Logger = logr.New(&sink{taps: t, next: s})
-	}
+	t.tapControllerLogger(&o)
 	return o
 }
 

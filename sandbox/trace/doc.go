@@ -1,3 +1,5 @@
+//go:build go1.23
+
 // Package trace is the journal: an ordered, bounded, in-memory record of everything the lab observes about a reconcile
 // loop, with functions to read it.
 //

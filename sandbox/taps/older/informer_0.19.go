@@ -1,0 +1,4 @@
+//go:build ignore
+
+// Before v0.21 informers have no AddEventHandlerWithOptions.
+package taps
