@@ -75,6 +75,13 @@ test-race: build ## Run the race detector over the packages that it is for (need
 list-race: ## List the packages that test-race tests
 	@$(GO) list $(RACE_PACKAGES)
 
+# Releases of controller-runtime that the taps are built and run with.
+COMPAT ?= v0.19.7 v0.20.4 v0.21.0 v0.22.5 v0.23.3 v0.24.1 v0.25.2
+
+.PHONY: compat
+compat: build ## Build and run an operator with the taps and each supported release of controller-runtime
+	@$(WITH_LAB) OPERATOR_LAB_COMPAT='$(COMPAT)' $(GO) test -vet=off -timeout 60m -count=1 -run TestReleases $(ARGS) ./sandbox/portable
+
 .PHONY: cover
 cover: build ## Run all tests and show how much of each package they reach
 	@$(WITH_LAB) $(GO) test -vet=off -timeout 20m -coverprofile=bin/cover.out $(ARGS) $(PACKAGES) && \

@@ -313,3 +313,13 @@ func (e *Event) size() int64 {
 	}
 	return int64(n)
 }
+
+// ReconcileRef identifies a reconcile.
+type ReconcileRef struct {
+	// ID is its number in the journal; 0 if it is not known.
+	ID int64
+	// Controller is the name of the controller.
+	Controller string
+	// Key is the key that is reconciled.
+	Key Key
+}

@@ -6,16 +6,6 @@ import (
 	"time"
 )
 
-// ReconcileRef identifies a reconcile.
-type ReconcileRef struct {
-	// ID is its number in the journal; 0 if it is not known.
-	ID int64
-	// Controller is the name of the controller.
-	Controller string
-	// Key is the key that is reconciled.
-	Key Key
-}
-
 // Reconcile is one reconcile; it begins when a worker takes the key.
 type Reconcile struct {
 	// ID is the reconcile's number in the journal.

@@ -1,0 +1,89 @@
+//go:build go1.23
+
+package trace
+
+import "encoding/json"
+
+// Meta holds what the lab reads of an object's JSON.
+type Meta struct {
+	// Owners are the owner references.
+	Owners []Owner
+	// Labels are the labels.
+	Labels map[string]string
+	// Finalizers are the finalizers.
+	Finalizers []string
+	Deleting   bool // deletionTimestamp is set
+	// ObservedGeneration is that of the status; 0 if it has none.
+	ObservedGeneration int64
+	// Conditions are the conditions of the status.
+	Conditions []Condition
+}
+
+// Owner is an owner reference.
+type Owner struct {
+	// APIVersion, Kind, Name and UID identify the owner.
+	APIVersion, Kind, Name, UID string
+	// Controller reports that it is the controlling owner.
+	Controller bool
+}
+
+// Condition is a status condition.
+type Condition struct {
+	// Type is the type of the condition, such as Ready.
+	Type string `json:"type"`
+	// Status is True, False or Unknown.
+	Status string `json:"status"`
+	// Reason is the machine-readable reason.
+	Reason string `json:"reason"`
+	// Message is the explanation for people.
+	Message string `json:"message"`
+	// LastTransitionTime is when Status last changed.
+	LastTransitionTime string `json:"lastTransitionTime"`
+	// ObservedGeneration is the generation that the condition describes; 0 if it is not set.
+	ObservedGeneration int64 `json:"observedGeneration"`
+}
+
+// ReadMeta parses an object's JSON; what cannot be read stays zero. The result is never nil.
+func ReadMeta(raw json.RawMessage) *Meta { return parseMeta(raw) }
+
+// parseMeta parses an object's JSON; what cannot be read stays zero.
+func parseMeta(raw json.RawMessage) *Meta {
+	var in struct {
+		Metadata struct {
+			Labels            map[string]string `json:"labels"`
+			Finalizers        []string          `json:"finalizers"`
+			DeletionTimestamp *string           `json:"deletionTimestamp"`
+			OwnerReferences   []struct {
+				APIVersion string `json:"apiVersion"`
+				Kind       string `json:"kind"`
+				Name       string `json:"name"`
+				UID        string `json:"uid"`
+				Controller bool   `json:"controller"`
+			} `json:"ownerReferences"`
+		} `json:"metadata"`
+		Status json.RawMessage `json:"status"`
+	}
+	m := &Meta{}
+	if len(raw) == 0 || json.Unmarshal(raw, &in) != nil {
+		return m
+	}
+	m.Labels, m.Finalizers = in.Metadata.Labels, in.Metadata.Finalizers
+	m.Deleting = in.Metadata.DeletionTimestamp != nil
+	for _, o := range in.Metadata.OwnerReferences {
+		m.Owners = append(m.Owners, Owner(o))
+	}
+	// A status may have any shape, so each part is parsed on its own.
+	var observed struct {
+		ObservedGeneration int64 `json:"observedGeneration"`
+	}
+	var conditions struct {
+		Conditions []Condition `json:"conditions"`
+	}
+	if json.Unmarshal(in.Status, &observed) == nil {
+		m.ObservedGeneration = observed.ObservedGeneration
+	}
+	if json.Unmarshal(in.Status, &conditions) == nil {
+		m.Conditions = conditions.Conditions
+	}
+	return m
+}
