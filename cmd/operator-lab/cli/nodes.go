@@ -45,7 +45,7 @@ func (f *nodeFlags) check() error {
 	if err == nil {
 		return nil
 	}
-	hint := "see 'Put your own program into a pod' in the README"
+	hint := "see 'Put your own program into a pod' in sandbox/README.md"
 	if problem, is := errors.AsType[images.Problem](err); is && problem.Hint != "" {
 		hint = problem.Hint
 	}
