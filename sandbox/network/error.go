@@ -14,7 +14,7 @@ import (
 
 // Error is a failure to connect. Its text is the short one that a program in a cluster sees:
 //
-// \tdial tcp 10.96.14.3:8080: connect: connection refused
+//	dial tcp 10.96.14.3:8080: connect: connection refused
 //
 // It unwraps to a [net.OpError] and the [syscall.Errno] or [net.DNSError] below it, also when another process tried to
 // connect.
@@ -35,7 +35,7 @@ func (e *Error) Unwrap() error { return e.err }
 
 // Explain returns the whole story in one line:
 //
-// \tconnect web.shop.svc:8080: connection refused: the Service has no ready endpoints
+//	connect web.shop.svc:8080: connection refused: the Service has no ready endpoints
 func (e *Error) Explain() string {
 	line := "connect " + e.Asked + ": " + e.cause()
 	if e.Reason != "" {

@@ -23,10 +23,10 @@ import (
 // ProbeCommand is a reserved command for probes and hooks over HTTP, TCP and gRPC. On a real node the kubelet connects
 // to pods itself, which it cannot do here. Its forms are
 //
-// \toperator-lab-probe [KIND] http|https HOST PORT PATH [NAME=VALUE…]
-// \toperator-lab-probe [KIND] tcp HOST PORT
-// \toperator-lab-probe [KIND] grpc HOST PORT [SERVICE]
-// \toperator-lab-probe [KIND] exec COMMAND [ARGUMENT…]
+//	operator-lab-probe [KIND] http|https HOST PORT PATH [NAME=VALUE…]
+//	operator-lab-probe [KIND] tcp HOST PORT
+//	operator-lab-probe [KIND] grpc HOST PORT [SERVICE]
+//	operator-lab-probe [KIND] exec COMMAND [ARGUMENT…]
 //
 // An empty HOST is the pod. KIND is readiness, liveness, startup or hook. A [Trouble] only affects readiness probes, so
 // exec probes of a pod must be wrapped, too. A hook succeeds whatever the answer is, as upstream. The output is in

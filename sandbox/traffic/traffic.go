@@ -1,8 +1,8 @@
 // Package traffic sends real HTTP requests to a URL again and again, as a client of a service does, and reports the
 // answer of each.
 //
-// \tp := traffic.Prober{URL: "http://web.default.svc.cluster.local:8080", Transport: throughTheProxy}
-// \terr := p.Run(ctx, func(a traffic.Answer) { fmt.Println(a) }) // 23:55:59: Maintenance Page !
+//	p := traffic.Prober{URL: "http://web.default.svc.cluster.local:8080", Transport: throughTheProxy}
+//	err := p.Run(ctx, func(a traffic.Answer) { fmt.Println(a) }) // 23:55:59: Maintenance Page !
 package traffic
 
 import (

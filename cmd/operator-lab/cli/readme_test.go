@@ -320,6 +320,38 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestDirectories checks that the tables of directories have all packages, and nothing that is no more.
+func TestDirectories(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `((?:cmd|lessons|operators|sandbox|scenarios)[^`]*)` \\|")
+	var want []string
+	for _, pattern := range []string{"cmd/*/*/*.go", "lessons/*/*.go", "operators/*/*.go", "sandbox/*/*.go", "sandbox/api/*/*.go", "scenarios/*/*.go"} {
+		files, err := filepath.Glob(filepath.Join(repository, filepath.FromSlash(pattern)))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: there is nothing (%v)", pattern, err)
+		}
+		for _, file := range files {
+			dir, err := filepath.Rel(repository, filepath.Dir(file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, filepath.ToSlash(dir))
+		}
+	}
+	want = append(want, "cmd/operator-lab", "lessons", "operators", "sandbox", "scenarios")
+	slices.Sort(want)
+	want = slices.Compact(want)
+	for _, document := range []string{"sandbox/README.md", "sandbox/README.ja.md"} {
+		var got []string
+		for _, found := range row.FindAllStringSubmatch(read(t, document), -1) {
+			got = append(got, found[1])
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", document, diff)
+		}
+	}
+}
+
 // headings returns the names by which links name the headings of a document: as GitHub makes them.
 func headings(t *testing.T, document string) []string {
 	t.Helper()
