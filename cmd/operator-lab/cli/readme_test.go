@@ -294,6 +294,24 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
+// TestDocumentedVersions checks that the documents name the versions of Kubernetes and etcd that are linked.
+func TestDocumentedVersions(t *testing.T) {
+	named := regexp.MustCompile(`(Kubernetes|etcd) (\d+\.\d+\.\d+)`)
+	modules := map[string]string{"Kubernetes": "k8s.io/kubernetes", "etcd": "go.etcd.io/etcd/server/v3"}
+	required, seen := read(t, "go.mod"), 0
+	for _, document := range documents(t) {
+		for _, found := range named.FindAllStringSubmatch(read(t, document), -1) {
+			seen++
+			if !strings.Contains(required, modules[found[1]]+" v"+found[2]+"\n") {
+				t.Errorf("%s: %s is not what go.mod requires", document, found[0])
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no document names one")
+	}
+}
+
 // TestLinks checks that the links of documents within the repository lead to a file, and to a heading in it.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
