@@ -19,6 +19,7 @@ GOLANGCI_LINT := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lin
 
 GORELEASER_VERSION := v2.15.1
 GORELEASER := $(GO) run github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+CYCLONEDX_VERSION := v1.10.0
 
 # A static binary; also in tests, so that build, test and lint share one build of Kubernetes, which takes minutes.
 export CGO_ENABLED := 0
@@ -139,14 +140,16 @@ verify: fmt generate tidy ## Fail unless the tree is committed, formatted, gener
 	@git --no-pager diff --exit-code
 	@if [ -n "$$(git status --porcelain)" ]; then git status --short; exit 1; fi
 
-.PHONY: completions
-completions: build ## Write the completions of bash, zsh and fish into bin/completions
-	@mkdir -p bin/completions
-	@for shell in bash zsh fish; do $(BINARY) completion $$shell > bin/completions/operator-lab.$$shell || exit; done
+.PHONY: package
+package: build ## Write what packages hold beside the binary into bin/package: completions and the manual page
+	@mkdir -p bin/package/completions bin/package/man
+	@for shell in bash zsh fish; do $(BINARY) completion $$shell >bin/package/completions/operator-lab.$$shell || exit; done
+	@$(BINARY) man >bin/package/man/operator-lab.1
 
 .PHONY: release
-release: completions ## Build the archives of a release into dist; ARGS=--snapshot without a tag. Publishes nothing
-	$(GORELEASER) release --clean --skip=publish $(ARGS)
+release: package ## Build a release into dist; ARGS='--snapshot --skip=ko' without a tag and Docker. Publishes nothing
+	GOBIN=$(abspath bin/tools) $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
+	PATH=$(abspath bin/tools):$$PATH $(GORELEASER) release --clean $(if $(PUBLISH),,--skip=publish) $(ARGS)
 
 .PHONY: clean
 clean: ## Delete what was built; sandboxes stay, see 'operator-lab down --all --delete'

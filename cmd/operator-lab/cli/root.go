@@ -62,7 +62,7 @@ Learn with:  operator-lab lesson`,
 		{"develop", []*cobra.Command{
 			testCommand(io), lintCommand(io), scorecardCommand(io), newCommand(io), operatorCommand(io), assetsCommand(io),
 		}},
-		{"", []*cobra.Command{versionCommand(io)}},
+		{"", []*cobra.Command{versionCommand(io), manCommand(io)}},
 	} {
 		for _, cmd := range group.commands {
 			cmd.GroupID = group.id
