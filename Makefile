@@ -21,6 +21,9 @@ GORELEASER_VERSION := v2.15.1
 GORELEASER := $(GO) run github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
 CYCLONEDX_VERSION := v1.10.0
 
+GOVULNCHECK_VERSION := v1.9.0
+GOVULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+
 # A static binary; also in tests, so that build, test and lint share one build of Kubernetes, which takes minutes.
 export CGO_ENABLED := 0
 # No paths of this machine in the binary; everywhere, for the same reason.
@@ -122,6 +125,10 @@ durability: build ## Break everything around an etcd cluster for DURATION (3m) a
 .PHONY: lint
 lint: ## Run the linters; ARGS=--fix repairs what can be repaired
 	$(GOLANGCI_LINT) run $(ARGS)
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities that the binary reaches (asks the database of Go)
+	$(GOVULNCHECK) $(ARGS) ./cmd/operator-lab
 
 .PHONY: fmt
 fmt: ## Format the code
