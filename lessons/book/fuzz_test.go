@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/yuin/goldmark/ast"
+
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
@@ -41,9 +43,15 @@ func FuzzText(f *testing.F) {
 			t.Fatal("there is no title, and nothing is wrong")
 		}
 		kept := everything(text)
-		for i, l := range text.lines {
-			if word := strings.TrimSpace(l.text); l.kind != heading && !strings.Contains(kept, word) {
-				t.Fatalf("line %d, %q, is lost", i+1, l.text)
+		headings := map[int]bool{}
+		for n := text.document.FirstChild(); n != nil; n = n.NextSibling() {
+			if n.Kind() == ast.KindHeading {
+				headings[text.line(n.Pos())] = true
+			}
+		}
+		for i, l := range strings.Split(string(text.source), "\n") {
+			if word := strings.TrimSpace(l); !headings[i+1] && !strings.Contains(kept, word) {
+				t.Fatalf("line %d, %q, is lost", i+1, l)
 			}
 		}
 	})

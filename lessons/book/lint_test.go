@@ -94,6 +94,8 @@ var mistakes = []struct {
 	{"code without an end", []edit{{"en.md", "```\n\nA task in which", "A task in which"}}},
 	{"a long text", []edit{{"en.md", "A task in which", strings.Repeat("This is said again and again. ", 30) + "\n\nA task in which"}}},
 	{"markup", []edit{{"en.md", "A first hint", "![x](https://x.example/)\n\n| a | b |\n\n> No\n\n<br> and `<br>` and <https://x.example>\n\nNo\n---\n\nA first hint"}}},
+	{"bold that is none", []edit{{"ja.md", "### ヒント", "日本語**「強調」**です。\n**強調。**です。\n`**`、\\*\\*、**a**、「**強調**」です。\n\n### ヒント"}, {"en.md", "A first hint", "2 ** 3\n\nA first hint"}}},
+	{"a heading with a line below it", []edit{{"en.md", "A first hint", "#No\nno\n===\n\nA first hint"}}},
 	{"links", []edit{{"en.md", "A first hint", "[a](http://x.example/) [b](no.md) [c](hikawa.yaml#L1) [d](/etc/passwd) [e](../01-first/en.md) [f](../01-first/no.md) [g](#h) [h]() [i](mailto:x@x.example) `[j](no.md)` [k](../../README.md)\n\nA first hint"}}},
 	{"names of lessons", []edit{{"en.md", "A first hint", "`lesson first`, `lesson frist`, `operator-lab lesson 2`, `operator-lab\nlesson 9`, `lesson next`, `lesson another`\n\n```sh\n$ operator-lab lesson 01-first\noperator-lab lesson sceond\n```\n\nA first hint"}}},
 	{"the file of a task is missing", []edit{{"sing.yaml", "", gone}}},
@@ -224,7 +226,7 @@ func TestHeight(t *testing.T) {
 		"two\nlines are one":                  1,
 		"one\n\nand one":                      3,
 		"- one\n- two\n  of it":               2,
-		"text\n```sh\na\nb\n```\ntext":        4,
+		"text\n```sh\na\nb\n```\ntext":        6,
 		strings.Repeat("歌う ", 40):             3,
 		"1. a\n2. b\n\n```\n\n```\n\n**end**": 6,
 	} {

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -12,7 +13,9 @@ import (
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
+	"github.com/yuin/goldmark/ast"
 
+	"github.com/operator-lab/operator-lab/lessons/markdown"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
@@ -27,7 +30,7 @@ const (
 // text checks the text of one language.
 func (c *linter) text(in Language) {
 	t := c.lesson.texts[in]
-	if len(t.lines) == 0 {
+	if t.document == nil {
 		return // it could not be read
 	}
 	c.title(t, t.title)
@@ -107,43 +110,49 @@ func (c *linter) wrongTurns(t *text, task *taskText) {
 }
 
 // height estimates the number of lines of a text on the smallest screen.
-func height(markdown string) int {
-	if markdown == "" {
-		return 0
-	}
-	var t text
-	t.split(markdown)
-	lines, wide := 0, 0
-	end := func() {
-		lines += (wide + mostWidth - 1) / mostWidth
-		wide = 0
-	}
-	for _, l := range t.lines {
-		switch trimmed := strings.TrimSpace(l.text); {
-		case l.kind == fence:
-			end()
-		case l.kind != prose || trimmed == "":
-			end()
-			lines++
-		default:
-			if listItem.MatchString(l.text) {
-				end()
-			}
-			wide += displaywidth.String(trimmed) + 1
+func height(text string) int {
+	lines, source := 0, []byte(text)
+	_ = ast.Walk(markdown.Parse(source), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch {
+		case n.Type() == ast.TypeInline:
+			return ast.WalkSkipChildren, nil
+		case !entering:
+			return ast.WalkContinue, nil
 		}
-	}
-	end()
+		if n.PreviousSibling() != nil && apart(n) {
+			lines++
+		}
+		if n.IsRaw() {
+			lines += n.Lines().Len()
+			return ast.WalkContinue, nil
+		}
+		wide := 0
+		for _, l := range n.Lines().Sliced(0, n.Lines().Len()) {
+			wide += displaywidth.Bytes(bytes.TrimSpace(l.Value(source))) + 1
+		}
+		lines += (wide + mostWidth - 1) / mostWidth
+		return ast.WalkContinue, nil
+	})
 	return lines
 }
 
-var listItem = regexp.MustCompile(`^[ \t]*(?:[-*+]|\d+[.)])[ \t]`)
+// apart reports whether the screen has an empty line between a block and the one before it.
+func apart(n ast.Node) bool {
+	switch parent := n.Parent().(type) {
+	case *ast.List:
+		return !parent.IsTight
+	case *ast.ListItem:
+		return n.Kind() != ast.KindList
+	}
+	return true
+}
 
 // inStep checks that the languages have the same parts.
 func (c *linter) inStep() {
 	first := c.lesson.texts[Languages[0]]
 	for _, in := range Languages[1:] {
 		other := c.lesson.texts[in]
-		if len(first.lines) == 0 || len(other.lines) == 0 {
+		if first.document == nil || other.document == nil {
 			continue
 		}
 		c.same(other, first, 1, other.finally.text != "", first.finally.text != "", fmt.Sprintf("%q at the end", headingsIn[in].finally))
@@ -174,26 +183,92 @@ func (c *linter) same(t, as *text, line int, here, there bool, what string) {
 
 // markup checks that the text uses only the Markdown that is supported.
 func (c *linter) markup(t *text) {
-	var paragraph []string
-	for i, l := range append(t.lines, line{}) {
-		if l.kind == prose && strings.TrimSpace(l.text) != "" {
-			paragraph = append(paragraph, l.text)
-			continue
+	_ = ast.Walk(t.document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
 		}
-		if len(paragraph) > 0 {
-			c.paragraph(t, paragraph, i-len(paragraph)+1)
-			paragraph = nil
+		const line, headingHint = "a line", "headings begin with #"
+		switch n := n.(type) {
+		case *ast.Heading:
+			if underlined(n) {
+				_, below := t.rest(n.Lines().At(n.Lines().Len() - 1).Start)
+				c.notOurs(t, below, line, headingHint)
+			}
+			return ast.WalkSkipChildren, nil
+		case *ast.ThematicBreak:
+			c.notOurs(t, n.Pos(), line, headingHint)
+		case *ast.Blockquote:
+			c.notOurs(t, n.Pos(), "a quotation", "say it in your own words")
+		case *ast.HTMLBlock, *ast.RawHTML:
+			c.notOurs(t, n.Pos(), "HTML", htmlHint)
+		case *ast.AutoLink:
+			if t.source[n.Pos()] == '<' {
+				c.notOurs(t, n.Pos(), "HTML", htmlHint)
+			}
+		case *ast.Image:
+			c.notOurs(t, n.Pos(), "an image", "terminals show none")
+		case *ast.FencedCodeBlock, *ast.CodeBlock:
+			for _, l := range n.Lines().Sliced(0, n.Lines().Len()) {
+				c.code(t, l.Start)
+			}
+		case *ast.Paragraph, *ast.TextBlock:
+			c.table(t, n)
+		case *ast.CodeSpan:
+			c.codeSpan(t, n)
+			return ast.WalkSkipChildren, nil
+		case *ast.Link:
+			c.link(t, string(n.Destination), t.line(n.Pos()))
+		case *ast.Text:
+			c.emphasis(t, n)
 		}
-		if l.kind == code {
-			c.code(t, l.text, i+1)
+		return ast.WalkContinue, nil
+	})
+}
+
+const htmlHint = "put ` around it if it is meant as it is, and write links as [text](https://…)"
+
+// notOurs reports Markdown that is not supported, once in a line.
+func (c *linter) notOurs(t *text, offset int, what, hint string) {
+	const ours = "%s: texts have paragraphs, lists, `code`, **bold**, blocks of code and links"
+	p := format.Problem{File: t.file, Line: t.line(offset), Message: fmt.Sprintf(ours, what), Hint: hint}
+	if !slices.Contains(c.wrong, p) {
+		c.wrong = append(c.wrong, p)
+	}
+}
+
+// table reports a table, which no more than its lines tell.
+func (c *linter) table(t *text, n ast.Node) {
+	for _, l := range n.Lines().Sliced(0, n.Lines().Len()) {
+		if s := bytes.TrimSpace(l.Value(t.source)); len(s) > 1 && s[0] == '|' && s[len(s)-1] == '|' {
+			c.notOurs(t, l.Start, "a table", "write a list")
+			return
+		}
+	}
+}
+
+// emphasis reports ** that readers see, because it begins and ends nothing: in CommonMark it does neither between a
+// letter and a bracket or a full stop, which Japanese writes without a space.
+func (c *linter) emphasis(t *text, n *ast.Text) {
+	value := n.Value(t.source)
+	for i := 0; i+1 < len(value); i++ {
+		switch {
+		case value[i] == '\\':
+			i++ // the next character is meant as it is
+		case value[i] == '*' && value[i+1] == '*':
+			c.problem(t.file, t.line(n.Segment.Start+i), "write brackets and full stops outside, as in 「**…**」; put ` around it if it is meant as it is",
+				"** that makes nothing bold")
+			return
 		}
 	}
 }
 
 var typedLesson = regexp.MustCompile(`^\s*(?:\$ )?operator-lab lesson ([a-z0-9][-a-z0-9]*)`)
 
-// code checks a line of a code block.
-func (c *linter) code(t *text, s string, at int) {
+// code checks the line of a code block that has this place in it.
+func (c *linter) code(t *text, offset int) {
+	at, begin := t.line(offset), 1+bytes.LastIndexByte(t.source[:offset], '\n')
+	line, _ := t.rest(begin)
+	s := string(line)
 	if strings.Contains(s, "\t") {
 		c.problem(t.file, at, "indent with spaces", "a tab in the code: how wide it is differs from screen to screen")
 	}
@@ -205,50 +280,19 @@ func (c *linter) code(t *text, s string, at int) {
 	}
 }
 
-var (
-	codeSpan    = regexp.MustCompile("(`+)[^`]+`+")
-	namedLesson = regexp.MustCompile("^`(?:operator-lab )?lesson ([a-z0-9][-a-z0-9]*)")
-	link        = regexp.MustCompile(`\[[^\]]*\]\(([^()\s]*)\)`)
-	notOurs     = []struct {
-		form       *regexp.Regexp
-		what, hint string
-	}{
-		{regexp.MustCompile(`!\[`), "an image", "terminals show none"},
-		{regexp.MustCompile(`(?m)^[ \t]*>`), "a quotation", "say it in your own words"},
-		{regexp.MustCompile(`(?m)^[ \t]*\|.*\|[ \t]*$`), "a table", "write a list"},
-		{regexp.MustCompile(`</?[A-Za-z!][^>\n]*>`), "HTML", "put ` around it if it is meant as it is, and write links as [text](https://…)"},
-		{regexp.MustCompile(`(?m)^[ \t]*(?:-{3,}|={3,}|\*{3,}|_{3,})[ \t]*$`), "a line", "headings begin with #"},
-	}
-)
+var namedLesson = regexp.MustCompile("^(?:operator-lab )?lesson ([a-z0-9][-a-z0-9]*)")
 
-// paragraph checks prose.
-func (c *linter) paragraph(t *text, lines []string, at int) {
-	s := strings.Join(lines, "\n")
-	line := func(offset int) int { return at + strings.Count(s[:offset], "\n") }
-	for _, m := range codeSpan.FindAllStringIndex(s, -1) {
-		if name := namedLesson.FindStringSubmatch(strings.ReplaceAll(s[m[0]:m[1]], "\n", " ")); name != nil {
-			c.lessonName(t, name[1], line(m[0]))
+// codeSpan checks code within a line.
+func (c *linter) codeSpan(t *text, n *ast.CodeSpan) {
+	var s strings.Builder
+	for piece := n.FirstChild(); piece != nil; piece = piece.NextSibling() {
+		if piece, ok := piece.(*ast.Text); ok {
+			s.Write(piece.Value(t.source))
 		}
 	}
-	s = codeSpan.ReplaceAllStringFunc(s, blank)
-	for _, m := range link.FindAllStringSubmatchIndex(s, -1) {
-		c.link(t, s[m[2]:m[3]], line(m[0]))
+	if name := namedLesson.FindStringSubmatch(strings.ReplaceAll(s.String(), "\n", " ")); name != nil {
+		c.lessonName(t, name[1], t.line(n.Pos()))
 	}
-	for _, not := range notOurs {
-		if m := not.form.FindStringIndex(s); m != nil {
-			c.problem(t.file, line(m[0]), not.hint, "%s: texts have paragraphs, lists, `code`, **bold**, blocks of code and links", not.what)
-		}
-	}
-}
-
-// blank replaces all characters except line ends, so that the text matches no rule.
-func blank(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' {
-			return r
-		}
-		return 'x'
-	}, s)
 }
 
 // lessonName checks that a mentioned lesson exists.

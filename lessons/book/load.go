@@ -209,7 +209,7 @@ func (r *lessonReader) sections() {
 	}
 	for _, in := range Languages {
 		t := r.lesson.texts[in]
-		if len(t.lines) == 0 || len(want) == 0 {
+		if t.document == nil || len(want) == 0 {
 			continue // a text could not be read
 		}
 		var have []string

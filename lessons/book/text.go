@@ -7,8 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/yuin/goldmark/ast"
+
+	"github.com/operator-lab/operator-lab/lessons/markdown"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
@@ -17,8 +21,21 @@ type text struct {
 	file                  string
 	title, intro, finally passage
 	tasks                 []*taskText
-	// lines are the lines of the whole file.
-	lines []line
+	// source is the whole file, and document its tree; nil if it could not be read.
+	source   []byte
+	document ast.Node
+}
+
+// line returns the number of the line of a place in the source.
+func (t *text) line(offset int) int { return 1 + bytes.Count(t.source[:offset], []byte("\n")) }
+
+// rest returns the source from a place to the end of its line, and where the next line begins.
+func (t *text) rest(offset int) (line []byte, next int) {
+	line, _, more := bytes.Cut(t.source[offset:], []byte("\n"))
+	if next = offset + len(line); more {
+		next++
+	}
+	return line, next
 }
 
 // taskText is the text of one task.
@@ -43,22 +60,6 @@ type passage struct {
 	// line is the number of its first line, or of its heading while it is empty; 0 if it does not exist.
 	line int
 }
-
-// line is one line of Markdown, with its context.
-type line struct {
-	text string
-	kind lineKind
-}
-
-type lineKind int
-
-const (
-	prose lineKind = iota
-	heading
-	// fence marks the first or last line of a code block.
-	fence
-	code
-)
 
 // task returns the text of a task; nil if there is none.
 func (t *text) task(id string) *taskText {
@@ -88,9 +89,9 @@ type textReader struct {
 	*text
 	language Language
 	words    headings
-	// into receives the lines until the next heading; nil if a problem was reported for this place.
+	// into receives the text until the next heading; nil if a problem was reported for this place.
 	into *passage
-	// at is the number of the current line, from 1.
+	// at is the number of the line that problems are reported for, from 1.
 	at    int
 	wrong format.Problems
 }
@@ -107,73 +108,74 @@ func readText(file string, data []byte, in Language) (*text, format.Problems) {
 		r.problem("save it as UTF-8", "is not UTF-8")
 		return r.text, r.wrong
 	}
-	open := r.split(string(data))
-	for _, r.at = range open {
-		r.problem("write ``` on a line of its own after it", "the code that begins here has no end")
+	r.source = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	document := markdown.Parse(r.source)
+	if r.unclosed(document); len(r.wrong) > 0 {
+		return r.text, r.wrong // nobody knows what of it is text
 	}
+	r.document = document
 	r.into = &r.intro
-	for i, l := range r.lines {
-		r.at = i + 1
-		if l.kind == heading {
-			r.heading(l.text)
-			continue
+	from := 0
+	for n := document.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, ok := n.(*ast.Heading); ok && !underlined(h) {
+			r.add(from, h.Pos())
+			r.at = r.line(h.Pos())
+			r.heading(h.Level, strings.TrimSpace(string(h.Lines().Value(r.source))))
+			_, from = r.rest(h.Pos())
 		}
-		r.into.add(l.text, r.at)
 	}
-	r.trim()
+	r.add(from, len(r.source))
 	r.whole()
 	return r.text, r.wrong
 }
+
+// underlined reports whether a heading is a text with a line below it, instead of one that begins with #.
+func underlined(h *ast.Heading) bool { return h.Lines().Len() > 0 && h.Lines().At(0).Start == h.Pos() }
 
 func (r *textReader) problem(hint, message string, args ...any) {
 	r.wrong = append(r.wrong, format.Problem{File: r.file, Line: r.at, Message: fmt.Sprintf(message, args...), Hint: hint})
 }
 
-var (
-	fenceLine   = regexp.MustCompile("^[ \t]*(```+|~~~+)[ \t]*([^`]*)$")
-	headingLine = regexp.MustCompile(`^(#+)[ \t]+(.*)$`)
-)
+var fenceLine = regexp.MustCompile("^[ \t>]*(```+|~~~+)[ \t]*([^`]*)$")
 
-// split splits a text into lines with their context. It returns the lines at which code begins that has no end. Code
-// also ends where other code begins with its language, so that not everything after it is reported.
-func (t *text) split(s string) (open []int) {
-	var (
-		ends  string // what ends the code; empty outside of code
-		begun int
-	)
-	for i, l := range strings.Split(strings.TrimSuffix(strings.ReplaceAll(s, "\r\n", "\n"), "\n"), "\n") {
-		m := fenceLine.FindStringSubmatch(l)
-		kind := prose
-		switch {
-		case ends == "" && m != nil:
-			kind, ends, begun = fence, m[1], i+1
-		case ends != "" && m != nil && strings.HasPrefix(m[1], ends):
-			kind = fence
-			if ends = ""; m[2] != "" {
-				open = append(open, begun)
-				ends, begun = m[1], i+1
-			}
-		case ends != "":
-			kind = code
-		case headingLine.MatchString(l):
-			kind = heading
+// unclosed reports code that has no end. Code also ends where other code begins with its language.
+func (r *textReader) unclosed(document ast.Node) {
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if n.Kind() != ast.KindFencedCodeBlock || !entering {
+			return ast.WalkContinue, nil
 		}
-		t.lines = append(t.lines, line{l, kind})
-	}
-	if ends != "" {
-		open = append(open, begun)
-	}
-	return open
+		first, next := r.rest(n.Pos())
+		fence := first[:len(first)-len(bytes.TrimLeft(first, string(first[0])))]
+		r.at = r.line(n.Pos())
+		none := func() { r.problem("write ``` on a line of its own after it", "the code that begins here has no end") }
+		for _, l := range n.Lines().Sliced(0, n.Lines().Len()) {
+			line, after := r.rest(l.Start)
+			if m := fenceLine.FindSubmatch(line); m != nil && bytes.HasPrefix(m[1], fence) && len(m[2]) > 0 {
+				none()
+				fence, r.at = m[1], r.line(l.Start)
+			}
+			next = after
+		}
+		last, _ := r.rest(next)
+		if m := fenceLine.FindSubmatch(last); m == nil || !bytes.HasPrefix(m[1], fence) || len(m[2]) > 0 {
+			none()
+		}
+		return ast.WalkContinue, nil
+	})
 }
 
-// add adds a line.
-func (p *passage) add(text string, at int) {
-	switch {
-	case p == nil:
+// add adds a piece of the source to the current passage, without empty lines around it.
+func (r *textReader) add(from, to int) {
+	piece := bytes.TrimRightFunc(r.source[from:to], unicode.IsSpace)
+	blank := len(piece) - len(bytes.TrimLeftFunc(piece, unicode.IsSpace))
+	begin := 1 + bytes.LastIndexByte(piece[:blank], '\n') // its first line keeps its indentation
+	piece, from = piece[begin:], from+begin
+	switch p := r.into; {
+	case p == nil || len(piece) == 0:
 	case p.text != "":
-		p.text += "\n" + text
-	case strings.TrimSpace(text) != "":
-		p.text, p.line = text, at
+		p.text += "\n\n" + string(piece)
+	default:
+		p.text, p.line = string(piece), r.line(from)
 	}
 }
 
@@ -185,10 +187,8 @@ func (r *textReader) begin(p *passage) {
 }
 
 // heading parses a heading.
-func (r *textReader) heading(text string) {
-	m := headingLine.FindStringSubmatch(text)
-	title := strings.TrimSpace(strings.TrimRight(m[2], "# \t"))
-	switch len(m[1]) {
+func (r *textReader) heading(level int, title string) {
+	switch level {
 	case 1:
 		r.lessonTitle(title)
 	case 2:
@@ -196,7 +196,7 @@ func (r *textReader) heading(text string) {
 	case 3:
 		r.part(title)
 	default:
-		r.problem("use ** for what stands out", "a heading of level %d: there are three", len(m[1]))
+		r.problem("use ** for what stands out", "a heading of level %d: there are three", level)
 	}
 }
 
@@ -301,23 +301,6 @@ func (r *textReader) unknown(title string) {
 	}
 	r.problem(hint, "there is no part %q of a task", title)
 	r.begin(nil)
-}
-
-// trim removes empty lines at both ends of all passages.
-func (r *textReader) trim() {
-	all := []*passage{&r.intro, &r.finally}
-	for _, t := range r.tasks {
-		all = append(all, &t.body, &t.question, &t.solution, &t.done)
-		for i := range t.hints {
-			all = append(all, &t.hints[i])
-		}
-		for i := range t.wrong {
-			all = append(all, &t.wrong[i].passage)
-		}
-	}
-	for _, p := range all {
-		p.text = strings.TrimRight(p.text, " \t\n")
-	}
 }
 
 // whole checks that there is a title.

@@ -1,28 +1,22 @@
 package tui
 
 import (
-	"bytes"
-	"html"
 	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/russross/blackfriday/v2"
-)
+	"github.com/yuin/goldmark/ast"
 
-// dialect is Markdown as it is commonly read: a list or a fence needs no empty line before it, and a bare URL is a link.
-const dialect = blackfriday.NoIntraEmphasis | blackfriday.FencedCode | blackfriday.Autolink |
-	blackfriday.SpaceHeadings | blackfriday.BackslashLineBreak | blackfriday.NoEmptyLineBeforeBlock
+	"github.com/operator-lab/operator-lab/lessons/markdown"
+)
 
 // Plain returns a text in Markdown as plain text without any control sequences:
 // wrapped to a width, or if that is zero with each paragraph on one line. Code
 // is never wrapped; code within a line keeps its backquotes.
 func Plain(markdown string, width int) string {
-	r := renderer{w: width, ticks: true}
-	r.blocks(parse(markdown), row{}, row{})
 	var out strings.Builder
-	for _, line := range r.rows {
+	for _, line := range render(markdown, width, true) {
 		out.WriteString(strings.TrimRight(clean(line.plain()), " ") + "\n")
 	}
 	return out.String()
@@ -33,56 +27,23 @@ func markdownRows(markdown string, w int) []row {
 	if w <= 0 {
 		return nil
 	}
-	r := renderer{w: w}
-	r.blocks(parse(markdown), row{}, row{})
+	return render(markdown, w, false)
+}
+
+// render returns a text as rows of at most w cells, without a bound if that is not positive. With ticks, code within a
+// line keeps its backquotes.
+func render(text string, w int, ticks bool) []row {
+	r := renderer{w: w, ticks: ticks, source: []byte(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(text, "?")))}
+	r.blocks(markdown.Parse(r.source), row{}, row{})
 	return r.rows
-}
-
-// parse reads Markdown. Texts come from files of people: whatever they hold, there is something to show.
-func parse(markdown string) (document *blackfriday.Node) {
-	defer func() {
-		if recover() != nil { // a bug of the parser must not end the lesson
-			document = verbatim(markdown)
-		}
-	}()
-	markdown = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "?").Replace(markdown), "?")
-	return blackfriday.New(blackfriday.WithExtensions(dialect)).Parse([]byte(apart(markdown)))
-}
-
-// apart puts an empty comment before code that follows an empty line: the parser
-// would else take it into a list above it, although it is not indented.
-func apart(markdown string) string {
-	var out strings.Builder
-	fence, before := "", ""
-	for line := range strings.Lines(markdown) {
-		mark := line[:min(3, len(line))]
-		switch {
-		case fence == "" && (mark == "```" || mark == "~~~"):
-			if fence = mark; strings.TrimSpace(before) == "" {
-				out.WriteString("<!-- -->\n\n")
-			}
-		case mark == fence:
-			fence = ""
-		}
-		out.WriteString(line)
-		before = line
-	}
-	return out.String() + "\n"
-}
-
-// verbatim is a document that shows a text as it is.
-func verbatim(markdown string) *blackfriday.Node {
-	document, block := blackfriday.NewNode(blackfriday.Document), blackfriday.NewNode(blackfriday.CodeBlock)
-	block.Literal = []byte(markdown)
-	document.AppendChild(block)
-	return document
 }
 
 // renderer makes rows of a tree of Markdown.
 type renderer struct {
-	w     int  // no bound if it is not positive
-	ticks bool // code within a line keeps its backquotes
-	rows  []row
+	w      int  // no bound if it is not positive
+	ticks  bool // code within a line keeps its backquotes
+	source []byte
+	rows   []row
 }
 
 // gap makes an empty line between blocks.
@@ -93,12 +54,12 @@ func (r *renderer) gap() {
 }
 
 // blocks renders what is below a node. The first line begins with one text, such as the mark of a list, the others with another.
-func (r *renderer) blocks(parent *blackfriday.Node, first, rest row) {
-	for n := parent.FirstChild; n != nil; n = n.Next {
-		if n.Type == blackfriday.HTMLBlock && bytes.HasPrefix(n.Literal, []byte("<!--")) {
-			continue
+func (r *renderer) blocks(parent ast.Node, first, rest row) {
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		if html, ok := n.(*ast.HTMLBlock); ok && html.HTMLBlockType == ast.HTMLBlockType2 || n.Kind() == ast.KindLinkReferenceDefinition {
+			continue // comments, and the addresses of links
 		}
-		if parent.Type != blackfriday.Item || n != parent.FirstChild && n.Type != blackfriday.List {
+		if parent.Kind() != ast.KindListItem || n != parent.FirstChild() && n.Kind() != ast.KindList {
 			r.gap()
 		}
 		r.block(n, first, rest)
@@ -106,22 +67,22 @@ func (r *renderer) blocks(parent *blackfriday.Node, first, rest row) {
 	}
 }
 
-func (r *renderer) block(n *blackfriday.Node, first, rest row) {
-	switch n.Type {
-	case blackfriday.Heading:
-		r.paragraph(spans(n, title, r.ticks), first, rest)
-	case blackfriday.CodeBlock:
-		r.codeBlock(n.Literal, first, rest)
-	case blackfriday.List:
+func (r *renderer) block(n ast.Node, first, rest row) {
+	switch n := n.(type) {
+	case *ast.Heading:
+		r.paragraph(r.spans(n, title), first, rest)
+	case *ast.CodeBlock, *ast.FencedCodeBlock:
+		r.codeBlock(n.Lines().Value(r.source), first, rest)
+	case *ast.List:
 		r.list(n, first, rest)
-	case blackfriday.BlockQuote:
+	case *ast.Blockquote:
 		r.blocks(n, indented(first, "| "), indented(rest, "| "))
-	case blackfriday.HorizontalRule:
+	case *ast.ThematicBreak:
 		r.paragraph([]seg{{dim, "---"}}, first, rest)
-	case blackfriday.HTMLBlock:
-		r.paragraph([]seg{{plain, string(bytes.TrimSpace(n.Literal))}}, first, rest)
+	case *ast.HTMLBlock:
+		r.paragraph([]seg{{plain, strings.TrimSpace(string(n.Lines().Value(r.source)) + string(n.ClosureLine.Value(r.source)))}}, first, rest)
 	default:
-		r.paragraph(spans(n, plain, r.ticks), first, rest)
+		r.paragraph(r.spans(n, plain), first, rest)
 	}
 }
 
@@ -130,18 +91,18 @@ func indented(lead row, more string) row {
 	return row{segs: append(slices.Clip(lead.segs), seg{plain, more})}
 }
 
-func (r *renderer) list(n *blackfriday.Node, first, rest row) {
-	number := 0
-	for item := n.FirstChild; item != nil; item = item.Next {
+func (r *renderer) list(n *ast.List, first, rest row) {
+	number := n.Start
+	for item := n.FirstChild(); item != nil; item = item.NextSibling() {
 		mark := "- "
-		if item.ListFlags&blackfriday.ListTypeOrdered != 0 {
-			number++
+		if n.IsOrdered() {
 			mark = itoa(number) + ". "
+			number++
 		}
-		if item != n.FirstChild && item.Prev.ListFlags&blackfriday.ListItemContainsBlock != 0 {
+		if item != n.FirstChild() && !n.IsTight {
 			r.gap()
 		}
-		if item.FirstChild == nil {
+		if !item.HasChildren() {
 			r.paragraph([]seg{{plain, ""}}, indented(first, mark), rest)
 		}
 		r.blocks(item, indented(first, mark), indented(rest, blanks(len(mark))))
@@ -247,42 +208,53 @@ func joined(text []seg) []seg {
 }
 
 // spans returns what is written below a node, in its styles.
-func spans(n *blackfriday.Node, st style, ticks bool) []seg {
+func (r *renderer) spans(n ast.Node, st style) []seg {
 	var out []seg
-	for c := n.FirstChild; c != nil; c = c.Next {
-		switch c.Type {
-		case blackfriday.Hardbreak:
-			out = append(out, seg{st, hardBreak})
-		case blackfriday.Code:
-			out = append(out, codeSpan(c.Literal, st, ticks))
-		case blackfriday.Strong:
-			out = append(out, spans(c, st|bold, ticks)...)
-		case blackfriday.Emph:
-			out = append(out, spans(c, st|underline, ticks)...)
-		case blackfriday.Link, blackfriday.Image:
-			out = append(out, link(c, st, ticks)...)
-		default:
-			if len(c.Literal) > 0 { // also of what looks like HTML: <name> is not meant as that here
-				out = append(out, seg{st, html.UnescapeString(string(c.Literal))})
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c := c.(type) {
+		case *ast.Text:
+			out = append(out, seg{st, markdown.Text(c, r.source)})
+			if c.HardLineBreak() {
+				out = append(out, seg{st, hardBreak})
+			} else if c.SoftLineBreak() {
+				out = append(out, seg{st, "\n"})
 			}
-			out = append(out, spans(c, st, ticks)...)
+		case *ast.CodeSpan:
+			out = append(out, r.codeSpan(c, st))
+		case *ast.Emphasis:
+			if c.Level == 2 {
+				out = append(out, r.spans(c, st|bold)...)
+			} else {
+				out = append(out, r.spans(c, st|underline)...)
+			}
+		case *ast.AutoLink:
+			out = append(out, seg{st | underline, string(c.Label(r.source))})
+		case *ast.Link:
+			out = append(out, r.link(c, c.Destination, st)...)
+		case *ast.Image:
+			out = append(out, r.link(c, c.Destination, st)...)
+		case *ast.RawHTML: // <name> is not meant as that here
+			out = append(out, seg{st, string(c.Segments.Value(r.source))})
 		}
 	}
 	return out
 }
 
-func codeSpan(text []byte, st style, ticks bool) seg {
-	s := string(text)
-	if ticks {
-		s = "`" + s + "`"
+func (r *renderer) codeSpan(n *ast.CodeSpan, st style) seg {
+	var s strings.Builder
+	for _, piece := range r.spans(n, plain) {
+		s.WriteString(piece.s)
 	}
-	return seg{code | st&^colorBits, s}
+	if r.ticks {
+		return seg{code | st&^colorBits, "`" + s.String() + "`"}
+	}
+	return seg{code | st&^colorBits, s.String()}
 }
 
 // link is a link's text and where it leads, unless that is the same. A file of the repository is named from the repository's root.
-func link(n *blackfriday.Node, st style, ticks bool) []seg {
-	out := spans(n, st|underline, ticks)
-	to := string(n.Destination)
+func (r *renderer) link(n ast.Node, destination []byte, st style) []seg {
+	out := r.spans(n, st|underline)
+	to := string(destination)
 	if !strings.Contains(to, "://") && !strings.HasPrefix(to, "mailto:") {
 		to = strings.TrimLeft(path.Clean(to), "./")
 	}
