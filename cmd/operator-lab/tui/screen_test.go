@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"maps"
 	"strings"
 	"sync"
 
@@ -25,8 +26,11 @@ type screen struct {
 	unknown  []string
 }
 
+// powerOn are the modes of a terminal that nobody has changed: it wraps lines, and shows its cursor.
+var powerOn = map[int]bool{7: true, 25: true}
+
 func newScreen(w, h int) *screen {
-	s := &screen{changed: make(chan struct{}, 1), modes: map[int]bool{25: true}, parser: ansi.NewParser()}
+	s := &screen{changed: make(chan struct{}, 1), modes: maps.Clone(powerOn), parser: ansi.NewParser()}
 	s.resize(w, h)
 	return s
 }
@@ -118,7 +122,7 @@ func (s *screen) print(char string, w int) {
 	s.last = char
 	s.x += w
 	if s.x >= s.w {
-		s.x, s.wrapping = s.w-1, true
+		s.x, s.wrapping = s.w-1, s.modes[7]
 	}
 }
 
@@ -283,7 +287,7 @@ func (s *screen) leftOver() []int {
 	defer s.mu.Unlock()
 	var out []int
 	for n, on := range s.modes {
-		if on != (n == 25) && n != 2026 { // the cursor is to be seen, all else off
+		if on != powerOn[n] && n != 2026 {
 			out = append(out, n)
 		}
 	}
