@@ -1,6 +1,8 @@
 package durability_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,12 +47,24 @@ func TestCheck(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHistory()
 			h.all = test.ops
-			err := h.Check(time.Minute)
+			dir := t.TempDir()
+			err := h.Check(time.Minute, dir)
 			if (err == nil) != test.ok {
 				t.Errorf("Check: %v", err)
 			}
 			if err != nil && !strings.Contains(err.Error(), "read") {
 				t.Errorf("the history is not told: %v", err)
+			}
+			pictures, _ := filepath.Glob(filepath.Join(dir, "*.html")) // the pattern is valid
+			switch {
+			case test.ok && len(pictures) != 0:
+				t.Errorf("a history that is in order is shown in %v", pictures)
+			case !test.ok && (len(pictures) != 1 || !strings.Contains(err.Error(), pictures[0])):
+				t.Errorf("it is shown in %v, which is not said: %v", pictures, err)
+			case !test.ok:
+				if page, err := os.ReadFile(pictures[0]); err != nil || !strings.Contains(string(page), `read \"`) {
+					t.Errorf("the page does not show the reads: %v", err)
+				}
 			}
 		})
 	}
@@ -66,7 +80,7 @@ func TestSummary(t *testing.T) {
 	if got.Acknowledged != 2 || got.Unknown != 1 || got.Reads != 1 || got.LongestGap <= 0 {
 		t.Errorf("%+v", got)
 	}
-	if err := h.Check(time.Minute); err != nil {
+	if err := h.Check(time.Minute, t.TempDir()); err != nil {
 		t.Error(err)
 	}
 }

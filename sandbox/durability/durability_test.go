@@ -76,7 +76,7 @@ func (w *fixture) endure(length time.Duration, seed uint64, gentle bool) {
 	s := history.summary()
 	w.Logf("seed %d: %d writes acknowledged, %d of unknown outcome, %d reads; longest time without a write %v; members changed %d times (%d looks); %v",
 		seed, s.Acknowledged, s.Unknown, s.Reads, s.LongestGap.Round(time.Millisecond), membership.Changes, membership.Looks, m.done)
-	w.check(history.Check(patience))
+	w.check(history.Check(patience, ""))
 	w.check(membership.Err())
 	if s.Acknowledged == 0 || s.Reads == 0 || membership.Looks == 0 {
 		w.Error("nothing was written, read or looked at, so nothing is known")

@@ -1,8 +1,10 @@
 package durability_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -101,22 +103,35 @@ func (h *history) keys() []string {
 	return keys
 }
 
-// Check judges the history, and returns why it is not linearizable. It gives up after a time, which is an error too.
-func (h *history) Check(patience time.Duration) error {
+// Check judges the history, and returns why it is not linearizable: in words, and as a page in a new file of dir (empty:
+// the directory for temporary files) that shows it. It gives up after a time, which is an error too.
+func (h *history) Check(patience time.Duration, dir string) error {
 	h.mu.Lock()
 	all := slices.Clone(h.all)
 	h.mu.Unlock()
 	parts := partition(all)
 	for _, part := range parts {
+		key := part[0].Input.(request).key
 		switch porcupine.CheckOperationsTimeout(register, part, patience) {
 		case porcupine.Ok:
 		case porcupine.Unknown:
-			return fmt.Errorf("key %s: no verdict on %d operations within %v", part[0].Input.(request).key, len(part), patience)
+			return fmt.Errorf("key %s: no verdict on %d operations within %v", key, len(part), patience)
 		case porcupine.Illegal:
-			return fmt.Errorf("key %s: its history is not linearizable:\n%s", part[0].Input.(request).key, tell(part))
+			picture, err := draw(part, patience, dir)
+			return errors.Join(fmt.Errorf("key %s: its history is not linearizable (shown in %s):\n%s", key, picture, tell(part)), err)
 		}
 	}
 	return nil
+}
+
+// draw writes a page that shows the history of one key, and returns its name.
+func draw(part []porcupine.Operation, patience time.Duration, dir string) (string, error) {
+	f, err := os.CreateTemp(dir, "durability-*.html")
+	if err != nil {
+		return "no file", err
+	}
+	_, info := porcupine.CheckOperationsVerbose(register, part, patience)
+	return f.Name(), errors.Join(f.Close(), porcupine.VisualizePath(register, info, f.Name()))
 }
 
 // register is a key: a read returns what the last write wrote.
@@ -129,6 +144,14 @@ var register = porcupine.Model{
 		}
 		return output.(answer).value == state.(string), state
 	},
+	DescribeOperation: func(input, output any) string { return describe(input.(request), output.(answer)) },
+}
+
+func describe(r request, a answer) string {
+	if r.write {
+		return fmt.Sprintf("write %q", r.value)
+	}
+	return fmt.Sprintf("read %q", a.value)
 }
 
 // partition splits the history by key: keys are independent of each other.
@@ -153,16 +176,11 @@ func partition(all []porcupine.Operation) [][]porcupine.Operation {
 func tell(part []porcupine.Operation) string {
 	var text []byte
 	for _, o := range part {
-		r := o.Input.(request)
 		ended := "never answered"
 		if o.Return != never {
 			ended = fmt.Sprintf("answered %v", time.Duration(o.Return).Round(time.Microsecond))
 		}
-		what := fmt.Sprintf("read %q", o.Output.(answer).value)
-		if r.write {
-			what = fmt.Sprintf("write %q", r.value)
-		}
-		text = fmt.Appendf(text, "  client %d: %s, asked %v, %s\n", o.ClientId, what,
+		text = fmt.Appendf(text, "  client %d: %s, asked %v, %s\n", o.ClientId, describe(o.Input.(request), o.Output.(answer)),
 			time.Duration(o.Call).Round(time.Microsecond), ended)
 	}
 	return string(text)
