@@ -140,6 +140,9 @@ func bare(err error) error {
 	if at, is := errors.AsType[*fs.PathError](err); is {
 		err = at.Err
 	}
+	if at, is := errors.AsType[*os.LinkError](err); is {
+		err = at.Err
+	}
 	return err
 }
 
@@ -290,7 +293,21 @@ func (v *View) Mkdir(name string) error {
 }
 
 func (v *View) mkdir(name string) error {
-	if _, err := v.stat(name); err == nil {
+	return v.make(name, func(p *place) error { return p.root.Mkdir(p.name, 0o755) })
+}
+
+// Symlink makes a symbolic link. Its target must be beside or below it: programs of this machine that use the container's
+// directories follow links, too, and no such link leads them out, even if it is moved.
+func (v *View) Symlink(target, name string) error {
+	if !filepath.IsLocal(target) {
+		return failure("symlink", name, syscall.EPERM)
+	}
+	return failure("symlink", name, v.make(Clean(name), func(p *place) error { return p.root.Symlink(target, p.name) }))
+}
+
+// make calls do with the place of something new.
+func (v *View) make(name string, do func(*place) error) error {
+	if _, err := v.lstat(name); err == nil {
 		return syscall.EEXIST
 	}
 	p, err := v.locate(name)
@@ -306,7 +323,24 @@ func (v *View) mkdir(name string) error {
 			return err
 		}
 	}
-	return p.root.Mkdir(p.name, 0o755)
+	return do(p)
+}
+
+// Chmod sets the permissions of a stored file or directory. Its owner, who is the user of this machine, keeps his.
+func (v *View) Chmod(name string, mode fs.FileMode) error {
+	p, err := v.locate(Clean(name))
+	if err != nil {
+		return failure("chmod", name, err)
+	}
+	defer p.close()
+	if p.readOnly {
+		return failure("chmod", name, syscall.EROFS)
+	}
+	keep := fs.FileMode(0o600)
+	if info, err := p.root.Stat(p.name); err == nil && info.IsDir() {
+		keep = 0o700
+	}
+	return failure("chmod", name, p.root.Chmod(p.name, mode.Perm()|keep))
 }
 
 // Remove removes a file, or a directory with nothing in it.
@@ -392,6 +426,33 @@ func (v *View) Stat(name string) (Info, error) {
 	return info, failure("stat", name, err)
 }
 
+// Lstat describes a symbolic link itself.
+func (v *View) Lstat(name string) (Info, error) {
+	info, err := v.lstat(Clean(name))
+	return info, failure("lstat", name, err)
+}
+
+func (v *View) lstat(name string) (Info, error) {
+	p, err := v.locate(name)
+	if err != nil {
+		return Info{}, err
+	}
+	defer p.close()
+	if info, err := p.root.Lstat(p.name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return p.describe(p.name, path.Base(name), info), nil
+	}
+	return v.stat(name)
+}
+
+// describe returns what is known about a file, by its name in the root.
+func (p *place) describe(at, name string, info fs.FileInfo) Info {
+	i := Info{Name: name, Size: info.Size(), Mode: info.Mode(), ModTime: info.ModTime()}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		i.Link, _ = p.root.Readlink(at)
+	}
+	return i
+}
+
 func (v *View) stat(name string) (Info, error) {
 	p, err := v.locate(name)
 	if err != nil {
@@ -400,7 +461,7 @@ func (v *View) stat(name string) (Info, error) {
 	defer p.close()
 	info, err := p.root.Stat(p.name)
 	if err == nil {
-		return Info{Name: path.Base(name), Size: info.Size(), Mode: info.Mode(), ModTime: info.ModTime()}, nil
+		return p.describe(p.name, path.Base(name), info), nil
 	}
 	if p.mounted || !errors.Is(err, fs.ErrNotExist) {
 		return Info{}, err
@@ -481,11 +542,7 @@ func (p *place) list(found map[string]Info) error {
 		if err != nil {
 			continue // gone meanwhile
 		}
-		one := Info{Name: e.Name(), Size: info.Size(), Mode: info.Mode(), ModTime: info.ModTime()}
-		if info.Mode()&fs.ModeSymlink != 0 {
-			one.Link, _ = p.root.Readlink(filepath.Join(p.name, e.Name()))
-		}
-		found[e.Name()] = one
+		found[e.Name()] = p.describe(filepath.Join(p.name, e.Name()), e.Name(), info)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package rootfs_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -157,6 +158,41 @@ func TestWrites(t *testing.T) {
 	}
 	if err := v.Remove("/data"); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("removing a mount: %v", err)
+	}
+}
+
+func TestLinks(t *testing.T) {
+	v, host := newView(t)
+	f, err := v.Create("/data/script", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	if err := errors.Join(v.Chmod("/data/script", 0o755), v.Symlink("script", "/data/made")); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := v.Lstat("/data/made"); err != nil || is.Link != "script" || is.IsDir() {
+		t.Errorf("the link is %+v, %v", is, err)
+	}
+	if is, err := v.Stat("/data/made"); err != nil || is.Mode != 0o755 || is.Name != "made" {
+		t.Errorf("it leads to %+v, %v", is, err)
+	}
+	if err := v.Symlink("script", "/data/made"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second one: %v", err)
+	}
+	for _, to := range []string{"/etc/passwd", "../x", "a/../../x", "..", ""} {
+		if err := v.Symlink(to, "/data/away"); !errors.Is(err, syscall.EPERM) {
+			t.Errorf("a link to %q: %v", to, err)
+		}
+	}
+	if err := v.Symlink("x", "/etc/config/l"); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("in a volume that is only read: %v", err)
+	}
+	if err := v.Chmod("/etc/config/key", 0o777); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("permissions in a volume that is only read: %v", err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(host, "data")); err != nil || strings.Contains(fmt.Sprint(entries), "away") {
+		t.Errorf("there is %v, %v", entries, err)
 	}
 }
 

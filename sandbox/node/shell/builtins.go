@@ -294,7 +294,7 @@ func readLine(in io.Reader) (string, error) {
 // maxShells limits the nesting of shells.
 const maxShells = 100
 
-// sh runs a script, or its standard input.
+// sh runs a script, or its standard input; on a terminal it asks for commands.
 func sh(p *process, argv []string, io streams) int {
 	args, name := argv[1:], "sh"
 	var options []string
@@ -347,6 +347,9 @@ func sh(p *process, argv []string, io streams) int {
 	defer s.close()
 	if command {
 		return s.script(script)
+	}
+	if lines, typed := typing(io.in); typed {
+		return s.interact(lines)
 	}
 	return s.follow()
 }

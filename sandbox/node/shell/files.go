@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -71,11 +72,11 @@ func (p *process) input(name string, s streams, read func(name string, in io.Rea
 }
 
 func cat(p *process, argv []string, s streams) int {
-	_, names, err := flags(argv, "u", "")
+	o, err := parse(argv, "u")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	return p.inputs(argv, names, s, func(_ string, in io.Reader) error { return p.copy(s.out, in) })
+	return p.inputs(argv, o.names, s, func(_ string, in io.Reader) error { return p.copy(s.out, in) })
 }
 
 // copy copies until the end of the file, or of the process.
@@ -97,45 +98,94 @@ func (p *process) copy(out io.Writer, in io.Reader) error {
 }
 
 func ls(p *process, argv []string, s streams) int {
-	set, names, err := flags(argv, "la1AdhR", "")
+	o, err := parse(argv, "l a,all 1 A,almost-all d,directory h,human-readable R,recursive")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	if has(set, 'R') {
-		return problem(s, argv, "%v", unsupported("-R"))
-	}
-	if len(names) == 0 {
-		names = []string{"."}
+	if len(o.names) == 0 {
+		o.names = []string{"."}
 	}
 	code := 0
-	for i, name := range names {
+	for i, name := range o.names {
 		info, err := p.stat(name)
 		if err != nil {
 			code = problem(s, argv, "%s: %s", name, why(err))
 			continue
 		}
-		if !info.IsDir() || has(set, 'd') {
+		if !info.IsDir() || o.has("d") {
 			info.Name = name
-			list(s, []rootfs.Info{info}, has(set, 'l'))
+			list(s, []rootfs.Info{info}, o)
 			continue
 		}
-		entries, err := p.container.Files.ReadDir(p.path(name))
-		if err != nil {
+		if i > 0 {
+			fmt.Fprintln(s.out)
+		}
+		if err := p.listDir(o, name, s); err != nil {
 			code = problem(s, argv, "%s: %s", name, why(err))
-			continue
 		}
-		if !has(set, 'a') && !has(set, 'A') {
-			entries = slices.DeleteFunc(entries, func(e rootfs.Info) bool { return strings.HasPrefix(e.Name, ".") })
-		}
-		if len(names) > 1 {
-			if i > 0 {
-				fmt.Fprintln(s.out)
-			}
-			fmt.Fprintf(s.out, "%s:\n", name)
-		}
-		list(s, entries, has(set, 'l'))
 	}
 	return code
+}
+
+// listDir lists a directory, with -R also those in it.
+func (p *process) listDir(o options, name string, s streams) error {
+	entries, err := p.container.Files.ReadDir(p.path(name))
+	if err != nil {
+		return err
+	}
+	if !o.has("a", "A") {
+		entries = slices.DeleteFunc(entries, func(e rootfs.Info) bool { return strings.HasPrefix(e.Name, ".") })
+	}
+	if o.has("R") || len(o.names) > 1 {
+		fmt.Fprintf(s.out, "%s:\n", name)
+	}
+	list(s, entries, o)
+	for _, e := range entries {
+		if !o.has("R") || !e.IsDir() {
+			continue
+		}
+		if p.ctx.Err() != nil {
+			return p.ctx.Err()
+		}
+		fmt.Fprintln(s.out)
+		if err := p.listDir(o, strings.TrimSuffix(name, "/")+"/"+e.Name, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk calls visit with a file and, if it is a directory, with everything below it, which it does not enter if visit
+// returns [fs.SkipDir]. It does not follow symbolic links. Names are as the given one begins.
+func (p *process) walk(name string, visit func(name string, info rootfs.Info) error) error {
+	info, err := p.container.Files.Lstat(p.path(name))
+	if err != nil {
+		return err
+	}
+	return p.walkFrom(name, info, visit)
+}
+
+func (p *process) walkFrom(name string, info rootfs.Info, visit func(name string, info rootfs.Info) error) error {
+	if p.ctx.Err() != nil {
+		return p.ctx.Err()
+	}
+	err := visit(name, info)
+	if err != nil || !info.IsDir() {
+		if info.IsDir() && errors.Is(err, fs.SkipDir) {
+			return nil
+		}
+		return err
+	}
+	entries, err := p.container.Files.ReadDir(p.path(name))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := p.walkFrom(strings.TrimSuffix(name, "/")+"/"+e.Name, e, visit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *process) stat(name string) (rootfs.Info, error) {
@@ -145,9 +195,9 @@ func (p *process) stat(name string) (rootfs.Info, error) {
 	return p.container.Files.Stat(p.path(name))
 }
 
-func list(s streams, entries []rootfs.Info, long bool) {
+func list(s streams, entries []rootfs.Info, o options) {
 	for _, e := range entries {
-		if !long {
+		if !o.has("l") {
 			fmt.Fprintln(s.out, e.Name)
 			continue
 		}
@@ -155,9 +205,25 @@ func list(s streams, entries []rootfs.Info, long bool) {
 		if e.Link != "" {
 			name += " -> " + e.Link
 		}
-		fmt.Fprintf(s.out, "%s %4d %-8s %-8s %9d %s %s\n", mode(e.Mode), 1, "root", "root", e.Size,
+		size := strconv.FormatInt(e.Size, 10)
+		if o.has("h") {
+			size = human(e.Size)
+		}
+		fmt.Fprintf(s.out, "%s %4d %-8s %-8s %9s %s %s\n", mode(e.Mode), 1, "root", "root", size,
 			e.ModTime.UTC().Format("Jan _2 15:04"), name)
 	}
+}
+
+// human formats a size as ls -h does: 1.5K.
+func human(size int64) string {
+	if size < 1024 {
+		return strconv.FormatInt(size, 10)
+	}
+	value, unit := float64(size)/1024, 0
+	for ; value >= 1024; unit++ {
+		value /= 1024
+	}
+	return fmt.Sprintf("%.1f%c", value, "KMGTPE"[unit])
 }
 
 // mode formats a mode as ls does: drwxr-xr-x.
@@ -175,8 +241,12 @@ func mode(m fs.FileMode) string {
 }
 
 func stat(p *process, argv []string, s streams) int {
+	o, err := parse(argv, "")
+	if err != nil {
+		return problem(s, argv, "%v", err)
+	}
 	code := 0
-	for _, name := range argv[1:] {
+	for _, name := range o.names {
 		info, err := p.stat(name)
 		if err != nil {
 			code = problem(s, argv, "can't stat '%s': %s", name, why(err))
@@ -189,8 +259,12 @@ func stat(p *process, argv []string, s streams) int {
 }
 
 func touch(p *process, argv []string, s streams) int {
+	o, err := parse(argv, "")
+	if err != nil {
+		return problem(s, argv, "%v", err)
+	}
 	code := 0
-	for _, name := range argv[1:] {
+	for _, name := range o.names {
 		f, err := p.create(name, true, s)
 		if err != nil {
 			code = problem(s, argv, "%s: %s", name, why(err))
@@ -202,18 +276,20 @@ func touch(p *process, argv []string, s streams) int {
 }
 
 func mkdir(p *process, argv []string, s streams) int {
-	set, names, err := flags(argv, "p", "m")
+	o, err := parse(argv, "p,parents v,verbose")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
 	code := 0
-	for _, name := range names {
+	for _, name := range o.names {
 		err := p.container.Files.Mkdir(p.path(name))
-		if has(set, 'p') {
+		if o.has("p") {
 			err = p.mkdirAll(p.path(name))
 		}
 		if err != nil {
 			code = problem(s, argv, "can't create directory '%s': %s", name, why(err))
+		} else if o.has("v") {
+			fmt.Fprintf(s.out, "created directory: '%s'\n", name)
 		}
 	}
 	return code
@@ -235,22 +311,25 @@ func (p *process) mkdirAll(name string) error {
 }
 
 func rm(p *process, argv []string, s streams) int {
-	set, names, err := flags(argv, "rRf", "")
+	o, err := parse(argv, "r,recursive R f,force v,verbose")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
 	code := 0
-	for _, name := range names {
-		err := p.remove(p.path(name), has(set, 'r') || has(set, 'R'))
-		if err != nil && (!has(set, 'f') || !errors.Is(err, fs.ErrNotExist)) {
+	for _, name := range o.names {
+		err := p.remove(p.path(name), o.has("r", "R"))
+		if err != nil && (!o.has("f") || !errors.Is(err, fs.ErrNotExist)) {
 			code = problem(s, argv, "can't remove '%s': %s", name, why(err))
+		}
+		if err == nil && o.has("v") {
+			fmt.Fprintf(s.out, "removed '%s'\n", name)
 		}
 	}
 	return code
 }
 
 func (p *process) remove(name string, all bool) error {
-	info, err := p.container.Files.Stat(name)
+	info, err := p.container.Files.Lstat(name)
 	if err != nil || !info.IsDir() {
 		return p.container.Files.Remove(name)
 	}
@@ -265,12 +344,7 @@ func (p *process) remove(name string, all bool) error {
 		if p.ctx.Err() != nil {
 			return p.ctx.Err()
 		}
-		if e.Mode&fs.ModeSymlink != 0 {
-			err = p.container.Files.Remove(path.Join(name, e.Name))
-		} else {
-			err = p.remove(path.Join(name, e.Name), true)
-		}
-		if err != nil {
+		if err := p.remove(path.Join(name, e.Name), true); err != nil {
 			return err
 		}
 	}
@@ -286,39 +360,73 @@ func (p *process) target(from, to string) string {
 }
 
 func cp(p *process, argv []string, s streams) int {
-	_, names, err := flags(argv, "fp", "")
+	o, err := parse(argv, "f,force p r,recursive R a,archive v,verbose")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	return p.each(argv, names, s, p.copyFile)
+	return p.each(argv, o, s, func(from, to string) error {
+		info, err := p.container.Files.Stat(from)
+		if err != nil || !info.IsDir() {
+			return p.copyFile(from, to)
+		}
+		if !o.has("r", "R", "a") {
+			return errors.New("it is a directory (without -r nothing of it is copied)")
+		}
+		return p.copyTree(from, to)
+	})
+}
+
+// copyTree copies a directory with everything in it.
+func (p *process) copyTree(from, to string) error {
+	if to == from || strings.HasPrefix(to, strings.TrimSuffix(from, "/")+"/") {
+		return fmt.Errorf("it cannot be copied into itself, %s", to)
+	}
+	return p.walk(from, func(name string, info rootfs.Info) error {
+		target := to + strings.TrimPrefix(name, from)
+		switch {
+		case info.IsDir():
+			return p.mkdirAll(target)
+		case info.Link != "":
+			return p.container.Files.Symlink(info.Link, target)
+		}
+		return p.copyFile(name, target)
+	})
 }
 
 func mv(p *process, argv []string, s streams) int {
-	_, names, err := flags(argv, "f", "")
+	o, err := parse(argv, "f,force v,verbose")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	return p.each(argv, names, s, func(from, to string) error {
+	return p.each(argv, o, s, func(from, to string) error {
 		err := p.container.Files.Rename(from, to)
 		if !errors.Is(err, syscall.EXDEV) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := p.copyFile(from, to); err != nil {
+		copyAll := p.copyFile
+		if info, err := p.container.Files.Lstat(from); err == nil && info.IsDir() {
+			copyAll = p.copyTree
+		}
+		if err := copyAll(from, to); err != nil {
 			return err
 		}
-		return p.container.Files.Remove(from)
+		return p.remove(from, true)
 	})
 }
 
-func (p *process) each(argv, names []string, s streams, do func(from, to string) error) int {
-	if len(names) < 2 {
+// each copies or moves one thing after the other to the last name, and with -v tells it.
+func (p *process) each(argv []string, o options, s streams, do func(from, to string) error) int {
+	if len(o.names) < 2 {
 		return problem(s, argv, "missing file operand")
 	}
-	to := names[len(names)-1]
+	to := o.names[len(o.names)-1]
 	code := 0
-	for _, from := range names[:len(names)-1] {
-		if err := do(p.path(from), p.target(from, to)); err != nil {
+	for _, from := range o.names[:len(o.names)-1] {
+		target := p.target(from, to)
+		if err := do(p.path(from), target); err != nil {
 			code = problem(s, argv, "%s: %s", from, why(err))
+		} else if o.has("v") {
+			fmt.Fprintf(s.out, "'%s' -> '%s'\n", from, target)
 		}
 	}
 	return code
@@ -337,18 +445,25 @@ func (p *process) copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.copy(out, in), out.Close())
+	if err := errors.Join(p.copy(out, in), out.Close()); err != nil {
+		return err
+	}
+	info, err := p.container.Files.Stat(from)
+	if err != nil || info.Mode.Perm()&0o111 == 0 {
+		return err
+	}
+	return p.container.Files.Chmod(to, info.Mode)
 }
 
 func tee(p *process, argv []string, s streams) int {
-	set, names, err := flags(argv, "a", "")
+	o, err := parse(argv, "a,append")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
 	all := []io.Writer{s.out}
 	code := 0
-	for _, name := range names {
-		f, err := p.create(name, has(set, 'a'), s)
+	for _, name := range o.names {
+		f, err := p.create(name, o.has("a"), s)
 		if err != nil {
 			code = problem(s, argv, "%s: %s", name, why(err))
 			continue

@@ -76,6 +76,8 @@ func TestNothingOfTheHostIsReached(t *testing.T) {
 		{`mkdir -p HOST; echo mine > HOST/secret; cat < HOST/secret`, "mine\n"},
 		{`echo a > program; rm -f secret; ls program`, "program\n"},
 		{`echo $(</dev/null); cat < /dev/stdin; echo a > /dev/stdout; echo b > /dev/tty`, "\na\n"},
+		{`tar cf - HOST | tar tf -; tar xf HOST/secret; cd HOST; find HOST; sed p HOST/secret; base64 HOST/secret; sha256sum HOST/secret`, ""},
+		{`find / -name secret; find / -exec HOST/program \;; echo a | xargs HOST/program; sed -i s/of/x/ HOST/secret; tar cf HOST/new /tmp`, ""},
 		{`umask 000; ulimit -n 1; kill -9 $PPID; kill -9 $$; times; jobs; fg; bg; disown; suspend; history; fc`, ""},
 		{`$(printf '\000')source x; "$(printf '\000status 0')" || echo refused`, "refused\n"},
 	} {

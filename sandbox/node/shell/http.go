@@ -38,104 +38,52 @@ type transfer struct {
 	limit, connectLimit                                            time.Duration
 }
 
-// curlOptions are the options with a value, by their letter or name.
-var curlOptions = map[string]func(t *transfer, value string) error{
-	"X": func(t *transfer, v string) error { t.method = v; return nil },
-	"d": func(t *transfer, v string) error {
-		if t.data != "" {
-			t.data += "&"
+// curlOptions are what curl knows.
+const curlOptions = "X,request: d,data,data-raw: H,header: o,output: w,write-out: u,user: A,user-agent: m,max-time: connect-timeout: url: " +
+	"s,silent S,show-error i,include I,head f,fail L,location k,insecure v,verbose G,get O,remote-name " +
+	"4,ipv4 N,no-buffer no-progress-meter http1.1"
+
+func parseCurl(argv []string) (*transfer, error) {
+	o, err := parse(argv, curlOptions)
+	if wrong, is := errors.AsType[*problemWith](err); is {
+		if wrong.noValue {
+			return nil, fmt.Errorf("option %s: requires parameter", wrong.option)
 		}
-		t.data += v
-		return nil
-	},
-	"H": func(t *transfer, v string) error {
-		name, value, ok := strings.Cut(v, ":")
-		if ok {
+		return nil, fmt.Errorf("option %s: is unknown", wrong.option)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &transfer{
+		header: http.Header{}, data: strings.Join(o.values["d"], "&"),
+		silent: o.has("s"), showErrors: o.has("S"), include: o.has("i"), headOnly: o.has("I"), fails: o.has("f"),
+		follow: o.has("L"), insecure: o.has("k"), verbose: o.has("v"), get: o.has("G"), ownName: o.has("O"),
+	}
+	for option, text := range map[string]*string{"X": &t.method, "o": &t.output, "w": &t.format, "u": &t.user} {
+		*text, _ = o.value(option)
+	}
+	for _, header := range o.values["H"] {
+		if name, value, ok := strings.Cut(header, ":"); ok {
 			t.header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 		}
-		return nil
-	},
-	"o": func(t *transfer, v string) error { t.output = v; return nil },
-	"w": func(t *transfer, v string) error { t.format = v; return nil },
-	"u": func(t *transfer, v string) error { t.user = v; return nil },
-	"A": func(t *transfer, v string) error { t.header.Set("User-Agent", v); return nil },
-	"m": func(t *transfer, v string) (err error) { t.limit, err = seconds(v); return err },
-
-	"connect-timeout": func(t *transfer, v string) (err error) { t.connectLimit, err = seconds(v); return err },
-	"url":             func(t *transfer, v string) error { t.url = v; return nil },
-}
-
-var curlNames = map[string]string{
-	"request": "X", "data": "d", "data-raw": "d", "header": "H", "output": "o", "write-out": "w", "user": "u",
-	"user-agent": "A", "max-time": "m", "silent": "s", "show-error": "S", "include": "i", "head": "I", "fail": "f",
-	"location": "L", "insecure": "k", "verbose": "v", "get": "G", "remote-name": "O",
-}
-
-func (t *transfer) flag(name string) bool {
-	flag := map[string]*bool{
-		"s": &t.silent, "S": &t.showErrors, "i": &t.include, "I": &t.headOnly, "f": &t.fails, "L": &t.follow,
-		"k": &t.insecure, "v": &t.verbose, "G": &t.get, "O": &t.ownName,
-		"4": new(bool), "N": new(bool), "no-progress-meter": new(bool), "no-buffer": new(bool), "http1.1": new(bool),
-	}[name]
-	if flag == nil {
-		return false
 	}
-	*flag = true
-	return true
-}
-
-func parseCurl(args []string) (*transfer, error) {
-	t := &transfer{header: http.Header{}}
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case strings.HasPrefix(a, "--"):
-			name := a[2:]
-			if letter, ok := curlNames[name]; ok {
-				name = letter
-			}
-			set, ok := curlOptions[name]
-			if !ok {
-				if !t.flag(name) {
-					return nil, fmt.Errorf("option %s: is unknown", a)
-				}
-				continue
-			}
-			if i++; i == len(args) {
-				return nil, fmt.Errorf("option %s: requires parameter", a)
-			}
-			if err := set(t, args[i]); err != nil {
+	if agent, given := o.value("A"); given {
+		t.header.Set("User-Agent", agent)
+	}
+	for option, limit := range map[string]*time.Duration{"m": &t.limit, "connect-timeout": &t.connectLimit} {
+		if text, given := o.value(option); given {
+			if *limit, err = seconds(text); err != nil {
 				return nil, err
 			}
-		case len(a) > 1 && a[0] == '-':
-			for j := 1; j < len(a); j++ {
-				set, ok := curlOptions[a[j:j+1]]
-				if !ok {
-					if !t.flag(a[j : j+1]) {
-						return nil, fmt.Errorf("option %s: is unknown", a)
-					}
-					continue
-				}
-				value := a[j+1:]
-				if value == "" {
-					if i++; i == len(args) {
-						return nil, fmt.Errorf("option %s: requires parameter", a)
-					}
-					value = args[i]
-				}
-				if err := set(t, value); err != nil {
-					return nil, err
-				}
-				break
-			}
-		case t.url != "":
-			return nil, errors.New("only one URL at a time, here")
-		default:
-			t.url = a
 		}
 	}
-	if t.url == "" {
+	switch urls := append(o.values["url"], o.names...); len(urls) {
+	case 0:
 		return nil, errors.New("no URL specified")
+	case 1:
+		t.url = urls[0]
+	default:
+		return nil, errors.New("only one URL at a time, here")
 	}
 	return t, nil
 }
@@ -145,7 +93,7 @@ func curl(p *process, argv []string, s streams) int {
 		fmt.Fprintln(s.out, "curl, as far as the lab has it\nProtocols: http https")
 		return 0
 	}
-	t, err := parseCurl(argv[1:])
+	t, err := parseCurl(argv)
 	if err != nil {
 		return problem(s, argv, "%v", err) + 1
 	}
@@ -366,18 +314,17 @@ func (t *transfer) write(s streams, r *http.Response, took time.Duration) {
 
 // wget is busybox's.
 func wget(p *process, argv []string, s streams) int {
-	args := slices.DeleteFunc(slices.Clone(argv), func(a string) bool { return a == "--spider" })
-	set, rest, err := flags(args, "qSc", "OTt")
-	if err != nil || len(rest) != 1 {
+	o, err := parse(argv, "q,quiet S,server-response O,output-document: T,timeout: spider")
+	if err != nil || len(o.names) != 1 {
 		return problem(s, argv, "usage: wget [-q] [-O FILE] [-T SEC] URL")
 	}
-	at, err := address(rest[0])
+	at, err := address(o.names[0])
 	if err != nil {
-		return problem(s, argv, "bad address '%s'", rest[0])
+		return problem(s, argv, "bad address '%s'", o.names[0])
 	}
 	t := transfer{header: http.Header{"User-Agent": {"Wget"}}, follow: true}
 	ctx := p.ctx
-	if text, ok := set['T']; ok {
+	if text, ok := o.value("T"); ok {
 		d, err := seconds(text)
 		if err != nil {
 			return problem(s, argv, "invalid number '%s'", text)
@@ -386,7 +333,7 @@ func wget(p *process, argv []string, s streams) int {
 		defer cancel()
 		ctx = limited
 	}
-	if !has(set, 'q') {
+	if !o.has("q") {
 		fmt.Fprintf(s.err, "Connecting to %s (%s)\n", at.Host, at.Host)
 	}
 	response, err := t.do(ctx, p, at)
@@ -399,16 +346,16 @@ func wget(p *process, argv []string, s streams) int {
 		return problem(s, argv, "can't connect to remote host (%s): %s", at.Hostname(), errnoText(err))
 	}
 	defer func() { _ = response.Body.Close() }()
-	if has(set, 'S') {
+	if o.has("S") {
 		heading(s.err, response, "  ")
 	}
 	if response.StatusCode != http.StatusOK {
 		return problem(s, argv, "server returned error: %s %s", response.Proto, response.Status)
 	}
-	if len(args) != len(argv) { // --spider
+	if o.has("spider") {
 		return 0
 	}
-	name, ok := set['O']
+	name, ok := o.value("O")
 	if !ok {
 		if name = path.Base(at.Path); name == "/" {
 			name = "index.html"

@@ -44,21 +44,21 @@ func (p *process) lookup(name string) ([]string, error) {
 }
 
 func nslookup(p *process, argv []string, io streams) int {
-	_, names, err := flags(argv, "", "")
-	if err != nil || len(names) == 0 {
+	o, err := parse(argv, "")
+	if err != nil || len(o.names) == 0 {
 		return problem(io, argv, "usage: nslookup HOST")
 	}
-	addresses, err := p.lookup(names[0])
+	addresses, err := p.lookup(o.names[0])
 	var syntax syntaxError
 	switch {
 	case errors.As(err, &syntax):
 		return problem(io, argv, "%v", err)
 	case err != nil || len(addresses) == 0:
-		fmt.Fprintf(io.out, "** server can't find %s: NXDOMAIN\n\n", names[0])
+		fmt.Fprintf(io.out, "** server can't find %s: NXDOMAIN\n\n", o.names[0])
 		return 1
 	}
 	for _, a := range addresses {
-		fmt.Fprintf(io.out, "Name:\t%s\nAddress: %s\n", names[0], a)
+		fmt.Fprintf(io.out, "Name:\t%s\nAddress: %s\n", o.names[0], a)
 	}
 	return 0
 }
@@ -85,12 +85,12 @@ func getent(p *process, argv []string, io streams) int {
 
 // nc connects: with -z it only tries.
 func nc(p *process, argv []string, s streams) int {
-	set, rest, err := flags(argv, "zvn", "w")
-	if err != nil || len(rest) != 2 {
+	o, err := parse(argv, "z v n w:")
+	if err != nil || len(o.names) != 2 {
 		return problem(s, argv, "usage: nc [-zv] [-w SECS] HOST PORT")
 	}
 	ctx := p.ctx
-	if text, ok := set['w']; ok {
+	if text, ok := o.value("w"); ok {
 		d, err := duration(text)
 		if err != nil {
 			return problem(s, argv, "invalid number '%s'", text)
@@ -99,18 +99,18 @@ func nc(p *process, argv []string, s streams) int {
 		defer cancel()
 		ctx = limited
 	}
-	conn, err := p.container.Dial(ctx, "tcp4", net.JoinHostPort(rest[0], rest[1]))
+	conn, err := p.container.Dial(ctx, "tcp4", net.JoinHostPort(o.names[0], o.names[1]))
 	switch {
 	case cannotResolve(err):
-		return problem(s, argv, "bad address '%s'", rest[0])
+		return problem(s, argv, "bad address '%s'", o.names[0])
 	case err != nil:
-		return problem(s, argv, "%s (%s:%s): %s", rest[0], rest[0], rest[1], errnoText(err))
+		return problem(s, argv, "%s (%s:%s): %s", o.names[0], o.names[0], o.names[1], errnoText(err))
 	}
 	defer func() { _ = conn.Close() }()
-	if has(set, 'v') {
-		fmt.Fprintf(s.err, "%s (%s) open\n", rest[0], conn.RemoteAddr())
+	if o.has("v") {
+		fmt.Fprintf(s.err, "%s (%s) open\n", o.names[0], conn.RemoteAddr())
 	}
-	if has(set, 'z') {
+	if o.has("z") {
 		return 0
 	}
 	stop := context.AfterFunc(p.ctx, func() { _ = conn.Close() })

@@ -1,11 +1,13 @@
 package shell_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -162,6 +164,63 @@ func TestScripts(t *testing.T) {
 		{`echo a{b,c}; ls /none >| /tmp/o 2>&1; wc -l < /tmp/o; echo x &> /tmp/o; cat /tmp/o`, "ab ac\n1\nx\n", 0},
 		{`curl() { echo mine; }; curl x; command -v f || echo no`, "mine\nno\n", 0},
 		{`echo $$ $0 ${0##*/}`, "7 sh sh\n", 0},
+
+		{
+			`mkdir -pv /d/e; echo 1 > /d/e/f; cp -Rv /d /c; ls -lR /c | wc -l; rm -rfv /c; ls /c`,
+			"created directory: '/d/e'\n'/d' -> '/c'\n5\nremoved '/c'\n", 1,
+		},
+		{`mkdir /d; cp /d /c; cp -R /d /d/e; mv /d /c && ls -d /c`, "/c\n", 0},
+		{`cp -t /tmp /srv/lines; ls --frob; head -n`, "", 1},
+		{`timeout 5 ls -d /etc; head -c 3 /srv/lines; tail -c 4 /srv/lines; tail -c +13 /srv/lines`, "/etc\noneree\ne\n", 0},
+		{`head --lines=1 /srv/lines; cut -d= -f2 <<< a=b; cut -sd: -f1 <<< ab; grep -e one -e two -c /srv/lines`, "one\nb\n2\n", 0},
+		{`grep -o 't[wh]\+' /srv/lines; grep -Eo '(w|h)+' /srv/lines; echo 'a|b' | grep 'a|b'`, "tw\nth\nw\nh\na|b\n", 0},
+
+		{
+			`cd /tmp; mkdir -p a/b; echo 1 > a/b/f; echo 2 > a/g; tar cf t.tar a; rm -r a; tar xvf t.tar; cat a/b/f a/g; tar tf t.tar a/b`,
+			"a/\na/b/\na/b/f\na/g\n1\n2\na/b/\na/b/f\n", 0,
+		},
+		{
+			`tar czf - /etc/config/key 2>&1 >/tmp/t.tgz; tar -xOf /tmp/t.tgz; mkdir /o; tar -C /o -xzf /tmp/t.tgz; cat /o/etc/config/key`,
+			"tar: removing leading '/' from member names\nvalue\n", 0,
+		},
+		{`tar cf - /srv/lines 2>/dev/null | tar xf - -C /tmp --strip-components=1; cat /tmp/lines`, "one\ntwo\nthree\n", 0},
+		{`tar cf - /none || tar xf /srv/lines || tar c || tar t -f - < /dev/null`, strings.Repeat("\x00", 1024), 0},
+
+		{
+			`mkdir -p /d/e; echo 1 > /d/e/f.txt; touch /d/g; find /d; cd /d; find . -name '*.txt' -o -empty`,
+			"/d\n/d/e\n/d/e/f.txt\n/d/g\n./e/f.txt\n./g\n", 0,
+		},
+		{
+			`mkdir -p /d/e; touch /d/e/f /d/g; find /d -mindepth 1 -type d ! -name x; find /d -maxdepth 1 -type f -exec echo '<{}>' \;`,
+			"/d/e\n</d/g>\n", 0,
+		},
+		{`mkdir -p /d/e; touch /d/e/f /d/g; find /d \( -name f -or -iname G \) -exec echo {} +; find /d -delete; ls /d`, "/d/e/f /d/g\n", 1},
+		{`mkdir /d; touch '/d/a b'; find /d -type f -print0 | xargs -0 ls; find /d -frob || find /d \( || find /none`, "/d/a b\n", 1},
+		{
+			`seq 3 | xargs echo; seq 3 | xargs -n2 echo x; echo "a 'b c'" | xargs -I X echo '<X>'; xargs -r echo < /dev/null`,
+			"1 2 3\nx 1 2\nx 3\n<a 'b c'>\n", 0,
+		},
+		{`echo "'a b' c\\ d" | xargs -t printf '<%s>'; echo a | xargs false; echo $?; echo a | xargs missing`, "<a b><c d>123\n", 127},
+
+		{
+			`sed 's/t\(.*\)o/[\1&]/' /srv/lines; sed -n '2p' /srv/lines; sed -E '/^t(w|x)+/d;$!s/o/0/g' /srv/lines`,
+			"one\n[wtwo]\nthree\ntwo\n0ne\nthree\n", 0,
+		},
+		{
+			`sed -ne '/two/,$p' -e '1=' /srv/lines; sed '2q;y/o/0/' /srv/lines; sed '2c\
+changed' /srv/lines | sed '1i first' | sed '$a last'`, "1\ntwo\nthree\n0ne\ntwo\nfirst\none\nchanged\nthree\nlast\n", 0,
+		},
+		{`cp /srv/lines /tmp/l; sed -i 's|e$|/|;2,3!d' /tmp/l; cat /tmp/l; sed 's/x' /tmp/l || sed 's/a/\1/' /tmp/l || sed '{p}' /tmp/l`, "two\nthre/\n", 1},
+		{`sed 's/[a-z]*/x/2;s/b/\n/' <<< 'ab cd'; sed '0p' /tmp || sed 'k' /tmp`, "a\n x\n", 1},
+
+		{
+			`base64 /srv/lines; base64 /srv/lines | base64 -d | tail -1; seq 30 | base64 -w 20 | head -1; echo '!' | base64 -d`,
+			"b25lCnR3bwp0aHJlZQo=\nthree\nMQoyCjMKNAo1CjYKNwo4\n", 1,
+		},
+		{
+			`cd /tmp; echo hello | tee f | sha256sum; sha256sum f > s; sha256sum -c s; echo x >> f; sha256sum -c s`,
+			"5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03  -\nf: OK\nf: FAILED\n", 1,
+		},
 	} {
 		out, errs, code := run(t, newContainer(t), c.script)
 		if out != c.out || code != c.code {
@@ -368,6 +427,57 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// FuzzTar extracts anything: nothing is made outside the container, and no link leads out of it.
+func FuzzTar(f *testing.F) {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for _, h := range []tar.Header{
+		{Name: "d/", Typeflag: tar.TypeDir, Mode: 0o700},
+		{Name: "d/f", Typeflag: tar.TypeReg, Mode: 0o755},
+		{Name: "../out", Typeflag: tar.TypeReg},
+		{Name: "/etc/x", Typeflag: tar.TypeReg},
+		{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "d"},
+		{Name: "l/f", Typeflag: tar.TypeReg},
+		{Name: "m", Typeflag: tar.TypeSymlink, Linkname: "../../.."},
+		{Name: "m/out", Typeflag: tar.TypeReg},
+		{Name: "n", Typeflag: tar.TypeSymlink, Linkname: "/tmp"},
+		{Name: "h", Typeflag: tar.TypeLink, Linkname: "../../out"},
+		{Name: "p", Typeflag: tar.TypeFifo},
+	} {
+		if err := w.WriteHeader(&h); err != nil {
+			f.Fatal(err)
+		}
+	}
+	_ = w.Close()
+	f.Add(archive.Bytes())
+	f.Add([]byte{0x1f, 0x8b, 8})
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		outer := t.TempDir()
+		scratch := filepath.Join(outer, "scratch")
+		if err := os.Mkdir(scratch, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // a sparse file may be of any size
+		defer cancel()
+		c := &shell.Container{Files: rootfs.New(rootfs.Options{Scratch: scratch})}
+		c.Run(ctx, []string{"tar", "-xvf", "-", "-C", "/tmp"}, bytes.NewReader(archive), io.Discard, io.Discard)
+		if entries, err := os.ReadDir(outer); err != nil || len(entries) != 1 {
+			t.Errorf("outside there is %v, %v", entries, err)
+		}
+		err := filepath.WalkDir(scratch, func(name string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type()&fs.ModeSymlink != 0 {
+				if to, _ := os.Readlink(name); !filepath.IsLocal(to) {
+					t.Errorf("%s leads to %s", name, to)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func FuzzScript(f *testing.F) {
 	for _, s := range []string{
 		`echo "a $B ${C:-d}" | cat > /tmp/f && (cd /; ls) || { true; }`, `if a; then b; elif c; then d; else e; fi`,
@@ -377,6 +487,8 @@ func FuzzScript(f *testing.F) {
 		`[[ a =~ b && ( -n c || d < e ) ]]; ((a++)); for ((i=0; i<2; i++)); do echo ${a:1:2}; done`, `A+=$A; echo ${A#"*"} ${A^^}`,
 		`export "A=$B" C; readonly D; eval "$A"; . /srv/lines; trap 'echo' EXIT`, `sleep 1 & wait; set -ux -- a; shift 2; exec > /tmp/f`,
 		`echo ~root $(<f) {1..3} $'\x00' $"a"; read -r a b <<< "c"`, "unset a; command -v b; : ${c:?d}; ! echo ${#} ${@:1}",
+		`sed -nE '1,/t(w|x)+/s/[a-z]\(b\)/&\1/2gp;$!d;y/a/b/' /srv/lines | sed 'a x\' -e '2q'`, `base64 -w3 /srv/lines | base64 -di; sha256sum -c /srv/lines`,
+		`find / \( -name '[a-c]*' -o ! -type d \) -maxdepth 2 -exec ls -ld {} + -empty | xargs -n1 -I{} echo "'{} a\ b"`, `tar czvf - /etc | tar -tv --strip-components=1; cp -Rpv /etc /tmp; ls -lRh`,
 	} {
 		f.Add(s)
 	}

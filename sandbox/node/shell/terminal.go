@@ -217,7 +217,7 @@ func (t *Terminal) foreground(ctx context.Context, run func(ctx context.Context,
 	t.mu.Lock()
 	pressed := false
 	t.turn++
-	in := &typedLines{t: t, turn: t.turn}
+	in, around := &typedLines{t: t, turn: t.turn}, t.interruptible
 	t.interruptible = func() {
 		pressed = true
 		cancel()
@@ -227,7 +227,7 @@ func (t *Terminal) foreground(ctx context.Context, run func(ctx context.Context,
 	code := run(ctx, in)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.interruptible = nil
+	t.interruptible = around
 	t.nextTurn() // also for input that the command left waiting
 	if pressed {
 		return interrupted
@@ -258,37 +258,46 @@ func (l *typedLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// RunOnTerminal runs a command on a terminal, and returns its exit code. A shell reads commands from it.
+// RunOnTerminal runs a command on a terminal, and returns its exit code. A shell without a script asks
+// for commands.
 func (w *Container) RunOnTerminal(ctx context.Context, argv []string, stream io.ReadWriter, sizes <-chan Size) int {
 	t := NewTerminal(stream)
 	defer t.Close()
 	stop := context.AfterFunc(ctx, t.Close)
 	defer stop()
 	go t.Resize(sizes)
-	if len(argv) == 1 && isShell(argv[0]) {
-		return w.interact(ctx, t)
-	}
 	return t.foreground(ctx, func(ctx context.Context, in io.Reader) int { return w.Run(ctx, argv, in, t, t) })
 }
 
-func isShell(name string) bool {
-	switch strings.TrimPrefix(strings.TrimPrefix(name, "/usr"), "/bin/") {
-	case "sh", "ash":
-		return true
+// typing returns the reader of what is typed for a command, if that is what the command reads.
+func typing(in io.Reader) (lines *typedLines, ok bool) {
+	for {
+		p, is := in.(*patient)
+		if !is {
+			lines, ok = in.(*typedLines)
+			return lines, ok
+		}
+		in = p.in
 	}
-	return false
 }
 
-// interact asks for commands until exit, or Ctrl-D.
-func (w *Container) interact(ctx context.Context, t *Terminal) int {
-	s, err := newSession(w.process(ctx), "sh", nil, nil, streams{nil, t, t})
-	if err != nil {
-		fmt.Fprintf(t, "sh: %v\n", err)
-		return 2
-	}
-	defer s.close()
+// interact asks for commands until exit, or Ctrl-D. Meanwhile Ctrl-C does not end the command that runs the shell, and
+// afterwards that command reads on.
+func (s *session) interact(lines *typedLines) int {
+	t := lines.t
+	t.mu.Lock()
+	around := t.interruptible
+	t.interruptible = nil
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.interruptible = around
+		t.turn++
+		lines.turn = t.turn
+	}()
 	status := 0
-	for !s.exited && ctx.Err() == nil {
+	for !s.exited && s.ctx.Err() == nil {
 		file, err := s.ask(t)
 		switch {
 		case errors.Is(err, errInterrupted):
@@ -297,12 +306,12 @@ func (w *Container) interact(ctx context.Context, t *Terminal) int {
 		case errors.Is(err, io.EOF):
 			return s.end(status)
 		case err != nil:
-			fmt.Fprintf(t, "sh: %v\n", err)
+			fmt.Fprintf(s.err, "sh: %v\n", err)
 			status = 2
 			s.setStatus(status)
 		default:
 			status = s.statements(file, status, func(run func(context.Context) int) int {
-				return t.foreground(ctx, func(ctx context.Context, in io.Reader) int {
+				return t.foreground(s.ctx, func(ctx context.Context, in io.Reader) int {
 					s.feed(interruptible(ctx, in))
 					return run(ctx)
 				})

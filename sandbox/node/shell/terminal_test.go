@@ -105,6 +105,39 @@ func TestAShellOnATerminal(t *testing.T) {
 	}
 }
 
+// TestAShellThatAScriptBecomes is what k9s does for its shell.
+func TestAShellThatAScriptBecomes(t *testing.T) {
+	keys, s, code := sit(t, newContainer(t), "sh", "-c", "cd /tmp; command -v bash >/dev/null && exec bash || exec sh")
+	s.await(t, "/tmp # ")
+	press(t, keys, "not to be run\x03")
+	press(t, keys, "echo be''gun; sleep infinity\r")
+	s.await(t, "begun\r\n")
+	press(t, keys, "\x03echo code $?\r")
+	s.await(t, "code 130")
+	press(t, keys, "cd /etc; sh\r") // one in the other
+	s.await(t, "/etc # ")
+	press(t, keys, "cd /; cat\r")
+	press(t, keys, "tex''t\r")
+	s.await(t, "tex''t\r\ntex''t\r\n")
+	press(t, keys, "\x04")
+	press(t, keys, "exit 3\r")
+	press(t, keys, "echo inner $?\r")
+	s.await(t, "inner 3")
+	press(t, keys, "exit 5\r")
+	if got := <-code; got != 5 {
+		t.Errorf("exit code %d", got)
+	}
+	keys, s, code = sit(t, newContainer(t), "sh", "-c", "sh; cat")
+	s.await(t, "/ # ")
+	press(t, keys, "\x04")
+	press(t, keys, "for the ca''t\r")
+	s.await(t, "ca''t\r\nfor the ca''t\r\n")
+	press(t, keys, "\x03")
+	if got := <-code; got != 130 {
+		t.Errorf("exit code %d", got)
+	}
+}
+
 func TestCtrlC(t *testing.T) {
 	keys, s, code := sit(t, newContainer(t), "sh")
 	s.await(t, "# ")

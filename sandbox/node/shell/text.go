@@ -46,35 +46,35 @@ func splitLines(data []byte, atEnd bool) (advance int, line []byte, err error) {
 }
 
 // number parses -n 5 or -5.
-func number(argv []string) (n int, fromStart bool, set map[byte]string, names []string, err error) {
+func number(argv []string) (n int, fromStart bool, o options, err error) {
 	if len(argv) > 1 && len(argv[1]) > 1 && argv[1][0] == '-' && argv[1][1] >= '0' && argv[1][1] <= '9' {
 		argv = append([]string{argv[0], "-n", argv[1][1:]}, argv[2:]...)
 	}
-	set, names, err = flags(argv, "fFq", "nc")
+	o, err = parse(argv, "f,follow F q,quiet n,lines: c,bytes:")
 	if err != nil {
-		return 0, false, nil, nil, err
+		return 0, false, o, err
 	}
 	n = 10
-	for _, letter := range []byte{'n', 'c'} {
-		text, ok := set[letter]
+	for _, letter := range []string{"n", "c"} {
+		text, ok := o.value(letter)
 		if !ok {
 			continue
 		}
 		fromStart = strings.HasPrefix(text, "+")
-		if n, err = strconv.Atoi(strings.TrimPrefix(strings.TrimPrefix(text, "+"), "-")); err != nil {
-			return 0, false, nil, nil, fmt.Errorf("invalid number '%s'", text)
+		if n, err = strconv.Atoi(strings.TrimPrefix(strings.TrimPrefix(text, "+"), "-")); err != nil || n < 0 {
+			return 0, false, o, fmt.Errorf("invalid number '%s'", text)
 		}
 	}
-	return n, fromStart, set, names, nil
+	return n, fromStart, o, nil
 }
 
 func head(p *process, argv []string, s streams) int {
-	n, _, set, names, err := number(argv)
+	n, _, o, err := number(argv)
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	return p.inputs(argv, names, s, func(_ string, in io.Reader) error {
-		if has(set, 'c') {
+	return p.inputs(argv, o.names, s, func(_ string, in io.Reader) error {
+		if o.has("c") {
 			return p.copy(s.out, io.LimitReader(in, int64(n)))
 		}
 		if n == 0 {
@@ -93,16 +93,17 @@ func head(p *process, argv []string, s streams) int {
 const lookAgain = 200 * time.Millisecond
 
 func tail(p *process, argv []string, s streams) int {
-	n, fromStart, set, names, err := number(argv)
+	n, fromStart, o, err := number(argv)
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	if has(set, 'c') {
-		return problem(s, argv, "%v", unsupported("-c"))
+	last := p.last
+	if o.has("c") {
+		last = p.lastBytes
 	}
-	follow := has(set, 'f') || has(set, 'F')
-	code := p.inputs(argv, names, s, func(_ string, in io.Reader) error {
-		if err := p.last(s.out, in, n, fromStart); err != nil || !follow {
+	follow := o.has("f", "F")
+	code := p.inputs(argv, o.names, s, func(_ string, in io.Reader) error {
+		if err := last(s.out, in, n, fromStart); err != nil || !follow {
 			return err
 		}
 		for p.pause(lookAgain) == 0 { // the open file yields more once there is more
@@ -142,44 +143,84 @@ func (p *process) last(out io.Writer, in io.Reader, n int, fromStart bool) error
 	return err
 }
 
+// lastBytes writes the last n bytes, or those from byte n on.
+func (p *process) lastBytes(out io.Writer, in io.Reader, n int, fromStart bool) error {
+	if fromStart {
+		if err := p.copy(io.Discard, io.LimitReader(in, int64(max(n, 1)-1))); err != nil {
+			return err
+		}
+		return p.copy(out, in)
+	}
+	if n > maxSorted {
+		return errTooLong
+	}
+	var keep []byte
+	buffer := make([]byte, 32<<10)
+	for {
+		if p.ctx.Err() != nil {
+			return p.ctx.Err()
+		}
+		got, err := in.Read(buffer)
+		keep = append(keep, buffer[:got]...)
+		keep = keep[max(0, len(keep)-n):]
+		if errors.Is(err, io.EOF) {
+			_, err := out.Write(keep)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func grep(p *process, argv []string, s streams) int {
-	set, rest, err := flags(argv, "ivcqEFonlsw", "e")
+	o, err := parse(argv, "i,ignore-case v,invert-match c,count q,quiet,silent E,extended-regexp F,fixed-strings o,only-matching n,line-number l,files-with-matches s,no-messages w,word-regexp e,regexp:")
 	if err != nil {
 		return problem(s, argv, "%v", err) + 1
 	}
-	pattern, ok := set['e']
-	if !ok {
-		if len(rest) == 0 {
-			return problem(s, argv, "usage: grep [-ivcqEFonlw] PATTERN [FILE]...") + 1
+	patterns := o.values["e"]
+	if len(patterns) == 0 {
+		if len(o.names) == 0 {
+			return problem(s, argv, "usage: grep [-ivcqEFonlsw] PATTERN [FILE]...") + 1
 		}
-		pattern, rest = rest[0], rest[1:]
+		patterns, o.names = o.names[:1], o.names[1:]
 	}
-	if has(set, 'F') {
-		pattern = regexp.QuoteMeta(pattern)
+	patterns = slices.Clone(patterns)
+	for i, one := range patterns {
+		switch {
+		case o.has("F"):
+			patterns[i] = regexp.QuoteMeta(one)
+		case !o.has("E"):
+			patterns[i] = basic(one)
+		}
 	}
-	if has(set, 'w') {
+	pattern := strings.Join(patterns, "|")
+	if o.has("w") {
 		pattern = `\b(?:` + pattern + `)\b`
 	}
-	if has(set, 'i') {
+	if o.has("i") {
 		pattern = "(?i)" + pattern
 	}
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
 		return problem(s, argv, "bad regex '%s'", pattern) + 1
 	}
+	if o.has("s") {
+		s.err = io.Discard
+	}
 	found := false
-	code := p.inputs(argv, rest, s, func(name string, in io.Reader) error {
-		g := grepper{set: set, expression: expression, out: s.out}
-		if len(rest) > 1 {
+	code := p.inputs(argv, o.names, s, func(name string, in io.Reader) error {
+		g := grepper{o: o, expression: expression, out: s.out}
+		if len(o.names) > 1 {
 			g.prefix = name + ":"
 		}
 		err := p.lines(in, g.line)
 		found = found || g.count > 0
 		switch {
-		case has(set, 'q'):
-		case has(set, 'c'):
+		case o.has("q"):
+		case o.has("c"):
 			fmt.Fprintf(s.out, "%s%d\n", g.prefix, g.count)
-		case has(set, 'l') && g.count > 0:
+		case o.has("l") && g.count > 0:
 			fmt.Fprintln(s.out, name)
 		}
 		return err
@@ -194,7 +235,7 @@ func grep(p *process, argv []string, s streams) int {
 }
 
 type grepper struct {
-	set           map[byte]string
+	o             options
 	expression    *regexp.Regexp
 	out           io.Writer
 	prefix        string
@@ -203,21 +244,21 @@ type grepper struct {
 
 func (g *grepper) line(line string) (goOn bool, err error) {
 	g.number++
-	if g.expression.MatchString(line) == has(g.set, 'v') {
+	if g.expression.MatchString(line) == g.o.has("v") {
 		return true, nil
 	}
 	g.count++
-	if has(g.set, 'q') || has(g.set, 'l') {
+	if g.o.has("q") || g.o.has("l") {
 		return false, nil
 	}
-	if has(g.set, 'c') {
+	if g.o.has("c") {
 		return true, nil
 	}
 	prefix := g.prefix
-	if has(g.set, 'n') {
+	if g.o.has("n") {
 		prefix += strconv.Itoa(g.number) + ":"
 	}
-	if !has(g.set, 'o') {
+	if !g.o.has("o") {
 		_, err = fmt.Fprintln(g.out, prefix+line)
 		return true, err
 	}
@@ -230,21 +271,21 @@ func (g *grepper) line(line string) (goOn bool, err error) {
 }
 
 func wc(p *process, argv []string, s streams) int {
-	set, names, err := flags(argv, "lwc", "")
+	o, err := parse(argv, "l,lines w,words c,bytes")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	return p.inputs(argv, names, s, func(name string, in io.Reader) error {
+	return p.inputs(argv, o.names, s, func(name string, in io.Reader) error {
 		var c counter
 		if err := p.copy(&c, in); err != nil {
 			return err
 		}
 		var columns []string
 		for _, one := range []struct {
-			letter byte
+			letter string
 			n      int
-		}{{'l', c.lines}, {'w', c.words}, {'c', c.bytes}} {
-			if len(set) == 0 || has(set, one.letter) {
+		}{{"l", c.lines}, {"w", c.words}, {"c", c.bytes}} {
+			if len(o.values) == 0 || o.has(one.letter) {
 				columns = append(columns, strconv.Itoa(one.n))
 			}
 		}
@@ -280,13 +321,13 @@ func (c *counter) Write(p []byte) (int, error) {
 const maxSorted = 16 << 20
 
 func sortLines(p *process, argv []string, s streams) int {
-	set, names, err := flags(argv, "rnu", "")
+	o, err := parse(argv, "r,reverse n,numeric-sort u,unique")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
 	var all []string
 	size := 0
-	code := p.inputs(argv, names, s, func(_ string, in io.Reader) error {
+	code := p.inputs(argv, o.names, s, func(_ string, in io.Reader) error {
 		return p.lines(in, func(line string) (bool, error) {
 			if size += len(line) + 16; size > maxSorted {
 				return false, errTooLong
@@ -297,7 +338,7 @@ func sortLines(p *process, argv []string, s streams) int {
 	})
 	slices.SortStableFunc(all, func(a, b string) int {
 		order := strings.Compare(a, b)
-		if has(set, 'n') {
+		if o.has("n") {
 			if d := leadingNumber(a) - leadingNumber(b); d != 0 {
 				order = 1
 				if d < 0 {
@@ -305,12 +346,12 @@ func sortLines(p *process, argv []string, s streams) int {
 				}
 			}
 		}
-		if has(set, 'r') {
+		if o.has("r") {
 			return -order
 		}
 		return order
 	})
-	if has(set, 'u') {
+	if o.has("u") {
 		all = slices.Compact(all)
 	}
 	for _, line := range all {
@@ -330,7 +371,7 @@ func leadingNumber(text string) float64 {
 }
 
 func uniq(p *process, argv []string, s streams) int {
-	set, names, err := flags(argv, "c", "")
+	o, err := parse(argv, "c,count")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
@@ -340,13 +381,13 @@ func uniq(p *process, argv []string, s streams) int {
 			return nil
 		}
 		prefix := ""
-		if has(set, 'c') {
+		if o.has("c") {
 			prefix = fmt.Sprintf("%7d ", count)
 		}
 		_, err := fmt.Fprintln(s.out, prefix+before)
 		return err
 	}
-	return p.inputs(argv, names, s, func(_ string, in io.Reader) error {
+	return p.inputs(argv, o.names, s, func(_ string, in io.Reader) error {
 		err := p.lines(in, func(line string) (bool, error) {
 			if count > 0 && line == before {
 				count++
@@ -362,23 +403,24 @@ func uniq(p *process, argv []string, s streams) int {
 
 // cut knows -d and -f, with single numbers and lists of them.
 func cut(p *process, argv []string, s streams) int {
-	set, names, err := flags(argv, "s", "df")
+	o, err := parse(argv, "s,only-delimited d,delimiter: f,fields:")
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
 	delimiter := "\t"
-	if d, ok := set['d']; ok {
+	if d, ok := o.value("d"); ok {
 		delimiter = d
 	}
 	var wanted []int
-	for text := range strings.SplitSeq(set['f'], ",") {
+	fields, _ := o.value("f")
+	for text := range strings.SplitSeq(fields, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || delimiter == "" {
 			return problem(s, argv, "it needs -f with a list of numbers")
 		}
 		wanted = append(wanted, n)
 	}
-	return p.inputs(argv, names, s, func(_ string, in io.Reader) error {
+	return p.inputs(argv, o.names, s, func(_ string, in io.Reader) error {
 		return p.lines(in, func(line string) (bool, error) {
 			fields := strings.Split(line, delimiter)
 			var chosen []string
@@ -387,7 +429,11 @@ func cut(p *process, argv []string, s streams) int {
 					chosen = append(chosen, fields[n-1])
 				}
 			}
-			if len(fields) == 1 {
+			switch {
+			case len(fields) > 1:
+			case o.has("s"):
+				return true, nil
+			default:
 				chosen = fields
 			}
 			_, err := fmt.Fprintln(s.out, strings.Join(chosen, delimiter))
@@ -398,14 +444,14 @@ func cut(p *process, argv []string, s streams) int {
 
 // tr knows sets of single characters and ranges, and -d.
 func tr(p *process, argv []string, s streams) int {
-	set, rest, err := flags(argv, "d", "")
-	if err != nil || len(rest) != 2 && (!has(set, 'd') || len(rest) != 1) {
+	o, err := parse(argv, "d,delete")
+	if err != nil || len(o.names) != 2 && (!o.has("d") || len(o.names) != 1) {
 		return problem(s, argv, "usage: tr [-d] SET1 [SET2]")
 	}
-	from := characters(rest[0])
+	from := characters(o.names[0])
 	var to []byte
-	if !has(set, 'd') {
-		if to = characters(rest[1]); len(to) == 0 {
+	if !o.has("d") {
+		if to = characters(o.names[1]); len(to) == 0 {
 			return problem(s, argv, "SET2 must not be empty")
 		}
 	}

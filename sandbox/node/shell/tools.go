@@ -21,6 +21,7 @@ func tools() map[string]tool {
 		"seq": seq, "yes": yes, "basename": basename, "dirname": dirname, "timeout": timeout, "clear": clearScreen,
 		"cat": cat, "ls": ls, "touch": touch, "mkdir": mkdir, "rm": rm, "cp": cp, "mv": mv, "tee": tee, "stat": stat,
 		"head": head, "tail": tail, "grep": grep, "wc": wc, "sort": sortLines, "uniq": uniq, "cut": cut, "tr": tr,
+		"tar": archiver, "find": find, "xargs": xargs, "sed": sed, "base64": encode, "sha256sum": sha256sum,
 		"curl": curl, "wget": wget, "nslookup": nslookup, "getent": getent, "nc": nc,
 	}
 }
@@ -48,45 +49,6 @@ func why(err error) string {
 func problem(io streams, argv []string, format string, args ...any) int {
 	fmt.Fprintf(io.err, "%s: %s\n", argv[0], fmt.Sprintf(format, args...))
 	return 1
-}
-
-// flags takes the options away: single letters, of which those in withValue have a value.
-func flags(argv []string, letters, withValue string) (set map[byte]string, rest []string, err error) {
-	set = map[byte]string{}
-	for i := 1; i < len(argv); i++ {
-		a := argv[i]
-		if a == "--" {
-			return set, append(rest, argv[i+1:]...), nil
-		}
-		if len(a) < 2 || a[0] != '-' {
-			rest = append(rest, a)
-			continue
-		}
-		for j := 1; j < len(a); j++ {
-			switch {
-			case strings.IndexByte(withValue, a[j]) >= 0:
-				value := a[j+1:]
-				if value == "" {
-					if i++; i == len(argv) {
-						return nil, nil, fmt.Errorf("option requires an argument -- '%c'", a[j])
-					}
-					value = argv[i]
-				}
-				set[a[j]] = value
-				j = len(a)
-			case strings.IndexByte(letters, a[j]) >= 0:
-				set[a[j]] = ""
-			default:
-				return nil, nil, fmt.Errorf("unrecognized option: %s", a)
-			}
-		}
-	}
-	return set, rest, nil
-}
-
-func has(set map[byte]string, letter byte) bool {
-	_, ok := set[letter]
-	return ok
 }
 
 func succeed(*process, []string, streams) int { return 0 }
@@ -212,11 +174,11 @@ func printenv(p *process, argv []string, io streams) int {
 }
 
 func hostname(p *process, argv []string, io streams) int {
-	set, rest, err := flags(argv, "ifs", "")
-	if err != nil || len(rest) > 0 {
+	o, err := parse(argv, "i,ip-address f,fqdn s,short")
+	if err != nil || len(o.names) > 0 {
 		return problem(io, argv, "it can only be shown here")
 	}
-	if has(set, 'i') {
+	if o.has("i") {
 		fmt.Fprintln(io.out, p.container.IP)
 		return 0
 	}
@@ -277,18 +239,18 @@ func (p *process) pause(d time.Duration) int {
 
 // timeout ends a command after a while.
 func timeout(p *process, argv []string, io streams) int {
-	set, rest, err := flags(argv, "", "sk")
-	if err != nil || len(rest) < 2 || len(set) > 0 {
+	o, err := parse(argv, "+")
+	if err != nil || len(o.names) < 2 {
 		return problem(io, argv, "usage: timeout SECS PROG ARGS")
 	}
-	d, err := duration(rest[0])
+	d, err := duration(o.names[0])
 	if err != nil {
-		return problem(io, argv, "invalid number '%s'", rest[0])
+		return problem(io, argv, "invalid number '%s'", o.names[0])
 	}
 	ctx, cancel := withTimeout(p.ctx, d)
 	defer cancel()
 	io.in = interruptible(ctx, io.in)
-	code := p.child(ctx).execute(rest[1:], io)
+	code := p.child(ctx).execute(o.names[1:], io)
 	if ctx.Err() != nil && p.ctx.Err() == nil {
 		return 143
 	}
@@ -325,17 +287,17 @@ func date(_ *process, argv []string, io streams) int {
 }
 
 func id(p *process, argv []string, io streams) int {
-	set, _, err := flags(argv, "ugn", "")
+	o, err := parse(argv, "u,user g,group n,name")
 	if err != nil {
 		return problem(io, argv, "%v", err)
 	}
 	uid, gid := p.container.UID, p.container.GID
 	switch {
-	case has(set, 'u') && has(set, 'n'):
+	case o.has("u") && o.has("n"):
 		return whoami(p, argv, io)
-	case has(set, 'u'):
+	case o.has("u"):
 		fmt.Fprintln(io.out, uid)
-	case has(set, 'g'):
+	case o.has("g"):
 		fmt.Fprintln(io.out, gid)
 	default:
 		fmt.Fprintf(io.out, "uid=%d%s gid=%d%s\n", uid, rootName(uid), gid, rootName(gid))
@@ -359,14 +321,14 @@ func whoami(p *process, argv []string, io streams) int {
 }
 
 func uname(p *process, argv []string, io streams) int {
-	set, _, err := flags(argv, "asnrm", "")
+	o, err := parse(argv, "a,all s,kernel-name n,nodename")
 	if err != nil {
 		return problem(io, argv, "%v", err)
 	}
 	switch {
-	case has(set, 'n'):
+	case o.has("n"):
 		fmt.Fprintln(io.out, p.container.Hostname)
-	case has(set, 'a'):
+	case o.has("a"):
 		fmt.Fprintln(io.out, "operator-lab", p.container.Hostname, "simulated container")
 	default:
 		fmt.Fprintln(io.out, "operator-lab")
