@@ -204,6 +204,7 @@ func (p *plane) apiServerOptions(out *output) (*envtest.APIServer, error) {
 		Set("proxy-client-key-file", p.pki.path("front-proxy-client.key")).
 		Set("permit-port-sharing", "true").
 		Set("profiling", "false").
+		Set(MetricsFlag, "true").
 		// envtest switches this plugin off because it has no service account controller; we have it.
 		Disable("disable-admission-plugins")
 	if err := errors.Join(p.answerHelp("kube-apiserver", ""), p.egressThroughHub(api)); err != nil {
@@ -211,6 +212,9 @@ func (p *plane) apiServerOptions(out *output) (*envtest.APIServer, error) {
 	}
 	return api, p.audit(api, out)
 }
+
+// MetricsFlag is the flag of kube-apiserver that makes it serve the resource metrics API. Upstream's has no such flag.
+const MetricsFlag = "serve-resource-metrics"
 
 // answerHelp has a program answer envtest's question for one flag of it at once, see [early.HelpSuffix].
 func (p *plane) answerHelp(program, flags string) error {

@@ -19,8 +19,10 @@ import (
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version/verflag"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/metrics/pkg/apis/metrics/install"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 )
@@ -37,10 +39,12 @@ func apiServer() int {
 	return cli.Run(apiServerCommand(stopSoon()))
 }
 
-// apiServerCommand is upstream's app.NewAPIServerCommand with two additions that its options do not reach: the
-// disabled post-start hooks of a prepared etcd, and waiting for an etcd that is starting at the same time.
+// apiServerCommand is upstream's app.NewAPIServerCommand with additions that its options do not reach: the
+// disabled post-start hooks of a prepared etcd, waiting for an etcd that is starting at the same time, and the resource
+// metrics API.
 func apiServerCommand(ctx context.Context) *cobra.Command {
 	s := options.NewServerRunOptions()
+	metrics := false
 	cmd := &cobra.Command{
 		Use:          "kube-apiserver",
 		Short:        "The Kubernetes API server",
@@ -62,7 +66,7 @@ func apiServerCommand(ctx context.Context) *cobra.Command {
 			if errs := o.Validate(); len(errs) != 0 {
 				return utilerrors.NewAggregate(errs)
 			}
-			return runAPIServer(ctx, o)
+			return runAPIServer(ctx, o, metrics)
 		},
 	}
 	sets := s.Flags()
@@ -71,11 +75,15 @@ func apiServerCommand(ctx context.Context) *cobra.Command {
 	for _, set := range sets.FlagSets {
 		cmd.Flags().AddFlagSet(set)
 	}
+	cmd.Flags().BoolVar(&metrics, sandbox.MetricsFlag, false, "serve the resource metrics API with what kubelets measure")
 	return cmd
 }
 
-func runAPIServer(ctx context.Context, o options.CompletedOptions) error {
+func runAPIServer(ctx context.Context, o options.CompletedOptions, metrics bool) error {
 	awaitListener(ctx, o.Etcd.StorageConfig.Transport.ServerList)
+	if metrics {
+		install.Install(aggregatorscheme.Scheme) // before the schemas of all kinds are made
+	}
 	config, err := app.NewConfig(o)
 	if err != nil {
 		return err
@@ -90,6 +98,11 @@ func runAPIServer(ctx context.Context, o options.CompletedOptions) error {
 	chain, err := app.CreateServerChain(completed)
 	if err != nil {
 		return err
+	}
+	if metrics {
+		if err := serveMetrics(chain.GenericAPIServer); err != nil {
+			return err
+		}
 	}
 	prepared, err := chain.PrepareRun()
 	if err != nil {

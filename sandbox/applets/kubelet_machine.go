@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	cadvisorapi "github.com/google/cadvisor/info/v1"
 	cadvisorv2 "github.com/google/cadvisor/info/v2"
@@ -24,12 +25,14 @@ import (
 	"k8s.io/kubernetes/pkg/volume/util/hostutil"
 	"k8s.io/kubernetes/pkg/volume/util/subpath"
 	"k8s.io/mount-utils"
+
+	"github.com/operator-lab/operator-lab/sandbox/usage"
 )
 
 // machine returns the machine that the kubelet sees: one without cgroups and mounts.
 func machine(f nodeFlags) *kubelet.Dependencies {
 	return &kubelet.Dependencies{
-		CAdvisorInterface: computer{f.name()}, OSInterface: noSystemDirs{},
+		CAdvisorInterface: computer{f.name(), time.Now()}, OSInterface: noSystemDirs{},
 		ContainerManager: noCgroups{cm.NewStubContainerManager()}, OOMAdjuster: oom.NewFakeOOMAdjuster(),
 		VolumePlugins: volumePlugins(f), Mounter: mount.NewFakeMounter(nil),
 		Subpather: subPaths{&subpath.FakeSubpath{}}, HostUtil: noMounts{hostutil.NewHostUtil()},
@@ -115,9 +118,12 @@ func (noMounts) GetMode(path string) (os.FileMode, error) {
 	return info.Mode(), nil
 }
 
-// computer returns the data about the machine for the node's status. It is made up: pods are programs of one real
-// machine, which are not limited.
-type computer struct{ name string }
+// computer returns the data about the machine for the node's status. Its size is made up: pods are programs of one real
+// machine, which are not limited. What the node uses is measured: it is what the node's process and all below it use.
+type computer struct {
+	name  string
+	began time.Time
+}
 
 const (
 	computerCores  = 8
@@ -127,9 +133,25 @@ const (
 // Start implements cadvisor's interface.
 func (computer) Start() error { return nil }
 
-// ContainerInfoV2 implements cadvisor's interface.
-func (computer) ContainerInfoV2(string, cadvisorv2.RequestOptions) (map[string]cadvisorv2.ContainerInfo, error) {
-	return map[string]cadvisorv2.ContainerInfo{}, nil
+// ContainerInfoV2 implements cadvisor's interface: of all cgroups there is the root.
+func (c computer) ContainerInfoV2(name string, _ cadvisorv2.RequestOptions) (map[string]cadvisorv2.ContainerInfo, error) {
+	processes, err := usage.Look()
+	if err != nil || name != "/" {
+		return map[string]cadvisorv2.ContainerInfo{}, nil //nolint:nilerr // nothing is known
+	}
+	used, _ := processes.OfTree(os.Getpid())
+	now := time.Now()
+	stats := &cadvisorv2.ContainerStats{
+		Timestamp: now,
+		Cpu:       &cadvisorapi.CpuStats{Usage: cadvisorapi.CpuUsage{Total: uint64(used.CPU)}},
+		CpuInst:   &cadvisorv2.CpuInstStats{},
+		Memory:    &cadvisorapi.MemoryStats{Usage: used.Resident, WorkingSet: used.Resident, RSS: used.Resident},
+	}
+	stats.CpuInst.Usage.Total = uint64(used.CPU.Seconds() / now.Sub(c.began).Seconds() * 1e9) // since it began
+	return map[string]cadvisorv2.ContainerInfo{name: {
+		Spec:  cadvisorv2.ContainerSpec{CreationTime: c.began, HasCpu: true, HasMemory: true, Memory: cadvisorv2.MemorySpec{Limit: computerMemory}},
+		Stats: []*cadvisorv2.ContainerStats{stats},
+	}}, nil
 }
 
 // GetRequestedContainersInfo implements cadvisor's interface.

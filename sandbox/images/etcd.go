@@ -122,6 +122,9 @@ func (p firstProcess) Code() int {
 	}
 }
 
+// processes implements measurable.
+func (p firstProcess) processes() (group int, begun bool) { return ProcessesOf(p.Running) }
+
 // etcdTools are the commands of the image in a container.
 type etcdTools struct {
 	image     etcdImage

@@ -225,6 +225,9 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
+// processes implements measurable.
+func (r *running) processes() (group int, begun bool) { return r.group.ID(), true }
+
 // Signal implements [Running].
 func (r *running) Signal(s syscall.Signal) {
 	if s == syscall.SIGKILL {

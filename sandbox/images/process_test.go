@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/usage"
 )
 
 // script maps the image app to a shell script.
@@ -78,6 +79,49 @@ func TestAPortThatIsNotDeclared(t *testing.T) {
 		t.Errorf("it exits with %d", code)
 	}
 	says(t, log, "127.0.0.1:37000 $(LAB_PORT_6666) $(LAB_PORT_x) $(LAB_PORTS)")
+}
+
+// TestWhatAContainerUses is known of processes, by all of their group, and not of functions.
+func TestWhatAContainerUses(t *testing.T) {
+	t.Parallel()
+	if _, err := usage.Look(); err != nil {
+		t.Skip("this system does not tell what processes use:", err)
+	}
+	c, _ := catalogue(t, `images:
+- {name: app, command: [sh, -c, 'sh -c "while :; do :; done" & wait']}
+- {name: late, command: [sleep, "3600"], startDelay: 10ms}
+- {name: page, page: Hello}
+`)
+	in, _ := container(t, "app")
+	r := start(t, c, in)
+	eventually(t, "time on a processor, and memory", func() bool {
+		group, own := images.ProcessesOf(r)
+		all, err := usage.Look()
+		if err != nil || !own {
+			t.Fatal(own, err)
+		}
+		of, found := all.OfGroup(group)
+		within, _ := all.OfTree(os.Getpid())
+		return found && of.CPU > 0 && of.Resident > 100_000 && within.CPU >= of.CPU && within.Resident > of.Resident
+	})
+	group, _ := images.ProcessesOf(r)
+	r.Signal(syscall.SIGKILL)
+	exit(t, r)
+	if all, err := usage.Look(); err != nil {
+		t.Error(err)
+	} else if of, found := all.OfGroup(group); found {
+		t.Errorf("after its end it uses %+v", of)
+	}
+	in, _ = container(t, "late")
+	r = start(t, c, in)
+	eventually(t, "the late one", func() bool {
+		_, own := images.ProcessesOf(r)
+		return own
+	})
+	in, _ = container(t, "page")
+	if _, own := images.ProcessesOf(start(t, c, in)); own {
+		t.Error("a function is said to be processes")
+	}
 }
 
 func TestHowProcessesEnd(t *testing.T) {

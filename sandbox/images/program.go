@@ -188,3 +188,18 @@ type Running interface {
 	// Code is its exit code, once Done is closed: 128 plus the signal's number when a signal ended it.
 	Code() int
 }
+
+// measurable is a [Running] of processes of this machine.
+type measurable interface {
+	// processes returns the number of their process group; false: none has begun.
+	processes() (group int, begun bool)
+}
+
+// ProcessesOf returns the number of the process group that a program consists of; false: it has none of its own, because
+// it is a function of the process of its node.
+func ProcessesOf(r Running) (group int, own bool) {
+	if m, is := r.(measurable); is {
+		return m.processes()
+	}
+	return 0, false
+}

@@ -50,3 +50,6 @@ func (s script) Signal(signal syscall.Signal) {
 	}
 	s.Running.Signal(signal)
 }
+
+// processes implements measurable: they are those of the program in the foreground. The shell itself is a function.
+func (s script) processes() (group int, begun bool) { return ProcessesOf(s.programs.of(s.container)) }

