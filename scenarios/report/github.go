@@ -68,23 +68,51 @@ func annotationOf(o *Operation) string {
 }
 
 func (g *GitHub) annotate(text *strings.Builder, file string, line int, title, message string) {
-	properties := []string{"title=" + escapeProperty(clean(title))}
-	if file != "" {
-		properties = append([]string{"file=" + escapeProperty(g.relative(file)), fmt.Sprintf("line=%d", max(line, 1))}, properties...)
+	a := Annotation{Level: "error", File: file, Line: max(line, 1), Title: clean(title), Message: message}
+	text.WriteString(a.Command(g.o.Workspace) + "\n")
+}
+
+// Annotation is a message that GitHub shows at a line of a file.
+type Annotation struct {
+	// Level is error, warning or notice.
+	Level string
+	// File is the file; empty if the message is about none.
+	File string
+	// Line and Column count from 1; 0 if they are not known.
+	Line, Column int
+	// Title is one line.
+	Title string
+	// Message is the text.
+	Message string
+}
+
+// Command returns the line that makes GitHub show it. Files in the workspace are named relative to it; an empty one
+// means that they are already.
+func (a Annotation) Command(workspace string) string {
+	var properties []string
+	if a.File != "" {
+		properties = append(properties, "file="+escapeProperty(relative(a.File, workspace)))
+		if a.Line > 0 {
+			properties = append(properties, fmt.Sprintf("line=%d", a.Line))
+		}
+		if a.Column > 0 {
+			properties = append(properties, fmt.Sprintf("col=%d", a.Column))
+		}
 	}
-	fmt.Fprintf(text, "::error %s::%s\n", strings.Join(properties, ","), escapeMessage(message))
+	properties = append(properties, "title="+escapeProperty(a.Title))
+	return fmt.Sprintf("::%s %s::%s", a.Level, strings.Join(properties, ","), escapeMessage(a.Message))
 }
 
 // relative returns a file relative to the workspace.
-func (g *GitHub) relative(file string) string {
-	if g.o.Workspace == "" {
+func relative(file, workspace string) string {
+	if workspace == "" {
 		return file
 	}
 	absolute, err := filepath.Abs(file)
 	if err != nil {
 		return file
 	}
-	inside, err := filepath.Rel(g.o.Workspace, absolute)
+	inside, err := filepath.Rel(workspace, absolute)
 	if err != nil || !filepath.IsLocal(inside) {
 		return file
 	}
