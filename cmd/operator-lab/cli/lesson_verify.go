@@ -38,7 +38,8 @@ after it, each wrong turn gives its message, and undo brings back the start.`,
 		Example: `  operator-lab lesson verify --all
   operator-lab lesson verify run-zundoko
   operator-lab lesson verify ./my-lesson --static`,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), io, args) },
+		ValidArgsFunction: completeLessons,
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), io, args) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "all bundled lessons")
 	cmd.Flags().BoolVar(&f.static, "static", false, "only read the files, start no cluster")

@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
 type lintFlags struct {
@@ -13,7 +18,11 @@ type lintFlags struct {
 	testFile  string
 	remarshal bool
 	output    string
+	format    string
 }
+
+// lintFormats are the forms in which problems are printed.
+var lintFormats = []string{"text", "json", "github", "sarif"}
 
 func lintCommand(io streams) *cobra.Command {
 	var f lintFlags
@@ -24,15 +33,21 @@ func lintCommand(io streams) *cobra.Command {
 name, and print everything that is wrong with them, each with its file, line and column. The
 configuration file is read too, if there is one.
 
+--format github prints them as GitHub's workflow commands, which it shows at their lines; --format
+sarif as SARIF 2.1.0, for GitHub's code scanning and for editors. -o json is --format json.
+
 Exit code 2 when something is wrong. A warning is something that is likely not meant; it is no error.`,
 		Example: `  operator-lab lint
-  operator-lab lint tests/e2e -o json`,
-		RunE: func(_ *cobra.Command, args []string) error { return f.run(io, args) },
+  operator-lab lint tests/e2e -o json
+  operator-lab lint --format sarif > lint.sarif`,
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(_ *cobra.Command, args []string) error { return f.run(io, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "configuration file (default: "+format.ConfigurationFile+", if there is one)")
 	flags.StringVar(&f.testFile, "test-file", "", "name of the files that tests are in (default: the configuration's, chainsaw-test)")
 	flags.BoolVar(&f.remarshal, "remarshal", false, "resolve the anchors of YAML before a test is read")
+	flags.StringVar(&f.format, "format", "", strings.Join(lintFormats, ", ")+" (default: text)")
 	outputFlag(cmd, &f.output)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	return cmd
@@ -42,6 +57,13 @@ func (f lintFlags) run(io streams, args []string) error {
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
+	form := cmp.Or(f.format, f.output, "text")
+	switch {
+	case !slices.Contains(lintFormats, form):
+		return usageError("use "+strings.Join(lintFormats, ", "), "unknown format %q", form)
+	case f.format != "" && f.output != "":
+		return usageError("leave one of them out", "--format and --output exclude each other")
+	}
 	paths, err := testPaths(args)
 	if err != nil {
 		return err
@@ -50,9 +72,14 @@ func (f lintFlags) run(io streams, args []string) error {
 	if err != nil {
 		return badFiles(io.err, err)
 	}
-	if f.output == "json" {
+	switch form {
+	case "json":
 		err = printJSON(io.out, result)
-	} else {
+	case "github":
+		result.annotate(io)
+	case "sarif":
+		err = printJSON(io.out, result.sarif())
+	default:
 		result.print(io)
 	}
 	if err == nil && result.Errors > 0 {
@@ -134,9 +161,31 @@ func (r *lintResult) print(io streams) {
 			fmt.Fprintf(io.out, "  hint: %s\n", p.Hint)
 		}
 	}
+	r.count(io)
+}
+
+// count tells people how much is wrong.
+func (r *lintResult) count(io streams) {
 	if r.Errors+r.Warnings == 0 {
 		fmt.Fprintf(io.err, "%s, nothing wrong\n", count(r.Tests, "test"))
 		return
 	}
 	fmt.Fprintf(io.err, "%s, %s, %s\n", count(r.Tests, "test"), count(r.Errors, "error"), count(r.Warnings, "warning"))
+}
+
+// annotate prints the problems for GitHub.
+func (r *lintResult) annotate(io streams) {
+	for _, p := range r.Problems {
+		a := report.Annotation{Level: p.Severity, File: p.File, Line: p.Line, Column: p.Column, Title: "operator-lab lint", Message: p.text()}
+		fmt.Fprintln(io.out, a.Command(os.Getenv("GITHUB_WORKSPACE")))
+	}
+	r.count(io)
+}
+
+// text is a problem with its hint, where only one text has a place.
+func (p lintProblem) text() string {
+	if p.Hint == "" {
+		return p.Message
+	}
+	return p.Message + "\nhint: " + p.Hint
 }

@@ -34,6 +34,18 @@ kube-scheduler, the kubelets (node-1…), and operator-lab when it runs in the b
 Default: all that have one. Logs of pods are kubectl's: 'operator-lab kubectl logs'.`,
 		Example: `  operator-lab logs kube-apiserver -f
   operator-lab logs --tail 5`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			r, err := lookup(name)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var programs []string
+			files, _ := logFiles(r, nil)
+			for _, f := range files {
+				programs = append(programs, f.program)
+			}
+			return programs, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, programs []string) error {
 			r, err := lookup(name)
 			if err != nil {

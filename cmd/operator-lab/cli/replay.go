@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,11 +18,12 @@ import (
 )
 
 type replayFlags struct {
-	plain  bool
-	logs   bool
-	format string
-	html   string
-	look   lookFlags
+	plain    bool
+	logs     bool
+	format   string
+	html     string
+	perfetto string
+	look     lookFlags
 }
 
 func replayCommand(io streams) *cobra.Command {
@@ -30,19 +32,23 @@ func replayCommand(io streams) *cobra.Command {
 		Use:   "replay <file>",
 		Short: "Open the journal of an earlier run; needs no cluster",
 		Long: `Open the journal of an earlier run: on the screen as it was then, to go back and forth in; as
-plain text, as JSON lines, or as one HTML page to send to somebody.`,
+plain text, as JSON lines, as one HTML page to send to somebody, or as a trace for
+https://ui.perfetto.dev: a lane for each worker, its reconciles with their API calls inside, and
+arrows from causes to effects.`,
 		Example: `  operator-lab replay zundoko.jsonl
   operator-lab replay zundoko.jsonl --plain
-  operator-lab replay zundoko.jsonl --html zundoko.html`,
+  operator-lab replay zundoko.jsonl --html zundoko.html
+  operator-lab replay zundoko.jsonl --perfetto zundoko.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("every run prints where its journal is", "which file?")
 			}
 			return nil
 		},
+		ValidArgsFunction: completeJournals,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.plain && f.format != "" || f.plain && f.html != "" || f.format != "" && f.html != "" {
-				return usageError("leave all but one of them out", "--plain, --format and --html exclude each other")
+			if f.forms() > 1 {
+				return usageError("leave all but one of them out", "--plain, --format, --html and --perfetto exclude each other")
 			}
 			if err := f.look.check(); err != nil {
 				return err
@@ -59,8 +65,20 @@ plain text, as JSON lines, or as one HTML page to send to somebody.`,
 	flags.BoolVar(&f.logs, "logs", false, "print the operator's log lines too (plain)")
 	flags.StringVar(&f.format, "format", "", "jsonl: print the events as JSON lines")
 	flags.StringVar(&f.html, "html", "", "write one self-contained HTML page to this file")
+	flags.StringVar(&f.perfetto, "perfetto", "", "write a trace for https://ui.perfetto.dev to this file")
 	f.look.bind(flags)
 	return cmd
+}
+
+// forms counts the flags that say how the journal is shown.
+func (f replayFlags) forms() int {
+	n := 0
+	for _, set := range []bool{f.plain, f.format != "", f.html != "", f.perfetto != ""} {
+		if set {
+			n++
+		}
+	}
+	return n
 }
 
 // openJournal reads a file as far as it can be read, and says what is missing.
@@ -81,36 +99,41 @@ func openJournal(path string) (*trace.Journal, trace.Report, error) {
 	return journal, report, nil
 }
 
-func (f replayFlags) show(cmd *cobra.Command, io streams, journal *trace.Journal, report trace.Report, path string) error {
+func (f replayFlags) show(cmd *cobra.Command, out streams, journal *trace.Journal, report trace.Report, path string) error {
 	missing := report.Text(f.look.language())
-	if missing != "" && (f.plain || f.format != "" || f.html != "" || !io.terminal()) {
-		fmt.Fprintln(io.err, "warning:", missing)
+	if missing != "" && (f.forms() > 0 || !out.terminal()) {
+		fmt.Fprintln(out.err, "warning:", missing)
 	}
 	switch {
 	case f.format == "jsonl":
-		return journal.Save(io.out)
+		return journal.Save(out.out)
 	case f.format != "":
 		return usageError("use --format jsonl, or leave it out", "unknown format %q", f.format)
 	case f.html != "":
-		return f.writeHTML(journal, report, path)
-	case f.plain || !io.terminal():
-		printer := trace.NewPrinter(io.out, journal, trace.PrintOptions{
+		return writeTo(f.html, "--html", func(w io.Writer) error {
+			return trace.WriteHTML(w, journal, trace.HTMLOptions{Language: f.look.language(), Title: filepath.Base(path), Report: report})
+		})
+	case f.perfetto != "":
+		return writeTo(f.perfetto, "--perfetto", func(w io.Writer) error { return trace.WritePerfetto(w, journal, f.look.language()) })
+	case f.plain || !out.terminal():
+		printer := trace.NewPrinter(out.out, journal, trace.PrintOptions{
 			Language: f.look.language(), Logs: f.logs, Caption: captionOf,
 		})
 		return errors.Join(printer.Update(), printer.Summary())
 	}
-	o := f.look.options(io, journal)
+	o := f.look.options(out, journal)
 	o.Title, o.Replay, o.Notice = path, true, missing
 	return tui.Run(cmd.Context(), o)
 }
 
-func (f replayFlags) writeHTML(journal *trace.Journal, report trace.Report, path string) (err error) {
-	file, err := os.OpenFile(f.html, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+// writeTo writes the file that a flag names.
+func writeTo(name, flag string, write func(io.Writer) error) (err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return &sandbox.Problem{Err: err, Hint: "name a file that can be written with --html"}
+		return &sandbox.Problem{Err: err, Hint: "name a file that can be written with " + flag}
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return trace.WriteHTML(file, journal, trace.HTMLOptions{Language: f.look.language(), Title: filepath.Base(path), Report: report})
+	return write(file)
 }
 
 // captionOf returns the caption of an object by any of the bundled operators: a journal does not say whose it is.

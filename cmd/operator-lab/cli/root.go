@@ -70,6 +70,7 @@ Learn with:  operator-lab lesson`,
 		}
 	}
 	strictHelp(root)
+	completeFlags(root)
 	return root
 }
 
@@ -122,7 +123,6 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func nameFlag(cmd *cobra.Command, name *string) {
 	*name = sandbox.DefaultName
 	cmd.Flags().Var((*nameValue)(name), "name", "name of the sandbox; several run side by side")
-	_ = cmd.RegisterFlagCompletionFunc("name", completeNames)
 }
 
 // nameValue is a flag that takes the name of a sandbox.

@@ -39,6 +39,7 @@ away; a second Ctrl-C leaves it.`,
   operator-lab test --failed                    again what failed
   operator-lab test --pause-on-failure my-test  look at what failed before it is gone
   operator-lab test --kubeconfig ~/.kube/config --report-format JUNIT-TEST tests/e2e`,
+		ValidArgsFunction: completeScenarios,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t := &suite{io: io, testFlags: f, flags: cmd.Flags(), paths: append(f.testDirs, args...)}
 			return t.run(cmd.Context())

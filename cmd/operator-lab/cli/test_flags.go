@@ -91,7 +91,6 @@ func (f *testFlags) bind(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.MarkFlagDirname("test-dir")
 	_ = cmd.MarkFlagDirname("journal")
-	_ = cmd.RegisterFlagCompletionFunc("name", completeNames)
 }
 
 // bindConfiguration binds what a configuration file can say too.
