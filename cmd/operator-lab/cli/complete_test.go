@@ -66,7 +66,7 @@ func TestCompletions(t *testing.T) {
 			word, _, _ := strings.Cut(strings.TrimSpace(answer), "\t")
 			offered[word] = true
 		}
-		for _, word := range strings.Fields(want) {
+		for word := range strings.FieldsSeq(want) {
 			if !offered[word] {
 				t.Errorf("%q does not offer %q:\n%s", line, word, got.stdout)
 			}
