@@ -47,7 +47,7 @@ type values func(*cobra.Command) []string
 func oneOf(words ...string) values { return func(*cobra.Command) []string { return words } }
 
 var flagValues = map[string]values{
-	"name":     func(cmd *cobra.Command) []string { names, _ := completeNames(cmd, nil, ""); return names },
+	"name":     sandboxNames,
 	"lang":     oneOf(string(book.English), string(book.Japanese)),
 	"output":   oneOf("json"),
 	"operator": func(*cobra.Command) []string { return namesOfOperators() },

@@ -137,17 +137,18 @@ func (n *nameValue) Set(s string) error {
 	return sandbox.CheckName(s)
 }
 
-func completeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// sandboxNames returns the names of all sandboxes, for completion.
+func sandboxNames(*cobra.Command) []string {
 	state, err := sandbox.StateDir()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
 	records, _ := sandbox.List(state)
 	names := make([]string, len(records))
 	for i, r := range records {
 		names[i] = r.Name
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names
 }
 
 // lookup reads a sandbox's record. If there is none with the name, the error lists the existing ones.
