@@ -50,25 +50,25 @@ require (
 	golang.org/x/term v0.47.0
 	google.golang.org/grpc v1.85.0
 	helm.sh/helm/v4 v4.2.4
-	k8s.io/api v0.36.4
-	k8s.io/apiextensions-apiserver v0.36.4
-	k8s.io/apimachinery v0.36.4
-	k8s.io/apiserver v0.36.4
-	k8s.io/client-go v0.36.4
-	k8s.io/cloud-provider v0.36.4
-	k8s.io/component-base v0.36.4
-	k8s.io/controller-manager v0.36.4
-	k8s.io/cri-api v0.36.4
-	k8s.io/cri-client v0.36.4
-	k8s.io/cri-streaming v0.36.4
+	k8s.io/api v0.36.3
+	k8s.io/apiextensions-apiserver v0.36.3
+	k8s.io/apimachinery v0.36.3
+	k8s.io/apiserver v0.36.3
+	k8s.io/client-go v0.36.3
+	k8s.io/cloud-provider v0.36.3
+	k8s.io/component-base v0.36.3
+	k8s.io/controller-manager v0.36.3
+	k8s.io/cri-api v0.36.3
+	k8s.io/cri-client v0.36.3
+	k8s.io/cri-streaming v0.36.3
 	k8s.io/klog/v2 v2.140.0
-	k8s.io/kube-aggregator v0.36.4
+	k8s.io/kube-aggregator v0.36.3
 	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a
-	k8s.io/kubectl v0.36.4
-	k8s.io/kubelet v0.36.4
-	k8s.io/kubernetes v1.36.4
-	k8s.io/metrics v0.36.4
-	k8s.io/mount-utils v0.36.4
+	k8s.io/kubectl v0.36.3
+	k8s.io/kubelet v0.36.3
+	k8s.io/kubernetes v1.36.3
+	k8s.io/metrics v0.36.3
+	k8s.io/mount-utils v0.36.3
 	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2
 	mvdan.cc/sh/v3 v3.14.1
 	sigs.k8s.io/controller-runtime v0.24.1
@@ -235,19 +235,19 @@ require (
 	gopkg.in/ini.v1 v1.67.3 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/cli-runtime v0.36.4 // indirect
-	k8s.io/cluster-bootstrap v0.36.4 // indirect
-	k8s.io/component-helpers v0.36.4 // indirect
-	k8s.io/csi-translation-lib v0.36.4 // indirect
-	k8s.io/dynamic-resource-allocation v0.36.4 // indirect
-	k8s.io/endpointslice v0.36.4 // indirect
-	k8s.io/externaljwt v0.36.4 // indirect
-	k8s.io/kms v0.36.4 // indirect
-	k8s.io/kube-controller-manager v0.36.4 // indirect
-	k8s.io/kube-proxy v0.36.4 // indirect
-	k8s.io/kube-scheduler v0.36.4 // indirect
-	k8s.io/pod-security-admission v0.36.4 // indirect
-	k8s.io/streaming v0.36.4 // indirect
+	k8s.io/cli-runtime v0.36.3 // indirect
+	k8s.io/cluster-bootstrap v0.36.3 // indirect
+	k8s.io/component-helpers v0.36.3 // indirect
+	k8s.io/csi-translation-lib v0.36.3 // indirect
+	k8s.io/dynamic-resource-allocation v0.36.3 // indirect
+	k8s.io/endpointslice v0.36.3 // indirect
+	k8s.io/externaljwt v0.36.3 // indirect
+	k8s.io/kms v0.36.3 // indirect
+	k8s.io/kube-controller-manager v0.36.3 // indirect
+	k8s.io/kube-proxy v0.36.3 // indirect
+	k8s.io/kube-scheduler v0.36.3 // indirect
+	k8s.io/pod-security-admission v0.36.3 // indirect
+	k8s.io/streaming v0.36.3 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.34.0 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/kustomize/api v0.21.1 // indirect
