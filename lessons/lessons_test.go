@@ -3,10 +3,15 @@ package lessons_test
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os/exec"
+	"path"
 	"strings"
 	"testing"
 
+	"github.com/operator-lab/operator-lab/lessons"
+	"github.com/operator-lab/operator-lab/lessons/markdown"
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
@@ -25,7 +30,7 @@ func TestVerifyAll(t *testing.T) {
 	if testing.Short() {
 		chosen = shortLessons
 	}
-	cmd := exec.CommandContext(t.Context(), binary, append([]string{"lesson", "verify", "--parallel", "3", "--output", "json"}, chosen...)...)
+	cmd := exec.CommandContext(t.Context(), binary, append([]string{"lesson", "verify", "--parallel", "2", "--output", "json"}, chosen...)...)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	failed := cmd.Run() // which lessons is in its output
 	var all []struct {
@@ -54,5 +59,30 @@ func TestVerifyAll(t *testing.T) {
 		len(all), tasks, checks, wrong, undos)
 	if failed != nil && !t.Failed() {
 		t.Errorf("%v: %s", failed, said.String())
+	}
+}
+
+// TestSourceIsAtHand checks that the screen can open the source that the texts point at.
+func TestSourceIsAtHand(t *testing.T) {
+	opened := 0
+	err := fs.WalkDir(lessons.Bundled(), ".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || path.Ext(file) != ".md" {
+			return err
+		}
+		text, err := fs.ReadFile(lessons.Bundled(), file)
+		for _, link := range markdown.Links(string(text)) {
+			at := path.Join("lessons", path.Dir(file), link)
+			if !strings.HasPrefix(at, "operators/") || path.Ext(at) == "" {
+				continue
+			}
+			if source, err := operators.Source(at); err != nil || source == "" {
+				t.Errorf("%s: %v", file, err)
+			}
+			opened++
+		}
+		return err
+	})
+	if err != nil || opened < 50 {
+		t.Errorf("%d files were opened: %v", opened, err)
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // TestOperators checks what the lab requires of each bundled operator.
@@ -21,8 +23,8 @@ func TestOperators(t *testing.T) {
 			if err := flags.Set("variant", instance.Variant()); err != nil {
 				t.Errorf("it needs a flag variant that takes its own variant: %v", err)
 			}
-			if crds, err := instance.CRDs(); err != nil || len(crds) == 0 {
-				t.Errorf("it has %d CRDs: %v", len(crds), err)
+			if _, err := operators.Source(path.Join("operators", op.Name, "doc.go")); err != nil {
+				t.Error(err)
 			}
 			for _, dir := range []string{"rbac", path.Join("rbac", instance.Variant()), "manager"} {
 				if _, err := fs.ReadDir(op.Manifests, dir); err != nil {
@@ -32,7 +34,46 @@ func TestOperators(t *testing.T) {
 			if op.Summary == "" || op.Namespace == "" || op.ServiceAccount == "" || op.LeaderElectionID == "" {
 				t.Errorf("a field is empty: %+v", op)
 			}
-			if err := op.AddToScheme(runtime.NewScheme()); err != nil {
+			scheme := runtime.NewScheme()
+			none := len(scheme.AllKnownTypes())
+			if err := op.AddToScheme(scheme); err != nil {
+				t.Error(err)
+			}
+			if crds, err := instance.CRDs(); err != nil || len(crds) == 0 && len(scheme.AllKnownTypes()) > none {
+				t.Errorf("it has types of its own, and %d CRDs: %v", len(crds), err)
+			}
+		})
+	}
+}
+
+// TestManifests reads every file, and follows the kustomizations to files that exist.
+func TestManifests(t *testing.T) {
+	for _, op := range operators.All() {
+		t.Run(op.Name, func(t *testing.T) {
+			err := fs.WalkDir(op.Manifests, ".", func(name string, entry fs.DirEntry, err error) error {
+				if err != nil || entry.IsDir() {
+					return err
+				}
+				for _, o := range sandboxtest.Objects(t, op.Manifests, name) {
+					if o.GetAPIVersion() == "" || o.GetKind() == "" {
+						t.Errorf("%s holds something that is no object: %v", name, o.Object)
+					}
+					if o.GetKind() != "Kustomization" {
+						continue
+					}
+					files, _, err := unstructured.NestedStringSlice(o.Object, "resources")
+					if err != nil || len(files) == 0 {
+						t.Errorf("%s has the resources %v (error: %v)", name, files, err)
+					}
+					for _, file := range files {
+						if _, err := fs.Stat(op.Manifests, path.Join(path.Dir(name), file)); err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+					}
+				}
+				return nil
+			})
+			if err != nil {
 				t.Error(err)
 			}
 		})

@@ -28,6 +28,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
 
 func checkpoint(t *testing.T, lab *sandbox.Sandbox, name string) *sandbox.Checkpoint {
@@ -231,12 +232,12 @@ func (f follower) is(condition func(map[string]*corev1.ConfigMap) bool) func(con
 // kubectlRun is kubectl that somebody left running.
 type kubectlRun struct {
 	*exec.Cmd
-	out *text
+	out *output.Output
 }
 
 func kubectlWatch(t *testing.T, lab *sandbox.Sandbox) kubectlRun {
 	t.Helper()
-	w := kubectlRun{exec.CommandContext(t.Context(), filepath.Join(lab.Dir(), "bin", "kubectl"), "--kubeconfig", lab.Kubeconfig(), "get", "configmaps", "--watch"), &text{}}
+	w := kubectlRun{exec.CommandContext(t.Context(), filepath.Join(lab.Dir(), "bin", "kubectl"), "--kubeconfig", lab.Kubeconfig(), "get", "configmaps", "--watch"), &output.Output{}}
 	w.Stdout, w.Stderr = w.out, w.out
 	if err := w.Start(); err != nil {
 		t.Fatal(err)

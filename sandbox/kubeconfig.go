@@ -12,9 +12,14 @@ import (
 // contextName returns the name that a sandbox has as cluster, user and context in a kubeconfig.
 func contextName(name string) string { return "operator-lab-" + name }
 
-// KubeconfigOf renders a client's credentials as a kubeconfig with one context.
-func KubeconfigOf(name string, config *rest.Config) ([]byte, error) {
-	return clientcmd.Write(*kubeconfigOf(name, config))
+// KubeconfigOf renders a client's credentials as a kubeconfig with one context. The namespace is the context's; empty means
+// "default".
+func KubeconfigOf(name, namespace string, config *rest.Config) ([]byte, error) {
+	k := kubeconfigOf(name, config)
+	if namespace != "" {
+		k.Contexts[name].Namespace = namespace
+	}
+	return clientcmd.Write(*k)
 }
 
 func kubeconfigOf(name string, config *rest.Config) *clientcmdapi.Config {

@@ -3,16 +3,10 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +29,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/certificate"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
 
 // imagesFile maps an image test/<name> to each of podPrograms.
@@ -49,11 +44,7 @@ func imagesFile(t *testing.T) string {
 // imagesFileWithCA also returns the authority of those that serve.
 func imagesFileWithCA(t *testing.T) (file string, ca []byte) {
 	t.Helper()
-	cert, key := certificate(t)
-	ca, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert, key, ca := serving(t)
 	var b strings.Builder
 	b.WriteString("images:\n")
 	for name := range podPrograms {
@@ -94,33 +85,23 @@ func exactly(n int, pids []int) error {
 	return nil
 }
 
-// certificate is one that signs itself, for the Services that the tests make.
-func certificate(t *testing.T) (certFile, keyFile string) {
+// serving issues a certificate for the Services that the tests make.
+func serving(t *testing.T) (certFile, keyFile string, ca []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	authority, err := certificate.NewAuthority("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"webhook.default.svc", "api.default.svc"}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	cert, key, err := authority.Issue(certificate.Subject{Name: "test", Hosts: []string{"webhook.default.svc", "api.default.svc"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	certFile, keyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(os.WriteFile(certFile, cert, 0o600), os.WriteFile(keyFile, key, 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	return certFile, keyFile
+	return certFile, keyFile, authority.PEM()
 }
 
 // podOf is a pod of one of podPrograms.
@@ -466,13 +447,13 @@ func awaitNone(t *testing.T, c kubernetes.Interface, name string) {
 // tool is a kubectl at work.
 type tool struct {
 	cmd    *exec.Cmd
-	said   *text
+	said   *output.Output
 	exited chan struct{}
 }
 
 func kubectl(t *testing.T, lab *sandbox.Sandbox, input string, args ...string) *tool {
 	t.Helper()
-	k := &tool{said: &text{}, exited: make(chan struct{})}
+	k := &tool{said: &output.Output{}, exited: make(chan struct{})}
 	k.cmd = exec.Command(filepath.Join(lab.Dir(), "bin", "kubectl"), append([]string{"--kubeconfig", lab.Kubeconfig()}, args...)...)
 	k.cmd.Env = append(os.Environ(), "KUBECACHEDIR="+t.TempDir())
 	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = strings.NewReader(input), k.said, k.said

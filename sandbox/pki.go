@@ -1,37 +1,25 @@
 package sandbox
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
-	"time"
-)
 
-// validity is the lifetime of certificates. A sandbox may be started again long after it was made, and its kubeconfig
-// must still work then.
-const validity = 10 * 365 * 24 * time.Hour
+	"github.com/operator-lab/operator-lab/sandbox/certificate"
+)
 
 // pki is a directory of certificates and ECDSA keys (files 0600). Three authorities are kept apart: one for the API,
 // one for etcd (a client of the API must not be a client of etcd), one for the front proxy of aggregated APIs.
 type pki struct {
 	dir string
 	// The authorities by file name without its ending.
-	authorities map[string]authority
-}
-
-type authority struct {
-	cert *x509.Certificate
-	key  crypto.Signer
+	authorities map[string]*certificate.Authority
 }
 
 const (
@@ -74,7 +62,7 @@ var subjects = []subject{
 
 // openPKI loads the directory, or makes it when there is none.
 func openPKI(dir string) (*pki, error) {
-	p := &pki{dir: dir, authorities: map[string]authority{}}
+	p := &pki{dir: dir, authorities: map[string]*certificate.Authority{}}
 	_, err := os.Stat(p.path("complete"))
 	if errors.Is(err, os.ErrNotExist) {
 		return p, p.create()
@@ -114,26 +102,16 @@ func (p *pki) create() error {
 }
 
 func (p *pki) newAuthority(name string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	authority, err := certificate.NewAuthority("operator-lab-" + name)
 	if err != nil {
 		return err
 	}
-	template, err := template("operator-lab-" + name)
+	keyPEM, err := authority.KeyPEM()
 	if err != nil {
 		return err
 	}
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return err
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return err
-	}
-	p.authorities[name] = authority{cert: cert, key: key}
-	return p.write(name, der, key)
+	p.authorities[name] = authority
+	return p.write(name, authority.PEM(), keyPEM)
 }
 
 func (p *pki) load(name string) error {
@@ -145,55 +123,13 @@ func (p *pki) load(name string) error {
 	if err != nil {
 		return err
 	}
-	certBlock, _ := pem.Decode(certPEM)
-	keyBlock, _ := pem.Decode(keyPEM)
-	if certBlock == nil || keyBlock == nil {
-		return errors.New("no PEM block")
-	}
-	cert, err := x509.ParseCertificate(certBlock.Bytes)
-	if err != nil {
-		return err
-	}
-	key, err := x509.ParsePKCS8PrivateKey(keyBlock.Bytes)
-	if err != nil {
-		return err
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return fmt.Errorf("a key of type %T cannot sign", key)
-	}
-	p.authorities[name] = authority{cert: cert, key: signer}
-	return nil
+	p.authorities[name], err = certificate.ParseAuthority(certPEM, keyPEM)
+	return err
 }
 
 // issue makes a certificate and its key, both in PEM.
 func (p *pki) issue(s subject) (certPEM, keyPEM []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	template, err := template(s.name, s.groups...)
-	if err != nil {
-		return nil, nil, err
-	}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	if len(s.hosts) > 0 {
-		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
-	}
-	for _, host := range s.hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
-	}
-	ca := p.authorities[s.ca]
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	return encode(der, key)
+	return p.authorities[s.ca].Issue(certificate.Subject{Name: s.name, Groups: s.groups, Hosts: s.hosts})
 }
 
 func (p *pki) issueFile(s subject) error {
@@ -201,7 +137,7 @@ func (p *pki) issueFile(s subject) error {
 	if err != nil {
 		return err
 	}
-	return p.writePEM(s.file, certPEM, keyPEM)
+	return p.write(s.file, certPEM, keyPEM)
 }
 
 // ensure issues the certificates that do not exist yet.
@@ -228,22 +164,14 @@ func (p *pki) newServiceAccountKey() error {
 	if err != nil {
 		return err
 	}
-	_, keyPEM, err := encode(nil, key)
+	keyPEM, err := certificate.KeyPEM(key)
 	if err != nil {
 		return err
 	}
-	return p.writePEM("sa-signer", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), keyPEM)
+	return p.write("sa-signer", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), keyPEM)
 }
 
-func (p *pki) write(name string, der []byte, key crypto.PrivateKey) error {
-	certPEM, keyPEM, err := encode(der, key)
-	if err != nil {
-		return err
-	}
-	return p.writePEM(name, certPEM, keyPEM)
-}
-
-func (p *pki) writePEM(name string, certPEM, keyPEM []byte) error {
+func (p *pki) write(name string, certPEM, keyPEM []byte) error {
 	if err := os.WriteFile(p.path(name+".crt"), certPEM, 0o600); err != nil {
 		return err
 	}
@@ -251,28 +179,4 @@ func (p *pki) writePEM(name string, certPEM, keyPEM []byte) error {
 }
 
 // caPEM returns an authority's certificate.
-func (p *pki) caPEM(name string) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.authorities[name].cert.Raw})
-}
-
-func template(name string, groups ...string) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
-	if err != nil {
-		return nil, err
-	}
-	return &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: name, Organization: groups},
-		NotBefore:    time.Now().Add(-time.Hour), // clocks differ a little, also between a machine and its container
-		NotAfter:     time.Now().Add(validity),
-	}, nil
-}
-
-func encode(der []byte, key crypto.PrivateKey) (certPEM, keyPEM []byte, err error) {
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), nil
-}
+func (p *pki) caPEM(name string) []byte { return p.authorities[name].PEM() }

@@ -25,6 +25,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/early"
 )
 
+// What early took is given back: envtest, which this package imports, is initialized by now.
+var _ = early.Restore()
+
 // startTimeout limits how long etcd and the API server may take each. They need about a second, but most of a minute
 // when twenty sandboxes start at once on two cores.
 const startTimeout = 2 * time.Minute
@@ -274,7 +277,7 @@ func (p *plane) logFile(program string) string { return p.logs() + "/" + program
 // awaitReady polls /readyz, which needs no credentials.
 func (p *plane) awaitReady(ctx context.Context) error {
 	pool := x509.NewCertPool()
-	pool.AddCert(p.pki.authorities[clusterCA].cert)
+	pool.AddCert(p.pki.authorities[clusterCA].Certificate)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	defer client.CloseIdleConnections()
 	return awaitOK(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/readyz", p.ports.API))
@@ -356,7 +359,7 @@ func (p *plane) etcdTLS() (*tls.Config, error) {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
-	pool.AddCert(p.pki.authorities[etcdCA].cert)
+	pool.AddCert(p.pki.authorities[etcdCA].Certificate)
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 

@@ -14,12 +14,13 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
 
 // lab is the operator-lab binary at work in a process of its own.
 type lab struct {
 	cmd    *exec.Cmd
-	said   *text
+	said   *output.Output
 	exited chan struct{}
 }
 
@@ -36,7 +37,7 @@ func launch(t *testing.T, args ...string) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{said: &text{}, exited: make(chan struct{})}
+	l := &lab{said: &output.Output{}, exited: make(chan struct{})}
 	l.cmd = exec.Command(binary, args...)
 	l.cmd.Env = append(os.Environ(), "OPERATOR_LAB_STATE_DIR="+stateDir)
 	l.cmd.Stdout, l.cmd.Stderr = l.said, l.said

@@ -242,3 +242,32 @@ func (c *command) halt() error {
 }
 
 func indent(s string) string { return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ") }
+
+// startTogether starts programs side by side. When one fails, the others are killed.
+func startTogether(ctx context.Context, programs ...*program) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failures := make(chan error, len(programs))
+	for _, p := range programs {
+		go func() { failures <- p.start(ctx) }()
+	}
+	var first error
+	for range programs {
+		if err := <-failures; err != nil && first == nil {
+			first = err
+			cancel()
+		}
+	}
+	return first
+}
+
+// stopAll stops programs side by side.
+func stopAll(programs ...*program) error {
+	errs := make([]error, len(programs))
+	var wg sync.WaitGroup
+	for i, p := range programs {
+		wg.Go(func() { errs[i] = p.stop() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -307,24 +307,6 @@ func quiet(ctx context.Context) context.Context {
 	return klog.NewContext(context.WithoutCancel(ctx), logr.Discard())
 }
 
-// startTogether starts programs side by side. When one fails, the others are killed.
-func startTogether(ctx context.Context, programs ...*program) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	failures := make(chan error, len(programs))
-	for _, p := range programs {
-		go func() { failures <- p.start(ctx) }()
-	}
-	var first error
-	for range programs {
-		if err := <-failures; err != nil && first == nil {
-			first = err
-			cancel()
-		}
-	}
-	return first
-}
-
 // watch keeps a program running. If that fails, the sandbox cannot go on.
 func (s *Sandbox) watch(ctx context.Context, p *program) {
 	err := p.watch(ctx, func(e Exit) {
@@ -490,15 +472,5 @@ func (s *Sandbox) stop() error {
 		errs = append(errs, storage.RemoveAll(s.layout.dir))
 	}
 	s.lock.unlock()
-	return errors.Join(errs...)
-}
-
-func stopAll(programs ...*program) error {
-	errs := make([]error, len(programs))
-	var wg sync.WaitGroup
-	for i, p := range programs {
-		wg.Go(func() { errs[i] = p.stop() })
-	}
-	wg.Wait()
 	return errors.Join(errs...)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
-	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/oracle"
@@ -44,6 +43,8 @@ type LabHooks struct {
 	// SaveJournal saves the journal of a failed scenario under a name and returns its path. Default: no journal is
 	// saved.
 	SaveJournal func(name string, journal *trace.Journal) (string, error)
+	// SaveAll saves the journals of scenarios that passed, too.
+	SaveAll bool
 	// Patience is how long an operator may take to start. [NewLabHooks] sets 30 s.
 	Patience time.Duration
 
@@ -106,7 +107,7 @@ func (h *LabHooks) load(ctx context.Context, test *format.Test, setup Setup) err
 	if err := h.Lab.Begin(ctx, journal); err != nil {
 		return err
 	}
-	loops := map[string]*taps.Taps{}
+	loops := map[string]oracle.Prober{}
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Patience, fmt.Errorf("no operator serves after %v", h.Patience))
 	defer cancel()
 	for _, name := range setup.Operators {
@@ -194,7 +195,7 @@ func (h *LabHooks) failures(witness *oracle.Witness) []report.Finding {
 	return found
 }
 
-// Cleaned checks for leaks, saves the journal of a failed scenario, and lets the next one begin.
+// Cleaned checks for leaks, saves the journal if it is to be kept, and lets the next one begin.
 func (h *LabHooks) Cleaned(ctx context.Context, test *format.Test, r *report.Test, ok bool) []report.Finding {
 	witness := h.witness(test)
 	if witness == nil {
@@ -205,7 +206,7 @@ func (h *LabHooks) Cleaned(ctx context.Context, test *format.Test, r *report.Tes
 	if ok && !skipsDelete(test) {
 		found = witness.Cleaned(ctx)
 	}
-	if !ok || len(found) > 0 || r.Failed() {
+	if h.SaveAll || !ok || len(found) > 0 || r.Failed() {
 		h.saveJournal(r)
 	}
 	return found

@@ -9,13 +9,13 @@ import (
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/cli"
 	"github.com/operator-lab/operator-lab/sandbox/applets"
-	"github.com/operator-lab/operator-lab/sandbox/early"
+	"github.com/operator-lab/operator-lab/sandbox/early/collector"
 	_ "github.com/operator-lab/operator-lab/sandbox/early/kubeversion"
 	_ "github.com/operator-lab/operator-lab/sandbox/early/translations" // before the packages of kubectl
 )
 
 func main() {
-	early.Restore()
+	collector.Start()
 	if code, ok := applets.Main(os.Args[0]); ok {
 		os.Exit(code)
 	}

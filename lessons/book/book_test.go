@@ -25,8 +25,8 @@ func shelf(tb testing.TB, names ...string) fstest.MapFS {
 			tb.Fatalf("%q is no name of a lesson", name)
 		}
 		folder, files := Starter(StarterOptions{Number: number, ID: id, Operator: "zundoko"})
-		for _, f := range files {
-			out[folder+"/"+f.Name] = &fstest.MapFile{Data: f.Text}
+		for file, text := range files {
+			out[folder+"/"+file] = &fstest.MapFile{Data: text}
 		}
 	}
 	return out

@@ -33,16 +33,9 @@ func CheckID(id string) error {
 //go:embed starter/*.tmpl
 var starter embed.FS
 
-// StarterFile is a file of a new lesson.
-type StarterFile struct {
-	// Name is its name in the lesson's folder.
-	Name string
-	// Text is its content.
-	Text []byte
-}
-
-// Starter returns the name of the folder of a new lesson and its files, which have explanatory comments.
-func Starter(o StarterOptions) (folder string, files []StarterFile) {
+// Starter returns the name of the folder of a new lesson and its files by their names in it. They have explanatory
+// comments.
+func Starter(o StarterOptions) (folder string, files map[string][]byte) {
 	data := struct{ Title, Task, Manifest, Operator string }{
 		strings.ToUpper(o.ID[:1]) + strings.ReplaceAll(o.ID[1:], "-", " "), "greet", "greeting.yaml", o.Operator,
 	}
@@ -52,14 +45,15 @@ func Starter(o StarterOptions) (folder string, files []StarterFile) {
 	// The templates are embedded and their data are strings: the only possible error is a mistake in them, which a test
 	// finds.
 	all := template.Must(template.ParseFS(starter, "starter/*.tmpl"))
-	for _, f := range []struct{ name, from string }{
-		{metadataFile, "lesson.yaml"}, {"en.md", "en.md"}, {"ja.md", "ja.md"}, {data.Task + ".yaml", "task.yaml"}, {data.Manifest, "manifest.yaml"},
+	files = map[string][]byte{}
+	for name, from := range map[string]string{
+		metadataFile: "lesson.yaml", "en.md": "en.md", "ja.md": "ja.md", data.Task + ".yaml": "task.yaml", data.Manifest: "manifest.yaml",
 	} {
 		var out bytes.Buffer
-		if err := all.ExecuteTemplate(&out, f.from+".tmpl", data); err != nil {
+		if err := all.ExecuteTemplate(&out, from+".tmpl", data); err != nil {
 			panic(err)
 		}
-		files = append(files, StarterFile{f.name, out.Bytes()})
+		files[name] = out.Bytes()
 	}
 	return fmt.Sprintf("%02d-%s", o.Number, o.ID), files
 }

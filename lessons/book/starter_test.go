@@ -18,13 +18,13 @@ func TestStarter(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range files {
-			if err := os.WriteFile(filepath.Join(folder, name, f.Name), f.Text, 0o600); err != nil {
+		for file, text := range files {
+			if err := os.WriteFile(filepath.Join(folder, name, file), text, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for i, l := range strings.Split(string(f.Text), "\n") {
+			for i, l := range strings.Split(string(text), "\n") {
 				if strings.TrimRight(l, " \t") != l {
-					t.Errorf("%s:%d ends with blanks", f.Name, i+1)
+					t.Errorf("%s:%d ends with blanks", file, i+1)
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,4 +33,34 @@ func TestText(t *testing.T) {
 			t.Errorf("%s is read as %q, not %q", source, got.String(), want)
 		}
 	}
+}
+
+func TestCommands(t *testing.T) {
+	text := "Look:\n\n```sh\nkubectl get pods\nkubectl delete pod web-…   # one of them\nkubectl get pods\n```\n\n" +
+		"- and in a list\n\n  ```sh\n  kubectl patch a b \\\n    -p '{\"a\": 1}'   # why\n  ```\n\n" +
+		"```sh\n# with a placeholder\nkubectl exec kv-0 -- member remove <id>  # the id\nkubectl exec kv-0 -- add kv-3 \\\n  --url=http://kv-3\n\n" +
+		"```\n\n```yaml\na: b\n```\n\n```sh\nuntil a; do\n  sleep 1\ndone\nb 'x\ny' && c # d\ncat <<X | d\ne\nX\n```\n"
+	want := []string{
+		"kubectl get pods", "kubectl delete pod web-…", "kubectl patch a b \\\n  -p '{\"a\": 1}'",
+		"kubectl exec kv-0 -- member remove <id>", "kubectl exec kv-0 -- add kv-3 \\\n  --url=http://kv-3",
+		"until a; do\n  sleep 1\ndone", "b 'x\ny' && c", "cat <<X | d\ne\nX",
+	}
+	if got := Commands(text); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := Commands("no `code` of a shell\n\n```\na\n```\n"); len(got) > 0 {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzCommands(f *testing.F) {
+	f.Add("```sh\na <b> \\\nc\n```")
+	f.Add("> ```sh\n> a 'b\n> c' # d\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, c := range Commands(text) {
+			if strings.TrimSpace(c) == "" {
+				t.Errorf("%q has an empty command", text)
+			}
+		}
+	})
 }

@@ -33,6 +33,7 @@ const (
 	Check    Request = "check"    // look whether the task is done
 	Solution Request = "solution" // the solution of the task
 	Reset    Request = "reset"    // bring the cluster back to the start of the task
+	Back     Request = "back"     // bring the cluster back to the start of the task before
 	Next     Request = "next"     // go on to the next task or lesson
 	Reply    Request = "answer"   // answer the question of the task
 	Where    Request = "place"    // where a shell begins
@@ -153,7 +154,7 @@ func (l *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	what, ctx := Request(strings.TrimPrefix(r.URL.Path, "/")), r.Context()
-	if what == Reset || what == Next {
+	if what == Reset || what == Back || what == Next {
 		ctx = l.life
 	}
 	a, err := l.session.asked(ctx, what, r.URL.Query().Get("text"))
@@ -187,6 +188,8 @@ func (s *Session) asked(ctx context.Context, what Request, text string) (Answer,
 		err = t.Check(ctx)
 	case Reset:
 		err = s.Undo(ctx)
+	case Back:
+		err = s.Back(ctx)
 	case Next:
 		err = s.Next(ctx, Opening{})
 		if errors.Is(err, ErrBookOver) {
@@ -211,7 +214,7 @@ func TaskNumber(index, of int, title string) string {
 func (s *Session) stands(v tutor.View) string {
 	out := []string{"**" + TaskNumber(v.Index, v.Tasks, v.TaskTitle) + "**"}
 	for _, c := range v.Checks {
-		line := "- " + s.Text("to do", "未達成") + ": " + c.Text
+		line := "- " + s.Text("to do", "まだ") + ": " + c.Text
 		if c.Done || v.Done {
 			line = "- " + s.Text("done", "達成") + ": " + c.Text
 		}

@@ -48,17 +48,20 @@ type Session struct {
 	watch  sync.WaitGroup
 
 	mu      sync.Mutex
-	running *Running      // nil while the next lesson boots
-	wanted  *book.Lesson  // the lesson that runs or boots
-	failed  error         // why wanted could not be opened; nil while it boots
-	moved   int64         // counts changes of running, and its undos
+	running *Running     // nil while the next lesson boots
+	wanted  *book.Lesson // the lesson that runs or boots
+	failed  error        // why wanted could not be opened; nil while it boots
+	moved   int64        // counts changes of running, and its undos
+	review  *tutor.Review
 	move    chan struct{} // closed and replaced when moved grows
 	// remote lets other terminals take part; nil if there is none.
 	remote *server
 }
 
 // New returns a session without a running lesson.
-func New(o Options) *Session { return &Session{options: o, move: make(chan struct{})} }
+func New(o Options) *Session {
+	return &Session{options: o, move: make(chan struct{}), review: tutor.NewReview()}
+}
 
 // Text returns one of two texts, by the learner's language.
 func (s *Session) Text(english, japanese string) string {
@@ -120,7 +123,7 @@ func (s *Session) openLesson(ctx context.Context, lesson *book.Lesson, o Opening
 		}
 	}()
 	running.teach(watching, s.options.Kubectl, tutor.Options{
-		Next: s.options.After(lesson), Language: s.options.Language, Progress: s.options.Progress, Dir: s.dir(lesson), Say: o.Say,
+		Next: s.options.After(lesson), Language: s.options.Language, Progress: s.options.Progress, Dir: s.dir(lesson), Say: o.Say, Review: s.review,
 	})
 	if err := running.Tutor.Begin(ctx); err != nil {
 		return err
@@ -209,14 +212,19 @@ func (s *Session) Tutor() *tutor.Tutor {
 }
 
 // Undo restores the cluster to the start of the task.
-func (s *Session) Undo(ctx context.Context) error {
+func (s *Session) Undo(ctx context.Context) error { return s.restore(ctx, (*tutor.Tutor).Undo) }
+
+// Back restores the cluster to the start of the task before, which is to be done again.
+func (s *Session) Back(ctx context.Context) error { return s.restore(ctx, (*tutor.Tutor).Back) }
+
+func (s *Session) restore(ctx context.Context, do func(*tutor.Tutor, context.Context) (*trace.Journal, error)) error {
 	s.acting.Lock()
 	defer s.acting.Unlock()
 	running, _, _ := s.Current()
 	if running == nil || s.closed {
 		return s.Between()
 	}
-	_, err := running.Tutor.Undo(ctx)
+	_, err := do(running.Tutor, ctx)
 	if err == nil { // kubectl's cache of the served kinds may be newer than the restored cluster
 		err = os.RemoveAll(sandbox.KubectlCache(running.Sandbox.Dir()))
 	}
@@ -315,19 +323,19 @@ func (s *Session) Place() Place {
 	}
 }
 
-// Place holds the settings of a learner's shell.
+// Place holds the settings of a shell for a sandbox: a learner's, or that of somebody who watches an operator.
 type Place struct {
-	// Kubeconfig is the path of the kubeconfig of the lesson's sandbox.
+	// Kubeconfig is the path of the sandbox's kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
 	// Proxy is the URL of the HTTP proxy that resolves the cluster's names.
 	Proxy string `json:"proxy,omitempty"`
-	// Dir is the directory with the manifests of the lesson, in which the shell starts.
+	// Dir is the directory in which the shell starts, that with the manifests of the lesson. Default: the working directory.
 	Dir string `json:"dir"`
 	// Cache is the directory of the sandbox, which holds kubectl's cache.
 	Cache string `json:"cache"`
 }
 
-// Shell returns a shell in which kubectl, etcdctl and curl use the lesson's cluster. kubectl is the path of kubectl; etcdctl
+// Shell returns a shell in which kubectl, etcdctl and curl use the sandbox. kubectl is the path of kubectl; etcdctl
 // is in the same directory.
 func (at Place) Shell(kubectl string) (*exec.Cmd, error) {
 	binary, err := os.Executable()
@@ -338,7 +346,7 @@ func (at Place) Shell(kubectl string) (*exec.Cmd, error) {
 	cmd.Dir = at.Dir
 	path := []string{filepath.Dir(kubectl), filepath.Dir(binary), os.Getenv("PATH")}
 	cmd.Env = append(os.Environ(),
-		"PATH="+strings.Join(path, string(os.PathListSeparator)), "KUBECONFIG="+at.Kubeconfig, "OPERATOR_LAB_LESSON=1")
+		"PATH="+strings.Join(path, string(os.PathListSeparator)), "KUBECONFIG="+at.Kubeconfig)
 	cmd.Env = append(cmd.Env, sandbox.Environment(at.Cache, at.Proxy)...)
 	return cmd, nil
 }

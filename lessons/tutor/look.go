@@ -138,6 +138,11 @@ func (t *Tutor) prediction(checks []book.Check, all [][]*Failure) string {
 	if really == "" {
 		return ""
 	}
+	t.options.Review.change(t.options.Lesson, t.current(), t.options.Language, func(r *reviewed) {
+		if r.answer == "" {
+			r.answer, r.really = answer, really
+		}
+	})
 	return t.textf("You predicted %s. It was %s. Find out why, then answer again ('a'), or undo ('u') and try once more.",
 		"予想は %s でしたが、実際は %s でした。理由を確かめてから a でもう一度答えるか、u で元に戻してやり直してください。", answer, really)
 }
@@ -185,5 +190,11 @@ func (t *Tutor) finish(task *book.Task) {
 			done += "\n\n" + t.textf("(That you have done it could not be noted: %s)", "(完了を記録できませんでした: %s)", err)
 		}
 	}
-	t.show(func(v *View) { v.Done, v.DoneText, v.Missing, v.Notice = true, done, "", "" })
+	t.options.Review.change(t.options.Lesson, task, t.options.Language, func(r *reviewed) { r.done = true })
+	t.show(func(v *View) {
+		v.Done, v.DoneText, v.Missing, v.Notice = true, done, "", ""
+		if v.Last && t.options.Next == nil { // the end of the track, or of the book
+			v.Finally = strings.TrimSpace(t.options.Lesson.Finally(t.options.Language) + "\n\n" + t.options.Review.text(t.options.Language, time.Now()))
+		}
+	})
 }

@@ -21,15 +21,7 @@ func (t *Tutor) startTask(ctx context.Context) error {
 	if err := t.settle(ctx); err != nil {
 		return err
 	}
-	checkpoint, err := t.options.Sandbox.Checkpoints().Save(ctx, "task")
-	if err != nil {
-		return fmt.Errorf("save how the task begins: %w", err)
-	}
-	begin := start{checkpoint: checkpoint, lab: t.options.Lab.State()}
-	t.mu.Lock()
-	t.start = begin
-	t.mu.Unlock()
-	if err := t.survey(ctx); err != nil {
+	if err := errors.Join(t.save(ctx), t.survey(ctx)); err != nil {
 		return err
 	}
 	if t.options.Progress != nil {
@@ -37,6 +29,22 @@ func (t *Tutor) startTask(ctx context.Context) error {
 		_ = t.options.Progress.SetLast(t.options.Lesson.ID, t.current().ID)
 	}
 	return t.look(ctx)
+}
+
+// save saves the start of the current task.
+func (t *Tutor) save(ctx context.Context) error {
+	t.mu.Lock()
+	index := t.task
+	t.mu.Unlock()
+	checkpoint, err := t.options.Sandbox.Checkpoints().Save(ctx, fmt.Sprintf("task-%d", index+1))
+	if err != nil {
+		return fmt.Errorf("save how the task begins: %w", err)
+	}
+	begin := start{checkpoint: checkpoint, lab: t.options.Lab.State()}
+	t.mu.Lock()
+	t.start, t.starts[index] = begin, begin
+	t.mu.Unlock()
+	return nil
 }
 
 // settle waits until the operators are idle, so that what happens next was done by the learner. It gives up after
@@ -139,18 +147,42 @@ func valueOf(answer string) any {
 func (t *Tutor) Undo(ctx context.Context) (*trace.Journal, error) {
 	t.acting.Lock()
 	defer t.acting.Unlock()
+	return t.again(ctx, t.View().Index-1)
+}
+
+// Back does the same for the task before the current one, which is to be done again. It fails in the first task.
+func (t *Tutor) Back(ctx context.Context) (*trace.Journal, error) {
+	t.acting.Lock()
+	defer t.acting.Unlock()
+	index := t.View().Index - 2
+	if index < 0 {
+		return nil, problem(
+			t.textf("this is the first task of the lesson", "これがレッスンの最初のタスクです"),
+			t.textf("an undo brings back its start", "元に戻す操作で、このタスクの開始時点に戻せます"),
+		)
+	}
+	return t.again(ctx, index)
+}
+
+// again restores the start of a task and turns to it.
+func (t *Tutor) again(ctx context.Context, index int) (*trace.Journal, error) {
 	t.mu.Lock()
-	begin, index := t.start, t.task
+	begin, same := t.starts[index], index == t.task
 	t.mu.Unlock()
 	journal, err := t.restore(ctx, begin)
 	if err != nil {
 		return nil, err
 	}
 	// From here on the cluster is back at the start, and the view shows that even if a later step fails.
-	hints, solution := t.View().Hints, t.View().Solution // hints and solution stay revealed
+	before := t.View()
 	t.turnTo(index)
-	all := len(t.current().Hints(t.options.Language))
-	t.show(func(v *View) { v.Hints, v.Solution, v.More = hints, solution, len(hints) < all })
+	t.mu.Lock()
+	t.start = begin
+	t.mu.Unlock()
+	if same { // hints and solution stay revealed
+		all := len(t.current().Hints(t.options.Language))
+		t.show(func(v *View) { v.Hints, v.Solution, v.More = before.Hints, before.Solution, len(before.Hints) < all })
+	}
 	if err := errors.Join(t.settle(ctx), t.writeFiles(true), t.survey(ctx)); err != nil {
 		return journal, err
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	Language book.Language
 	// Progress records which tasks were done. Default: nothing is recorded.
 	Progress *progress.File
+	// Review remembers the tasks of the sitting, and what was predicted wrongly. Default: nothing is remembered.
+	Review *Review
 	// Dir is the learner's directory for the lesson's manifests. Default: none are written.
 	Dir string
 	// Say gets messages about the progress of long actions, in the language of the lesson. Default: they are dropped.
@@ -59,9 +61,10 @@ type Tutor struct {
 	acting sync.Mutex
 	poke   chan struct{}
 
-	mu    sync.Mutex
-	task  int // index of the task
-	start start
+	mu     sync.Mutex
+	task   int // index of the task
+	start  start
+	starts map[int]start // those that can be restored, by the index of the task
 }
 
 // start is the state at the beginning of a task.
@@ -85,7 +88,7 @@ func New(o Options) *Tutor {
 	}
 	config := o.Sandbox.Config()
 	config.UserAgent = Actor
-	t := &Tutor{currentView: currentView{changed: make(chan struct{})}, options: o, poke: make(chan struct{}, 1)}
+	t := &Tutor{currentView: currentView{changed: make(chan struct{})}, options: o, poke: make(chan struct{}, 1), starts: map[int]start{}}
 	t.parts = parts{runner.Options{
 		Configuration: configuration(), Connection: runner.Connect(config, o.Sandbox.Kubeconfig()), Kubectl: o.Kubectl,
 		Environment: o.Environment, Seed: 1, Name: o.Lesson.ID,
@@ -123,7 +126,7 @@ func (t *Tutor) BeginAt(ctx context.Context, index int) error {
 	for i := range index {
 		t.options.Say(t.textf("solving task %d, which is done", "完了済みのタスク %d を再現しています", i+1))
 		t.turnTo(i)
-		if err := errors.Join(t.setUp(ctx), t.solve(ctx), t.parts.awaitAll(ctx, t.current().Checks())); err != nil {
+		if err := errors.Join(t.setUp(ctx), t.save(ctx), t.solve(ctx), t.parts.awaitAll(ctx, t.current().Checks())); err != nil {
 			return err
 		}
 	}

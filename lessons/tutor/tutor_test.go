@@ -68,6 +68,7 @@ func TestLesson(t *testing.T) {
 		t.Errorf("when it is done the view is %+v", v)
 	}
 	must(t, c.Next(t.Context()))
+	c.back()
 	c.predict()
 	if err := c.Next(t.Context()); !errors.Is(err, tutor.ErrLessonOver) {
 		t.Errorf("after the last task: %v", err)
@@ -117,6 +118,26 @@ func (c *fixture) wrongTurn(dir string) {
 	if text, err := os.ReadFile(filepath.Join(dir, "song.yaml.yours")); err != nil || string(text) != "mine" {
 		c.Errorf("the learner's own manifest is lost: %q, %v", text, err)
 	}
+}
+
+// back goes from the second task back to the first one, which has to be done again, and comes here again.
+func (c *fixture) back() {
+	c.Helper()
+	if _, err := c.Back(c.Context()); err != nil {
+		c.Fatal(err)
+	}
+	if v := c.View(); v.Index != 1 || v.Done || v.DoneText != "" || len(v.Hints) > 0 {
+		c.Errorf("back in the first task the view is %+v", v)
+	}
+	if err := c.you.Get(c.Context(), client.ObjectKeyFromObject(hikawa("song")), hikawa("song")); !apierrors.IsNotFound(err) {
+		c.Errorf("back in the first task its song is there: %v", err)
+	}
+	if _, err := c.Back(c.Context()); err == nil || !strings.Contains(err.Error(), "最初のタスク") {
+		c.Errorf("before the first task: %v", err)
+	}
+	must(c, c.you.Create(c.Context(), hikawa("song")))
+	c.await("the end of the first task, again", func(v tutor.View) bool { return v.Done })
+	must(c, c.Next(c.Context()))
 }
 
 // hints checks that hints are revealed one after the other, and stay revealed.

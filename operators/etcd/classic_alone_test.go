@@ -92,7 +92,7 @@ func TestClassicAlone(t *testing.T) {
 	if by := crd.ManagedFields[0].Manager; by != "etcd-operator" || !slices.Equal(crd.Spec.Names.ShortNames, []string{"etcd"}) {
 		t.Errorf("E-19: it was %s, and the names are %+v", by, crd.Spec.Names)
 	}
-	cluster := env.cluster(t, 1)
+	cluster := env.cluster(t)
 	env.becomes(t, cluster, 1)
 	stop()
 
@@ -101,7 +101,7 @@ func TestClassicAlone(t *testing.T) {
 	env.move("alone-2")
 	env.published(t, false)
 	stop = env.operateAs(t, cfg, env.options(only))
-	env.cluster(t, 1)
+	env.cluster(t)
 	sandboxtest.Eventually(t, "E-15: the book's definition drops the repository that the operator has set", func() error {
 		for _, pod := range env.pods(t) {
 			if pod.Spec.Containers[0].Image == ":v3.1.10" {
@@ -116,7 +116,7 @@ func TestClassicAlone(t *testing.T) {
 	env.move("alone-3")
 	env.published(t, true)
 	stop = env.operateAs(t, cfg, env.options(only))
-	cluster = env.cluster(t, 1)
+	cluster = env.cluster(t)
 	var old string
 	sandboxtest.Eventually(t, "there is a member", func() error {
 		ready := slices.DeleteFunc(env.pods(t), func(pod corev1.Pod) bool { return !podIsReady(&pod) })

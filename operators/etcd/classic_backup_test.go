@@ -4,18 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
@@ -53,91 +47,6 @@ func (env *classicEnv) backedUp(t *testing.T, backup *v1beta2.EtcdBackup) v1beta
 	return backup.Status
 }
 
-// TestClassicBackupWithoutEnd is B-02: the loop of a periodic backup that was deleted turns as fast as it can, until the
-// operator ends.
-func TestClassicBackupWithoutEnd(t *testing.T) {
-	t.Parallel()
-	env := newClassic(t)
-	stop := env.run(t)
-	periodic := env.backup("often", "", corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "example-gone"}})
-	periodic.Spec.BackupPolicy = &v1beta2.BackupPolicy{BackupIntervalInSecond: 1, MaxBackups: 1}
-	env.MustCreate(periodic)
-	env.backedUp(t, periodic)
-	before := etcd.ClassicTurns()
-	env.MustDelete(periodic)
-	sandboxtest.Eventually(t, "the loop turns as fast as it can", func() error {
-		if n := etcd.ClassicTurns() - before; n < 100_000 {
-			return fmt.Errorf("it turned %f times", n)
-		}
-		return nil
-	})
-	sandboxtest.Eventually(t, "it is gone", func() error {
-		if env.Exists(periodic) {
-			return errors.New("it is still there")
-		}
-		return nil
-	})
-	stop()
-	sandboxtest.Eventually(t, "the loop ends with the operator", func() error {
-		n := etcd.ClassicTurns()
-		<-time.After(20 * time.Millisecond) // it turns far more than once in that
-		if now := etcd.ClassicTurns(); now != n {
-			return errors.New("it still turns")
-		}
-		return nil
-	})
-}
-
-// TestClassicPoison is B-03: the operator ends, and ends again.
-func TestClassicPoison(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		spoil func(*v1beta2.EtcdBackupSpec)
-		says  string
-	}{
-		"unknown storage type": {func(s *v1beta2.EtcdBackupSpec) { s.StorageType = "Tape" }, "unknown StorageType: Tape"},
-		"no block":             {func(s *v1beta2.EtcdBackupSpec) { s.S3 = nil }, "nil pointer"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			env := newClassic(t)
-			backup := env.backup("poison", "", corev1.Pod{})
-			c.spoil(&backup.Spec)
-			env.MustCreate(backup)
-			for range 2 {
-				if err := env.runToEnd(t); err == nil || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("it ended with: %v", err)
-				}
-			}
-			env.MustGet(backup)
-			if backup.Status.Reason != "" {
-				t.Errorf("it says why: %+v", backup.Status)
-			}
-		})
-	}
-}
-
-// runToEnd runs the operator until it ends by itself.
-func (env *classicEnv) runToEnd(t *testing.T) error {
-	t.Helper()
-	sameName := true
-	mgr, err := ctrl.NewManager(env.operatorConfig(t, etcd.Classic), ctrl.Options{
-		Scheme:     env.Scheme(),
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{env.Name: {}}},
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: &sameName},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := etcd.SetupWithManager(mgr, env.options()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), sandboxtest.Patience)
-	defer cancel()
-	return mgr.Start(ctx)
-}
-
 // TestClassicRestore: the data of a backup are back.
 func TestClassicRestore(t *testing.T) {
 	t.Parallel()
@@ -145,7 +54,7 @@ func TestClassicRestore(t *testing.T) {
 	env := newClassic(t)
 	s3 := env.s3()
 	env.run(t)
-	cluster := env.cluster(t, 1)
+	cluster := env.cluster(t)
 	member := env.becomes(t, cluster, 1)[0]
 	if _, err := env.storeAt(t, env.endpoint(member.Name)).Put(t.Context(), "precious", "data"); err != nil {
 		t.Fatal(err)

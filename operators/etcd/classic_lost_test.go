@@ -15,6 +15,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
@@ -45,7 +47,7 @@ func TestClassicGhost(t *testing.T) {
 	replies := &lostReplies{dial: env.dial}
 	replies.on.Store(true)
 	env.run(t, func(o *etcd.Options) { o.Dial = replies.connect })
-	cluster := env.cluster(t, 1)
+	cluster := env.cluster(t)
 	env.becomes(t, cluster, 1)
 	env.resize(cluster, 2)
 	sandboxtest.Eventually(t, "an answer is lost", func() error {
@@ -126,7 +128,7 @@ func TestClassicLostWrite(t *testing.T) {
 	})
 	env.operateAs(t, cfg, env.options())
 	// While it is paused its member becomes Ready, so that there is nothing more to write afterwards.
-	cluster := env.cluster(t, 1, func(c *v1beta2.EtcdCluster) { c.Spec.Paused = true })
+	cluster := env.cluster(t, func(c *v1beta2.EtcdCluster) { c.Spec.Paused = true })
 	sandboxtest.Eventually(t, "the member is Ready, and the operator has come to rest", func() error {
 		if pods := env.pods(t); len(pods) != 1 || !podIsReady(&pods[0]) {
 			return fmt.Errorf("there are %v", describePods(pods))
@@ -138,7 +140,7 @@ func TestClassicLostWrite(t *testing.T) {
 	env.MustUpdate(cluster, func() { cluster.Spec.Paused = false })
 	env.says(t, "lost on the way")
 	// A pass later it would be written, if it were tried again. Another cluster shows that passes go on.
-	other := env.cluster(t, 1, func(c *v1beta2.EtcdCluster) { c.Name = "other" })
+	other := env.cluster(t, func(c *v1beta2.EtcdCluster) { c.Name = "other" })
 	sandboxtest.Eventually(t, "another cluster is looked after", func() error {
 		env.MustGet(other)
 		if condition(other, v1beta2.ConditionAvailable) == "" {
@@ -166,7 +168,7 @@ func TestClassicServiceDeleted(t *testing.T) {
 	sandboxtest.Long(t)
 	env := newClassic(t)
 	stop := env.run(t)
-	cluster := env.cluster(t, 1)
+	cluster := env.cluster(t)
 	env.becomes(t, cluster, 1)
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "example-client"}}
 	env.MustDelete(service)
@@ -185,4 +187,13 @@ func TestClassicServiceDeleted(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// touch changes an annotation.
+func (env *classicEnv) touch(t *testing.T, cluster *v1beta2.EtcdCluster) {
+	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"1"}}}`))
+	if err := env.Patch(t.Context(), cluster, patch); err != nil {
+		t.Fatal(err)
+	}
 }

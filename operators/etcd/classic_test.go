@@ -25,7 +25,6 @@ const classicPeriod = 300 * time.Millisecond
 
 const (
 	// What the operator says when it cannot do anything.
-	saysDead    = "all etcd pods are dead."
 	saysPending = "waiting for pods"
 	saysPaused  = "paused: nothing is done"
 	saysFailed  = `"error"=`
@@ -59,12 +58,12 @@ func (env *classicEnv) options(changes ...func(*etcd.Options)) etcd.Options {
 	return o
 }
 
-// cluster creates an EtcdCluster.
-func (env *classicEnv) cluster(t *testing.T, size int, changes ...func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
+// cluster creates an EtcdCluster of one member.
+func (env *classicEnv) cluster(t *testing.T, changes ...func(*v1beta2.EtcdCluster)) *v1beta2.EtcdCluster {
 	t.Helper()
 	cluster := &v1beta2.EtcdCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: "example"},
-		Spec:       v1beta2.EtcdClusterSpec{Size: size, Version: "3.1.10"},
+		Spec:       v1beta2.EtcdClusterSpec{Size: 1, Version: "3.1.10"},
 	}
 	for _, change := range changes {
 		change(cluster)
@@ -224,7 +223,7 @@ func TestClassicLife(t *testing.T) {
 	sandboxtest.Long(t)
 	env := newClassic(t)
 	stop := env.run(t)
-	cluster := env.cluster(t, 1)
+	cluster := env.cluster(t)
 	first := env.becomes(t, cluster, 1)[0].Name
 
 	env.resize(cluster, 3)

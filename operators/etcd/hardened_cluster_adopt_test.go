@@ -121,5 +121,6 @@ func TestLostNode(t *testing.T) {
 		}
 		return nil
 	})
+	env.wantEvents("ReplacingMember", "MemberRemoved")
 	env.want(cluster, "a", "1")
 }

@@ -1,29 +1,21 @@
 package etcd_test
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	cryptotls "crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
+	"github.com/operator-lab/operator-lab/sandbox/certificate"
 	"github.com/operator-lab/operator-lab/sandbox/node"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
@@ -96,116 +88,44 @@ func TestStuckBirth(t *testing.T) {
 	env.settles(cluster)
 }
 
-// TestTLS: AC-E09. The Secrets come late, and one is wrong at first.
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	env := newTestEnv(t, etcd.Hardened)
-	env.operate(t, etcd.Options{})
-	cluster := env.cluster(func(c *v1beta2.EtcdCluster) { c.Spec.TLS = tls("peer", "server", "operator") })
-	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "TLSSecretInvalid")
-	a := newAuthority(t)
-	hosts := []string{
-		"localhost", cluster.Name + "-client." + env.Name + ".svc", "*." + cluster.Name + "." + env.Name + ".svc",
-	}
-	server := a.secret(t, env.Name, "server", "server", hosts)
-	key := server.Data["server.key"]
-	server.Data["server.key"] = []byte("no key")
-	for _, secret := range []*corev1.Secret{a.secret(t, env.Name, "peer", "peer", hosts), server, a.secret(t, env.Name, "operator", "etcd-client", nil)} {
-		env.MustCreate(secret)
-	}
-	sandboxtest.Eventually(t, "it says what is wrong", func() error {
-		env.MustGet(cluster)
-		for _, c := range cluster.Status.Conditions {
-			if c.Type == v1beta2.ConditionDegraded && strings.Contains(c.Message, "Secret server: server.crt and server.key are no pair") {
-				return nil
-			}
-		}
-		return fmt.Errorf("%+v", cluster.Status.Conditions)
-	})
-	env.MustUpdate(server, func() { server.Data["server.key"] = key })
-	env.settles(cluster)
-
-	store := env.storeWith(t, clientv3.Config{Endpoints: []string{"https://" + cluster.Name + "-client." + env.Name + ".svc:2379"}, TLS: a.client(t)})
-	sandboxtest.Eventually(t, "write a", func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		_, err := store.Put(ctx, "a", "1")
-		return err
-	})
-}
-
 // authority signs certificates.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
+type authority struct{ *certificate.Authority }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t *testing.T) authority {
 	t.Helper()
-	a := &authority{}
-	der, key := a.sign(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
-	cert, err := x509.ParseCertificate(der)
+	a, err := certificate.NewAuthority("etcd-ca")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.key, a.cert = key, cert
-	return a
+	return authority{a}
 }
 
-func (a *authority) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
+func (a authority) pair(t *testing.T, hosts ...string) (cert, key []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key, err := a.Issue(certificate.Subject{Name: "etcd", Hosts: hosts})
 	if err != nil {
 		t.Fatal(err)
 	}
-	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "etcd"}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return der, key
+	return cert, key
 }
 
-func (a *authority) pair(t *testing.T, hosts []string) (cert, key []byte) {
+func (a authority) secret(t *testing.T, namespace, name, prefix string, hosts []string) *corev1.Secret {
 	t.Helper()
-	der, private := a.sign(t, &x509.Certificate{
-		DNSNames: hosts, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	})
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
-}
-
-func (a *authority) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
-}
-
-func (a *authority) secret(t *testing.T, namespace, name, prefix string, hosts []string) *corev1.Secret {
-	t.Helper()
-	cert, key := a.pair(t, hosts)
+	cert, key := a.pair(t, hosts...)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Data:       map[string][]byte{prefix + ".crt": cert, prefix + ".key": key, prefix + "-ca.crt": a.pem()},
+		Data:       map[string][]byte{prefix + ".crt": cert, prefix + ".key": key, prefix + "-ca.crt": a.PEM()},
 	}
 }
 
-func (a *authority) client(t *testing.T) *cryptotls.Config {
+func (a authority) client(t *testing.T) *cryptotls.Config {
 	t.Helper()
-	cert, key := a.pair(t, nil)
-	pair, err := cryptotls.X509KeyPair(cert, key)
+	pair, err := cryptotls.X509KeyPair(a.pair(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(a.pem())
+	pool.AddCert(a.Certificate)
 	return &cryptotls.Config{Certificates: []cryptotls.Certificate{pair}, RootCAs: pool, MinVersion: cryptotls.VersionTLS12}
 }
 

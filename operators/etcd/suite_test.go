@@ -1,14 +1,12 @@
 package etcd_test
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,8 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -26,7 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
@@ -136,31 +131,12 @@ func (env *testEnv) dial(ctx context.Context, address string) (net.Conn, error) 
 	return env.lab.DialContext(ctx, "tcp", address)
 }
 
-// operatorConfig is that of a service account of the test, to which the role of a variant is bound. A variant whose role
-// has not been written yet gets an administrator's.
+// operatorConfig is that of a service account of the test, to which the role of a variant is bound.
 func (env *testEnv) operatorConfig(t *testing.T, variant etcd.Variant) *rest.Config {
 	t.Helper()
 	cfg := env.lab.Config()
-	rules := clusterRules(t, variant)
-	if len(rules) == 0 {
-		return cfg
-	}
 	account := "system:serviceaccount:" + env.Name + ":etcd-operator"
-	name := env.Name + "-" + string(variant)
-	if variant == "" {
-		name += string(etcd.Hardened)
-	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}},
-	}
-	for _, obj := range []client.Object{role, binding} {
-		if err := env.Create(t.Context(), obj); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatalf("create: %v", err)
-		}
-	}
+	env.Allow(etcd.Manifests(), "rbac/"+string(cmp.Or(variant, etcd.Hardened))+"/role.yaml", account)
 	cfg.Impersonate = rest.ImpersonationConfig{
 		UserName: account,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + env.Name, "system:authenticated"},
@@ -173,36 +149,6 @@ func (env *testEnv) operatorConfig(t *testing.T, variant etcd.Variant) *rest.Con
 		return as.List(t.Context(), &v1beta2.EtcdClusterList{}, client.InNamespace(env.Name))
 	})
 	return cfg
-}
-
-// clusterRules are those that the manifests give a variant: of its ClusterRole, or, if there is none, of its Roles.
-func clusterRules(t *testing.T, variant etcd.Variant) (rules []rbacv1.PolicyRule) {
-	t.Helper()
-	if variant == "" {
-		variant = etcd.Hardened
-	}
-	data, err := fs.ReadFile(etcd.Manifests(), "rbac/"+string(variant)+"/role.yaml")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []rbacv1.PolicyRule
-	for doc := range strings.SplitSeq(string(data), "\n---") {
-		role := &rbacv1.ClusterRole{}
-		if err := yaml.Unmarshal([]byte(doc), role); err != nil {
-			t.Fatal(err)
-		}
-		if role.Kind == "ClusterRole" {
-			rules = append(rules, role.Rules...)
-		}
-		all = append(all, role.Rules...)
-	}
-	if len(rules) == 0 {
-		return all
-	}
-	return rules
 }
 
 // store is a client of a cluster, through the Service for clients.

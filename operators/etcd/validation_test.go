@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
@@ -20,28 +19,6 @@ func (env *testEnv) newCluster() *v1beta2.EtcdCluster {
 	}
 	cluster.Namespace = env.Name
 	return cluster
-}
-
-// TestBadInput has the API server refuse what cannot be kept, and say why. More of it is in the scenario bad-input.
-func TestBadInput(t *testing.T) {
-	t.Parallel()
-	env := newTestEnv(t, etcd.Hardened)
-	for name, test := range map[string]struct {
-		spoil func(*v1beta2.EtcdCluster)
-		want  string
-	}{
-		"the other half":    {func(c *v1beta2.EtcdCluster) { c.Spec.TLS = tls("", "server", "") }, "must be set together"},
-		"reserved variable": {variable("ETCD_NAME"), "are the operator's"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cluster := env.newCluster()
-			test.spoil(cluster)
-			err := env.Create(t.Context(), cluster)
-			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v\nwant an error with %q", err, test.want)
-			}
-		})
-	}
 }
 
 // TestGoodInput has the API server accept what people may well write.
@@ -66,18 +43,6 @@ func TestGoodInput(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// TestTLSStays has the API server refuse to change TLS.
-func TestTLSStays(t *testing.T) {
-	t.Parallel()
-	env := newTestEnv(t, etcd.Hardened)
-	cluster := env.newCluster()
-	env.MustCreate(cluster)
-	cluster.Spec.TLS = tls("peer", "", "")
-	if err := env.Update(t.Context(), cluster); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "TLS cannot be changed") {
-		t.Errorf("got %v", err)
 	}
 }
 

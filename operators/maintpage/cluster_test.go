@@ -1,21 +1,14 @@
 package maintpage_test
 
 import (
-	"encoding/json"
-	"io/fs"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/maintpage"
@@ -33,7 +26,8 @@ func TestRoleSuffices(t *testing.T) {
 			env := newTestEnv(t, variant)
 			cfg := rest.CopyConfig(env.Config)
 			cfg.Impersonate.UserName = env.Name + "-operator"
-			env.allow(variant, cfg.Impersonate.UserName)
+			env.Allow(maintpage.Manifests(), "rbac/"+string(variant)+"/role.yaml", cfg.Impersonate.UserName)
+			sandboxtest.Eventually(env.t, "the role is in force", func() bool { return env.may(cfg.Impersonate.UserName, "create", "pods") })
 			env.operateAs(cfg, maintpage.Options{Variant: variant})
 			page := env.page()
 			env.settle(page, variant)
@@ -63,8 +57,7 @@ func TestArticlesRoleSuffices(t *testing.T) {
 			t.Parallel()
 			env := newTestEnv(t, variant)
 			for _, file := range []string{"service_account", "role", "role_binding", "operator"} {
-				for _, doc := range env.manifest("deploy/" + file + ".yaml") {
-					obj := &unstructured.Unstructured{Object: doc}
+				for _, obj := range sandboxtest.Objects(t, maintpage.Manifests(), "deploy/"+file+".yaml") {
 					obj.SetNamespace(env.Name)
 					env.MustCreate(obj)
 				}
@@ -83,42 +76,6 @@ func TestArticlesRoleSuffices(t *testing.T) {
 			}
 		})
 	}
-}
-
-// allow binds the cluster role of a variant to a user.
-func (env *testEnv) allow(variant maintpage.Variant, user string) {
-	env.t.Helper()
-	role := &rbacv1.ClusterRole{}
-	for _, doc := range env.manifest("rbac/" + string(variant) + "/role.yaml") {
-		if doc["kind"] != "ClusterRole" {
-			continue
-		}
-		text, err := yaml.Marshal(doc)
-		if err != nil {
-			env.t.Fatal(err)
-		}
-		if err := yaml.UnmarshalStrict(text, role); err != nil {
-			env.t.Fatal(err)
-		}
-	}
-	role.Name = user
-	env.MustCreate(role)
-	env.MustCreate(&rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	})
-	sandboxtest.Eventually(env.t, "the role is in force", func() bool { return env.may(user, "create", "pods") })
-}
-
-// manifest returns the objects of a file.
-func (env *testEnv) manifest(name string) []map[string]any {
-	env.t.Helper()
-	data, err := fs.ReadFile(maintpage.Manifests(), name)
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	return documents(env.t, data)
 }
 
 // may asks the API server what a user may do in the test's namespace.
@@ -147,44 +104,11 @@ func TestListing(t *testing.T) {
 			page := env.run(variant)
 			env.toggle(page, true)
 			env.settle(page, variant)
-			if diff := cmp.Diff(want, env.table("maintpages")[:2]); diff != "" {
+			if diff := cmp.Diff(want, env.Table(v1alpha1.GroupVersion.WithResource("maintpages"))[:2]); diff != "" {
 				t.Errorf("kubectl get maintpages prints other rows (-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-// table returns header and rows as the API server prints them, without the age.
-func (env *testEnv) table(resource string) []string {
-	env.t.Helper()
-	clients, err := kubernetes.NewForConfig(env.Config)
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	data, err := clients.RESTClient().Get().
-		AbsPath("/apis", v1alpha1.Group, v1alpha1.Version, "namespaces", env.Name, resource).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
-		DoRaw(env.t.Context())
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	var table metav1.Table
-	if err := json.Unmarshal(data, &table); err != nil {
-		env.t.Fatal(err)
-	}
-	var header []string
-	for _, column := range table.ColumnDefinitions {
-		header = append(header, column.Name)
-	}
-	rows := []string{strings.Join(header, " ")}
-	for _, row := range table.Rows {
-		text, err := json.Marshal(row.Cells[:len(row.Cells)-1])
-		if err != nil {
-			env.t.Fatal(err)
-		}
-		rows = append(rows, strings.NewReplacer(`"`, "", "[", "", "]", "", ",", " ").Replace(string(text)))
-	}
-	return rows
 }
 
 // TestWrongObjectsAreRefused applies what hardened's CRD does not allow, and reads the answer.
@@ -199,24 +123,17 @@ func TestWrongObjectsAreRefused(t *testing.T) {
 	} {
 		page := env.newPage()
 		spoil(page)
-		env.wantRefused(env.Create(t.Context(), page), because)
+		sandboxtest.WantInvalid(t, env.Create(t.Context(), page), because)
 	}
 	page := env.unstructured(env.newPage())
 	unstructured.RemoveNestedField(page.Object, "spec", "appconfig")
-	env.wantRefused(env.Create(t.Context(), page), "spec.appconfig")
+	sandboxtest.WantInvalid(t, env.Create(t.Context(), page), "spec.appconfig")
 
 	page = env.unstructured(env.newPage())
 	unstructured.RemoveNestedField(page.Object, "spec", "maintpageconfig", "maintpagetoggle")
 	env.MustCreate(page)
 	if toggle, set, err := unstructured.NestedBool(page.Object, "spec", "maintpageconfig", "maintpagetoggle"); toggle || !set || err != nil {
 		t.Errorf("the toggle left out became %v (set %v, error: %v), want false", toggle, set, err)
-	}
-}
-
-func (env *testEnv) wantRefused(err error, because string) {
-	env.t.Helper()
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), because) {
-		env.t.Errorf("got %v, want it refused with %q", err, because)
 	}
 }
 
@@ -238,27 +155,6 @@ func (env *testEnv) unstructured(page *v1alpha1.MaintPage) *unstructured.Unstruc
 // TestManifestsAreAccepted shows every manifest to a real API server, which checks each field.
 func TestManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t, maintpage.Hardened)
-	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "maintpage-operator"}}
-	if err := env.Create(t.Context(), home); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	strict := client.WithFieldValidation(client.NewDryRunClient(env.Client), metav1.FieldValidationStrict)
-	for _, dir := range []string{"rbac", "rbac/hardened", "rbac/classic", "manager", "deploy", "samples"} {
-		files, err := fs.Glob(maintpage.Manifests(), dir+"/*.yaml")
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no files in %s (error: %v)", dir, err)
-		}
-		for _, file := range files {
-			for _, doc := range env.manifest(file) {
-				obj := &unstructured.Unstructured{Object: doc}
-				if dir == "deploy" || dir == "samples" {
-					obj.SetNamespace(env.Name)
-				}
-				if err := strict.Create(t.Context(), obj); err != nil && !apierrors.IsAlreadyExists(err) {
-					t.Errorf("%s: %v", file, err)
-				}
-			}
-		}
-	}
+	newTestEnv(t, maintpage.Hardened).WantAccepted(maintpage.Manifests(), "maintpage-operator",
+		"rbac", "rbac/hardened", "rbac/classic", "manager", "deploy", "samples")
 }

@@ -5,10 +5,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators/maintpage"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
@@ -177,22 +175,6 @@ func (env *testEnv) setImage(app, image string) {
 	env.t.Helper()
 	deployment := env.deployment(app)
 	env.MustUpdate(deployment, func() { deployment.Spec.Template.Spec.Containers[0].Image = image })
-}
-
-// events counts the events of a reason.
-func (env *testEnv) events(reason string) int {
-	env.t.Helper()
-	var list eventsv1.EventList
-	if err := env.List(env.t.Context(), &list, client.InNamespace(env.Name)); err != nil {
-		env.t.Fatal(err)
-	}
-	n := 0
-	for _, event := range list.Items {
-		if event.Reason == reason {
-			n++
-		}
-	}
-	return n
 }
 
 // othersHadTheirTurn has the operator follow somebody else's wishes and put back somebody else's image,

@@ -95,20 +95,6 @@ func TestClassicMakesOneObjectPerPass(t *testing.T) {
 	}
 }
 
-// TestImageIsPutBack is what the article shows, with both variants.
-func TestImageIsPutBack(t *testing.T) {
-	t.Parallel()
-	for _, variant := range maintpage.Variants() {
-		t.Run(string(variant), func(t *testing.T) {
-			t.Parallel()
-			env := newTestEnv(t, variant)
-			page := env.run(variant)
-			env.setImage("httpd", "quay.io/daein/prodpage:notfound")
-			sandboxtest.Eventually(env.t, "the image is back", func() bool { return env.image("httpd") == page.Spec.AppConfig.AppImage })
-		})
-	}
-}
-
 // TestToggle turns the Service to and fro, each time with a page that takes its time to be Ready, and
 // counts what it takes.
 func TestToggle(t *testing.T) {
@@ -154,7 +140,7 @@ func TestToggle(t *testing.T) {
 	env.wantWrites(3 + 2 + 3 + 3 + 2)
 	env.wantEvents("Created", "Switched",
 		v1alpha1.ReasonWaitingForPage, v1alpha1.ReasonMaintenanceServed, v1alpha1.ReasonProductionServed)
-	if repaired, updated := env.events("Repaired"), env.events("Updated"); repaired+updated > 0 {
+	if repaired, updated := env.Events("Repaired"), env.Events("Updated"); repaired+updated > 0 {
 		t.Errorf("%d events of a repair, %d of an update, want none: nobody changed anything but the toggle", repaired, updated)
 	}
 }
@@ -187,6 +173,6 @@ func (env *testEnv) wantStatus(page *v1alpha1.MaintPage, published v1alpha1.Publ
 func (env *testEnv) wantEvents(reasons ...string) {
 	env.t.Helper()
 	for _, reason := range reasons {
-		sandboxtest.Eventually(env.t, "event "+reason, func() bool { return env.events(reason) > 0 })
+		sandboxtest.Eventually(env.t, "event "+reason, func() bool { return env.Events(reason) > 0 })
 	}
 }

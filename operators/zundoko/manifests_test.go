@@ -1,19 +1,11 @@
 package zundoko_test
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
-	"io"
-	"io/fs"
-	"path"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/zundoko"
 )
@@ -66,57 +58,5 @@ func TestSample(t *testing.T) {
 	}
 	if sample.Name != "hikawa-sample" || sample.Labels["controller-tools.k8s.io"] != "1.0" || sample.Spec.IntervalMillis != 500 {
 		t.Errorf("not the sample of the article: %+v", sample)
-	}
-}
-
-// TestManifestsAreObjects reads every file, and follows the kustomization to files that exist.
-func TestManifestsAreObjects(t *testing.T) {
-	err := fs.WalkDir(zundoko.Manifests(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(zundoko.Manifests(), name)
-		if err != nil {
-			return err
-		}
-		for _, doc := range documents(t, data) {
-			if doc["apiVersion"] == nil || doc["kind"] == nil {
-				t.Errorf("%s holds something that is no object: %v", name, doc)
-			}
-			if path.Base(name) != "kustomization.yaml" {
-				continue
-			}
-			for _, file := range doc["resources"].([]any) {
-				if _, err := fs.Stat(zundoko.Manifests(), path.Join(path.Dir(name), file.(string))); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// documents splits a file of YAML documents.
-func documents(t *testing.T, data []byte) []map[string]any {
-	t.Helper()
-	var docs []map[string]any
-	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
-		text, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return docs
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		var doc map[string]any
-		if err := yaml.Unmarshal(text, &doc); err != nil {
-			t.Fatal(err)
-		}
-		if doc != nil {
-			docs = append(docs, doc)
-		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRestartKeepsARandomSong(t *testing.T) {
 	sandboxtest.Long(t)
 	env := newTestEnv(t, zundoko.Hardened)
 	stop := env.operate(zundoko.Options{})
-	hikawa := env.hikawa("hikawa", time.Millisecond)
+	hikawa := env.hikawa(time.Millisecond)
 	sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
 	song := env.lyrics(hikawa.UID)
 	stop()
@@ -61,7 +61,7 @@ func TestEveryWriteFailsOnce(t *testing.T) {
 			env := newTestEnv(t, zundoko.Hardened)
 			env.writes.FailOnce(text)
 			env.sing(zundoko.Hardened, short)
-			hikawa := env.hikawa("hikawa", quick)
+			hikawa := env.hikawa(quick)
 			env.wantSong(hikawa, short)
 			env.wantConditions(hikawa, metav1.ConditionTrue, metav1.ConditionFalse, v1beta1.ReasonSung)
 			if !env.writes.Failed() {
@@ -77,10 +77,10 @@ func TestSameNameAgain(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t, zundoko.Hardened)
 	env.sing(zundoko.Hardened, short)
-	first := env.hikawa("hikawa", quick)
+	first := env.hikawa(quick)
 	env.wantSong(first, short)
 	env.MustDelete(first)
-	second := env.hikawa("hikawa", quick)
+	second := env.hikawa(quick)
 	sandboxtest.Eventually(env.t, "the second one waits", func() bool {
 		env.MustGet(second)
 		return second.Status.ObservedGeneration > 0 && second.Status.Conditions[0].Reason == v1beta1.ReasonNameTaken
@@ -101,8 +101,8 @@ func TestForeignKiyoshi(t *testing.T) {
 	foreign.Spec.Say = v1beta1.KiyoshiCry
 	env.MustCreate(foreign)
 	env.sing(zundoko.Hardened, short)
-	hikawa := env.hikawa("hikawa", quick)
-	sandboxtest.Eventually(env.t, "a warning", func() bool { return env.events(v1beta1.ReasonNameTaken) == 1 })
+	hikawa := env.hikawa(quick)
+	sandboxtest.Eventually(env.t, "a warning", func() bool { return env.Events(v1beta1.ReasonNameTaken) == 1 })
 	sandboxtest.Eventually(env.t, "it waits", func() bool {
 		env.MustGet(hikawa)
 		return len(hikawa.Status.Conditions) > 0 && hikawa.Status.Conditions[0].Reason == v1beta1.ReasonNameTaken
@@ -143,7 +143,7 @@ func TestMoreWordsAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t, zundoko.Hardened)
 	env.sing(zundoko.Hardened, short)
-	hikawa := env.hikawa("hikawa", quick)
+	hikawa := env.hikawa(quick)
 	env.wantSong(hikawa, short)
 	hikawa.Spec.NumZundokos = 7
 	if err := env.Update(t.Context(), hikawa); err != nil {
@@ -162,7 +162,7 @@ func TestTwoOperators(t *testing.T) {
 	env := newTestEnv(t, zundoko.Hardened)
 	env.sing(zundoko.Hardened, song)
 	env.sing(zundoko.Hardened, song)
-	hikawa := env.hikawa("hikawa", quick)
+	hikawa := env.hikawa(quick)
 	env.wantSong(hikawa, song)
 	env.wantQuiet(hikawa)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +55,7 @@ func TestSong(t *testing.T) {
 			t.Parallel()
 			env := newTestEnv(t, test.variant)
 			env.operate(zundoko.Options{Variant: test.variant, Song: parse(t, test.song)})
-			hikawa := env.hikawa("hikawa", test.interval)
+			hikawa := env.hikawa(test.interval)
 			sandboxtest.Eventually(env.t, "the song is over", func() bool { return env.sung(hikawa) })
 
 			n := strings.Count(test.song, ",") + 1
@@ -124,13 +123,13 @@ func TestSeedRepeatsTheSong(t *testing.T) {
 		env := newTestEnv(t, zundoko.Hardened)
 		// Namespace and name count too, so both Hikawas have to have the same.
 		defer env.operate(zundoko.Options{Seed: seed})()
-		first := env.hikawa("hikawa", time.Millisecond)
+		first := env.hikawa(time.Millisecond)
 		sandboxtest.Eventually(env.t, "the first song is over", func() bool { return env.sung(first) })
 		lyrics := env.lyrics(first.UID)
 		env.MustDelete(first)
 		env.othersHadTheirTurn(quick) // the deletion was seen: words that go must not look like gaps in a song
 		env.deleteAll(&v1beta1.Zundoko{}, &v1beta1.Kiyoshi{})
-		second := env.hikawa("hikawa", time.Millisecond)
+		second := env.hikawa(time.Millisecond)
 		sandboxtest.Eventually(env.t, "the second song is over", func() bool { return env.sung(second) })
 		if diff := cmp.Diff(lyrics, env.lyrics(second.UID)); diff != "" {
 			t.Errorf("the second time seed %d gave another song (-first +second):\n%s", seed, diff)
@@ -152,30 +151,12 @@ func (env *testEnv) deleteAll(kinds ...client.Object) {
 	}
 }
 
-// TestThreeAtOnce sings three songs side by side.
-func TestThreeAtOnce(t *testing.T) {
-	t.Parallel()
-	env := newTestEnv(t, zundoko.Hardened)
-	env.operate(zundoko.Options{Song: parse(t, short)})
-	var singers []*v1beta1.Hikawa
-	for _, name := range []string{"one", "one-zundoko-001", "three"} {
-		singers = append(singers, env.hikawa(name, 20*time.Millisecond))
-	}
-	for _, singer := range singers {
-		sandboxtest.Eventually(env.t, singer.Name+" is over", func() bool { return env.sung(singer) })
-		if got := env.lyrics(singer.UID); got != short {
-			t.Errorf("%s sang %s", singer.Name, got)
-		}
-	}
-	env.wantWrites(3 * (2*5 + 3))
-}
-
 // TestStatusAndEvents looks at what a person would look at.
 func TestStatusAndEvents(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t, zundoko.Hardened)
 	env.operate(zundoko.Options{Song: parse(t, short)})
-	hikawa := env.hikawa("hikawa", time.Hour)
+	hikawa := env.hikawa(time.Hour)
 	sandboxtest.Eventually(env.t, "the first word is counted", func() bool { env.MustGet(hikawa); return hikawa.Status.NumZundokosSaid == 1 })
 	env.wantConditions(hikawa, metav1.ConditionFalse, metav1.ConditionTrue, v1beta1.ReasonSinging)
 
@@ -189,7 +170,7 @@ func TestStatusAndEvents(t *testing.T) {
 		t.Errorf("observed generation %d of %d, want 2 of 2", hikawa.Status.ObservedGeneration, hikawa.Generation)
 	}
 	for _, reason := range []string{"SongStarted", "KiyoshiSaid"} {
-		sandboxtest.Eventually(env.t, "event "+reason, func() bool { return env.events(reason) == 1 })
+		sandboxtest.Eventually(env.t, "event "+reason, func() bool { return env.Events(reason) == 1 })
 	}
 }
 
@@ -201,20 +182,4 @@ func (env *testEnv) wantConditions(hikawa *v1beta1.Hikawa, ready, progressing me
 			env.t.Errorf("condition %s is %+v, want %s because of %s, at generation %d", kind, got, want, reason, hikawa.Generation)
 		}
 	}
-}
-
-// events counts the events of a reason.
-func (env *testEnv) events(reason string) int {
-	env.t.Helper()
-	var list eventsv1.EventList
-	if err := env.List(env.t.Context(), &list, client.InNamespace(env.Name)); err != nil {
-		env.t.Fatal(err)
-	}
-	n := 0
-	for _, event := range list.Items {
-		if event.Reason == reason {
-			n++
-		}
-	}
-	return n
 }

@@ -88,10 +88,10 @@ func (env *testEnv) operateAs(cfg *rest.Config, o zundoko.Options) (stop func())
 	return env.Run(cfg, noGrace, func(mgr ctrl.Manager) error { return zundoko.SetupWithManager(mgr, o) })
 }
 
-// hikawa starts a song.
-func (env *testEnv) hikawa(name string, interval time.Duration) *v1beta1.Hikawa {
+// hikawa starts a song of the Hikawa hikawa.
+func (env *testEnv) hikawa(interval time.Duration) *v1beta1.Hikawa {
 	env.t.Helper()
-	hikawa := env.newHikawa(name, interval)
+	hikawa := env.newHikawa("hikawa", interval)
 	env.MustCreate(hikawa)
 	return hikawa
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -40,7 +43,16 @@ func serveMetrics(server *genericapiserver.GenericAPIServer) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(metrics.GroupName, aggregatorscheme.Scheme, metav1.ParameterCodec, aggregatorscheme.Codecs)
 	m := &meter{client: client}
 	group.VersionedResourcesStorageMap[metricsv1beta1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"nodes": nodeMetrics{meter: m}, "pods": podMetrics{meter: m},
+		"nodes": usages{
+			meter: m, resource: "nodes", kind: "NodeMetrics", of: ofNode,
+			object: &corev1.Node{}, objects: &corev1.NodeList{}, metrics: &metrics.NodeMetrics{}, list: &metrics.NodeMetricsList{},
+			unknown: "it does not answer, or began just now",
+		},
+		"pods": usages{
+			meter: m, resource: "pods", kind: "PodMetrics", namespaced: true, of: ofPod,
+			object: &corev1.Pod{}, objects: &corev1.PodList{}, metrics: &metrics.PodMetrics{}, list: &metrics.PodMetricsList{},
+			unknown: "it does not run, began just now, or has a container without a process of its own, which cannot be measured",
+		},
 	}
 	if err := server.InstallAPIGroup(&group); err != nil {
 		return fmt.Errorf("serve the resource metrics API: %w", err)
@@ -101,8 +113,9 @@ const (
 	usualWindow = 15 * time.Second
 	// longestWindow is how long after a measurement nobody wants to know what has been used since then.
 	longestWindow = time.Minute
-	// nodePatience limits how long a node may take to answer; one that does not has no metrics.
-	nodePatience = 2 * time.Second
+	// nodePatience limits how long a node may take to answer, as metrics-server does by default; one that does not has no
+	// metrics.
+	nodePatience = 10 * time.Second
 )
 
 // meter asks kubelets what has been used, when it is asked, and remembers what they said before.
@@ -238,10 +251,19 @@ func (u used) usage(before used) (list corev1.ResourceList, window time.Duration
 	}, window.Round(time.Millisecond), true
 }
 
-// nodeMetrics serves the metrics of nodes.
-type nodeMetrics struct {
+// usages serves the metrics of the objects of a resource: of nodes or of pods.
+type usages struct {
 	*meter
 	shown
+
+	// resource is that of the objects, kind that of their metrics.
+	resource, kind string
+	namespaced     bool
+	// object and objects are one object and a list of them; metrics and list are the same of their metrics. All are empty.
+	object, objects, metrics, list runtime.Object
+	// of returns the metrics of an object; nil: it was not measured, for one of the reasons in unknown.
+	of      func(o runtime.Object, now, before *reading) runtime.Object
+	unknown string
 }
 
 var _ interface {
@@ -251,148 +273,100 @@ var _ interface {
 	rest.Lister
 	rest.Scoper
 	rest.SingularNameProvider
-} = nodeMetrics{}
+} = usages{}
 
 // New implements [rest.Storage].
-func (nodeMetrics) New() runtime.Object { return &metrics.NodeMetrics{} }
+func (u usages) New() runtime.Object { return u.metrics.DeepCopyObject() }
 
 // Destroy implements [rest.Storage].
-func (nodeMetrics) Destroy() {}
+func (usages) Destroy() {}
 
 // Kind implements [rest.KindProvider].
-func (nodeMetrics) Kind() string { return "NodeMetrics" }
+func (u usages) Kind() string { return u.kind }
 
 // NewList implements [rest.Lister].
-func (nodeMetrics) NewList() runtime.Object { return &metrics.NodeMetricsList{} }
+func (u usages) NewList() runtime.Object { return u.list.DeepCopyObject() }
 
 // NamespaceScoped implements [rest.Scoper].
-func (nodeMetrics) NamespaceScoped() bool { return false }
+func (u usages) NamespaceScoped() bool { return u.namespaced }
 
 // GetSingularName implements [rest.SingularNameProvider].
-func (nodeMetrics) GetSingularName() string { return "nodemetrics" }
+func (u usages) GetSingularName() string { return strings.ToLower(u.kind) }
 
 // List implements [rest.Lister].
-func (n nodeMetrics) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	nodes, err := n.client.CoreV1().Nodes().List(ctx, selecting(o))
+func (u usages) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
+	list, measured := u.objects.DeepCopyObject(), u.NewList()
+	if err := u.request(ctx, selecting(o)).Do(ctx).Into(list); err != nil {
+		return nil, err
+	}
+	objects, err := meta.ExtractList(list)
 	if err != nil {
 		return nil, err
 	}
-	return n.of(ctx, nodes.Items)
+	all, err := u.measure(ctx, objects...)
+	if err != nil {
+		return nil, err
+	}
+	return measured, meta.SetList(measured, all)
 }
 
 // Get implements [rest.Getter].
-func (n nodeMetrics) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
-	node, err := n.client.CoreV1().Nodes().Get(ctx, name, *o)
+func (u usages) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
+	object := u.object.DeepCopyObject()
+	if err := u.request(ctx, o).Name(name).Do(ctx).Into(object); err != nil {
+		return nil, err
+	}
+	all, err := u.measure(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	list, err := n.of(ctx, []corev1.Node{*node})
-	if err != nil {
-		return nil, err
+	if len(all) == 0 {
+		return nil, notMeasured(u.resource, name, u.unknown)
 	}
-	if len(list.Items) == 0 {
-		return nil, notMeasured("nodes", name, "it does not answer, or began just now")
-	}
-	return &list.Items[0], nil
+	return all[0], nil
 }
 
-func (n nodeMetrics) of(ctx context.Context, nodes []corev1.Node) (*metrics.NodeMetricsList, error) {
-	now, before, err := n.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := &metrics.NodeMetricsList{Items: []metrics.NodeMetrics{}}
-	for i := range nodes {
-		used, measured := now.nodes[nodes[i].Name]
-		if !measured {
-			continue
-		}
-		if usage, window, known := used.usage(before.nodes[nodes[i].Name]); known {
-			list.Items = append(list.Items, metrics.NodeMetrics{
-				ObjectMeta: metaOf(&nodes[i].ObjectMeta, now.at), Timestamp: metav1.NewTime(used.at), Window: metav1.Duration{Duration: window}, Usage: usage,
-			})
-		}
-	}
-	return list, nil
+// request returns a request for the objects of the resource.
+func (u usages) request(ctx context.Context, options runtime.Object) *restclient.Request {
+	return u.client.CoreV1().RESTClient().Get().NamespaceIfScoped(genericapirequest.NamespaceValue(ctx), u.namespaced).
+		Resource(u.resource).VersionedParams(options, clientgoscheme.ParameterCodec)
 }
 
-// podMetrics serves the metrics of pods.
-type podMetrics struct {
-	*meter
-	shown
-}
-
-var _ interface {
-	rest.KindProvider
-	rest.Storage
-	rest.Getter
-	rest.Lister
-	rest.Scoper
-	rest.SingularNameProvider
-} = podMetrics{}
-
-// New implements [rest.Storage].
-func (podMetrics) New() runtime.Object { return &metrics.PodMetrics{} }
-
-// Destroy implements [rest.Storage].
-func (podMetrics) Destroy() {}
-
-// Kind implements [rest.KindProvider].
-func (podMetrics) Kind() string { return "PodMetrics" }
-
-// NewList implements [rest.Lister].
-func (podMetrics) NewList() runtime.Object { return &metrics.PodMetricsList{} }
-
-// NamespaceScoped implements [rest.Scoper].
-func (podMetrics) NamespaceScoped() bool { return true }
-
-// GetSingularName implements [rest.SingularNameProvider].
-func (podMetrics) GetSingularName() string { return "podmetrics" }
-
-// List implements [rest.Lister].
-func (p podMetrics) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	pods, err := p.client.CoreV1().Pods(genericapirequest.NamespaceValue(ctx)).List(ctx, selecting(o))
+// measure returns the metrics of those objects that were measured.
+func (u usages) measure(ctx context.Context, objects ...runtime.Object) (all []runtime.Object, err error) {
+	now, before, err := u.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.of(ctx, pods.Items)
-}
-
-// Get implements [rest.Getter].
-func (p podMetrics) Get(ctx context.Context, name string, o *metav1.GetOptions) (runtime.Object, error) {
-	pod, err := p.client.CoreV1().Pods(genericapirequest.NamespaceValue(ctx)).Get(ctx, name, *o)
-	if err != nil {
-		return nil, err
-	}
-	list, err := p.of(ctx, []corev1.Pod{*pod})
-	if err != nil {
-		return nil, err
-	}
-	if len(list.Items) == 0 {
-		return nil, notMeasured("pods", name,
-			"it does not run, began just now, or has a container without a process of its own, which cannot be measured")
-	}
-	return &list.Items[0], nil
-}
-
-// of returns the metrics of the pods of which all running containers were measured: who adds them up would otherwise take
-// a part for the whole.
-func (p podMetrics) of(ctx context.Context, pods []corev1.Pod) (*metrics.PodMetricsList, error) {
-	now, before, err := p.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := &metrics.PodMetricsList{Items: []metrics.PodMetrics{}}
-	for i := range pods {
-		if one, whole := metricsOf(&pods[i], now, before); whole {
-			list.Items = append(list.Items, one)
+	for _, o := range objects {
+		if one := u.of(o, now, before); one != nil {
+			all = append(all, one)
 		}
 	}
-	return list, nil
+	return all, nil
 }
 
-func metricsOf(pod *corev1.Pod, now, before *reading) (m metrics.PodMetrics, whole bool) {
-	m.ObjectMeta = metaOf(&pod.ObjectMeta, now.at)
+// ofNode returns the metrics of a node; nil: it was not measured.
+func ofNode(o runtime.Object, now, before *reading) runtime.Object {
+	node := o.(*corev1.Node)
+	used, measured := now.nodes[node.Name]
+	if !measured {
+		return nil
+	}
+	usage, window, known := used.usage(before.nodes[node.Name])
+	if !known {
+		return nil
+	}
+	return &metrics.NodeMetrics{
+		ObjectMeta: metaOf(&node.ObjectMeta, now.at), Timestamp: metav1.NewTime(used.at), Window: metav1.Duration{Duration: window}, Usage: usage,
+	}
+}
+
+// ofPod returns the metrics of a pod; nil: not all its running containers were measured. Who adds them up would take a
+// part for the whole.
+func ofPod(o runtime.Object, now, before *reading) runtime.Object {
+	pod := o.(*corev1.Pod)
+	m := &metrics.PodMetrics{ObjectMeta: metaOf(&pod.ObjectMeta, now.at)}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, s := range statuses {
 			if s.State.Running == nil {
@@ -401,17 +375,20 @@ func metricsOf(pod *corev1.Pod, now, before *reading) (m metrics.PodMetrics, who
 			id := containerID{pod.UID, s.Name}
 			used, measured := now.containers[id]
 			if !measured {
-				return m, false
+				return nil
 			}
 			usage, window, known := used.usage(before.containers[id])
 			if !known {
-				return m, false
+				return nil
 			}
 			m.Containers = append(m.Containers, metrics.ContainerMetrics{Name: s.Name, Usage: usage})
 			m.Timestamp, m.Window.Duration = metav1.NewTime(used.at), max(m.Window.Duration, window)
 		}
 	}
-	return m, len(m.Containers) > 0
+	if len(m.Containers) == 0 {
+		return nil
+	}
+	return m
 }
 
 // metaOf returns the metadata of the metrics of an object.
@@ -420,8 +397,8 @@ func metaOf(o *metav1.ObjectMeta, at time.Time) metav1.ObjectMeta {
 }
 
 // selecting returns the options of a list that choose objects.
-func selecting(o *internalversion.ListOptions) metav1.ListOptions {
-	var chosen metav1.ListOptions
+func selecting(o *internalversion.ListOptions) *metav1.ListOptions {
+	chosen := &metav1.ListOptions{}
 	if o != nil && o.LabelSelector != nil {
 		chosen.LabelSelector = o.LabelSelector.String()
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,27 +57,17 @@ func newFixture(tb testing.TB) *fixture {
 	w := &fixture{TB: tb, cluster: client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kept"}}
 	crds, err := etcd.CRDs(etcd.Hardened)
 	w.must(err)
-	var listener atomic.Pointer[lab.Lab]
-	w.box, err = sandbox.Start(tb.Context(), sandbox.Options{
-		Ephemeral: true, CRDs: crds, Operators: []string{operator}, Nodes: size,
-		OnAudit: func(line []byte) {
-			if l := listener.Load(); l != nil {
-				l.Audit(line)
-			}
-		},
-		OnExit: func(e sandbox.Exit) {
-			if l := listener.Load(); l != nil {
-				l.Exited(e)
-			}
-		},
-	})
+	o := sandbox.Options{Ephemeral: true, CRDs: crds, Operators: []string{operator}, Nodes: size}
+	var listener lab.Listener
+	listener.Listen(&o)
+	w.box, err = sandbox.Start(tb.Context(), o)
 	w.must(err)
 	tb.Cleanup(func() { w.check(w.box.Stop()) })
 	w.lab, err = lab.Open(tb.Context(), lab.Options{
 		Cluster: w.box, Kill: w.box.Kill, Machines: w.box.Nodes(), Installed: map[string]string{operator: string(etcd.Hardened)},
 	})
 	w.must(err)
-	listener.Store(w.lab)
+	listener.Set(w.lab)
 	tb.Cleanup(func() { w.check(w.lab.Close(context.WithoutCancel(tb.Context()))) })
 	_, err = w.lab.Load(tb.Context(), operator, v1alpha1.OperatorSpec{Variant: string(etcd.Hardened)})
 	w.must(err)

@@ -1,5 +1,5 @@
-// Package early prepares the process for the initialization of all the packages that the binary links: it gives the lab's
-// state directory to one of them as its cache, and keeps the garbage collector from running until main begins.
+// Package early gives a package that is initialized later the lab's state directory as its cache, and then the process its
+// environment back.
 //
 // controller-runtime's envtest makes a directory below the user's cache directory while it is initialized, and
 // panics, before main, when it cannot: in a container with a read-only home and /tmp nothing of the binary would run,
@@ -7,17 +7,13 @@
 //
 // Packages are initialized in the order of their import paths as soon as all they import is, so a package that imports
 // only a little of the standard library, with a path before sigs.k8s.io, comes first. That holds for every importer
-// in this module; a test pins it. main calls [Restore] at once.
-//
-// What is allocated while 1,300 packages are initialized stays in use. Without a collection in between, a process of the
-// binary needs a sixth less CPU time until main.
+// in this module. The package sandbox imports envtest, so it is initialized after that, and calls [Restore].
 package early
 
 import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 )
 
 // cache is set up by the initialization of this variable: an init function of this package would do the same.
@@ -30,9 +26,6 @@ func variable() string {
 	}
 	return "XDG_CACHE_HOME"
 }
-
-// collect is the garbage collector's percentage as it was.
-var collect = debug.SetGCPercent(-1)
 
 // setting is an environment variable as it was.
 type setting struct {
@@ -65,12 +58,11 @@ func stateDir() string {
 	return ""
 }
 
-// Restore gives the environment and the garbage collector back as they were.
-func Restore() {
-	debug.SetGCPercent(collect)
+// Restore gives the environment back as it was: what this process starts, such as a Go command, is to find the user's
+// caches.
+func Restore() error {
 	if cache.set {
-		_ = os.Setenv(cache.name, cache.value)
-		return
+		return os.Setenv(cache.name, cache.value)
 	}
-	_ = os.Unsetenv(cache.name)
+	return os.Unsetenv(cache.name)
 }

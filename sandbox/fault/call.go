@@ -35,6 +35,9 @@ type head struct {
 		UID             string `json:"uid"`
 		ResourceVersion string `json:"resourceVersion"`
 	} `json:"metadata"`
+	Details struct {
+		UID string `json:"uid"`
+	} `json:"details"` // of a Status
 }
 
 // call is a request that faults may match.

@@ -136,7 +136,7 @@ func proxied(t *testing.T, g *fault.Injector, target string) string {
 	}
 	next := &http.Transport{}
 	t.Cleanup(next.CloseIdleConnections)
-	s := httptest.NewServer(g.Handler(u, next))
+	s := httptest.NewServer(fault.Proxy(u, g.Wrap(next)))
 	t.Cleanup(s.Close)
 	return s.URL
 }

@@ -71,7 +71,7 @@ func (f *Faults) decide(x *fault, id eventID) (d *decision, known bool) {
 	before := x.matched
 	if x.match() {
 		d = &decision{}
-		if w := x.spec.Watch; w.For != nil {
+		if w := x.spec.Watch; w != nil && w.For != nil {
 			d.until = time.Now().Add(w.For.Duration)
 		}
 	}

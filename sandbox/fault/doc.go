@@ -2,7 +2,7 @@
 // here, at the call or event that a [v1alpha1.FaultSpec] names, and the operator cannot tell it from a real failure.
 //
 // [Faults] is the set of faults of a lab. [Faults.Injector] makes an injector for one run of one operator. [Injector.Wrap] puts it
-// between an operator in this process and the API server, [Injector.Handler] does so for an operator in another process:
+// between an operator in this process and the API server, [Proxy] does so for an operator in another process:
 //
 //	faults := fault.NewFaults(fault.FaultsOptions{Journal: journal, Seed: seed, Effects: lab})
 //	config.Wrap(faults.Injector("zundoko").Wrap)
@@ -35,6 +35,15 @@
 // next event of its object or the next list: a DELETED that is left out leaves the object in the informer's cache, and
 // the ADDED of an object of the same name then looks like a change of the old one. An operator that was disconnected at
 // that time sees the same. A cut comes after the matching event: no event is lost by it.
+//
+// # Older views
+//
+// A stale fault answers the operator's lists of a resource at an older revision, with resourceVersionMatch=Exact, and
+// watches from there; events that are newer are held up until it is over. So an informer that is new, or that goes on,
+// sees what was. A get of one object, and a list that asks for something newer or, without a resourceVersion, for the
+// newest, are answered as they are. So would be the initial events of a watch that asks for the newest, as informers of
+// newer clients do; they are answered with what was all the same, because those of older clients ask with
+// resourceVersion=0, which an API server that lags behind may answer with what was.
 //
 // # Nodes
 //

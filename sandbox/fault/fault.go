@@ -9,8 +9,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// fault is an armed fault. The mutex of its Faults guards the fields that change.
+// fault is an armed fault. The mutex of its set guards the fields that change.
 type fault struct {
+	set  *Faults
 	name string
 	spec v1alpha1.FaultSpec
 	matcher
@@ -21,7 +22,8 @@ type fault struct {
 	reserved int32 // number of times it has happened or is about to
 	times    int32
 	holding  int32   // number of calls and streams that it holds or delays
-	effect   *effect // what it keeps broken on nodes; nil if nothing
+	effect   *effect // what it keeps broken on nodes, or stale; nil if nothing
+	view     *view   // what a stale fault shows, or will after a restart; nil if nothing
 	at       time.Time
 	message  string
 	armedAt  time.Time
@@ -43,6 +45,8 @@ func kindOf(spec v1alpha1.FaultSpec) string {
 		return trace.FaultAPI
 	case spec.Watch != nil:
 		return trace.FaultWatch
+	case spec.Stale != nil:
+		return trace.FaultStale
 	case spec.Conflict != nil:
 		return trace.FaultConflict
 	case spec.ControlPlane != nil:
@@ -64,6 +68,8 @@ func (x *fault) when() v1alpha1.When {
 		return orElse(x.spec.Crash.When, v1alpha1.After)
 	case x.spec.Hold != nil:
 		return orElse(x.spec.Hold.When, v1alpha1.Before)
+	case x.spec.Stale != nil && x.spec.Stale.Restart:
+		return v1alpha1.After
 	case x.spec.API != nil && (x.reply() == v1alpha1.ReplyLost || x.reply() == v1alpha1.ReplyTrue):
 		return v1alpha1.After
 	}
@@ -86,6 +92,10 @@ func (x *fault) detail() string {
 		return string(x.reply())
 	case x.spec.Watch != nil:
 		return string(x.spec.Watch.Action)
+	case x.spec.Stale != nil && x.spec.Stale.Restart:
+		return "Restart"
+	case x.spec.Stale != nil:
+		return "Began"
 	case x.spec.ControlPlane != nil:
 		return x.spec.ControlPlane.Program
 	case x.spec.Conflict != nil:

@@ -79,6 +79,13 @@ func TestCrashInReconcile(t *testing.T) {
 		if c.sent == 2 && (e.ResourceVersion != "2" || e.Object.UID != "u1") {
 			t.Errorf("%+v", e)
 		}
+		var lost []string
+		if c.sent == 2 {
+			lost = []string{"create Song demo-00002, rv 2, in #4"}
+		}
+		if diff := cmp.Diff(lost, b.lost()); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
@@ -109,11 +116,14 @@ func TestReplyUnderWay(t *testing.T) {
 		return resp, err
 	})
 	b.live()
-	if _, _, err := b.send("POST "+songs, "{}"); err == nil {
+	if _, _, err := b.send("POST "+songs, song("one", "")); err == nil {
 		t.Error("the answer came")
 	}
 	if n := b.server.count(); n != 1 {
 		t.Errorf("%d calls were sent", n)
+	}
+	if diff := cmp.Diff([]string{"create Song one, rv 1, in #0"}, b.lost()); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -288,6 +298,9 @@ func TestNoAnswer(t *testing.T) {
 	}
 	if e := b.injected()[1]; e.Status != 200 || e.ResourceVersion != "1" {
 		t.Errorf("%+v", e)
+	}
+	if diff := cmp.Diff([]string{"create Song one, rv 1, in #0"}, b.lost()); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -75,6 +75,7 @@ type Faults struct {
 type armed struct {
 	calls, watches []*fault
 	waiting        []*fault // immediate crashes that wait for an operator
+	views          []*view  // that are shown now
 }
 
 // NewFaults returns an empty set.
@@ -104,7 +105,7 @@ func (f *Faults) Arm(name string, spec v1alpha1.FaultSpec) error {
 	}
 	now := f.options.Now()
 	x := &fault{
-		name: name, spec: spec, matcher: newMatcher(spec, f.options.Seed),
+		set: f, name: name, spec: spec, matcher: newMatcher(spec, f.options.Seed),
 		phase: v1alpha1.FaultArmed, armedAt: now, over: make(chan struct{}),
 	}
 	f.mu.Lock()
@@ -142,13 +143,18 @@ func (f *Faults) publishLocked() {
 	slices.SortFunc(all, func(a, b *fault) int { return cmp.Compare(a.order, b.order) })
 	set := &armed{}
 	for _, x := range all {
+		if x.view != nil && x.view.shown {
+			set.views = append(set.views, x.view)
+		}
 		switch {
 		case x.ended():
+		case x.view != nil && !x.view.shown: // it waits for the next write
+			set.calls = append(set.calls, x)
 		case x.atOnce():
 			if x.spec.Crash != nil && !x.spent() {
 				set.waiting = append(set.waiting, x)
 			}
-		case x.spec.Watch != nil: // also a spent one: events that it left out stay out
+		case x.watches(): // also a spent one: events that it left out stay out
 			set.watches = append(set.watches, x)
 		case !x.spent():
 			set.calls = append(set.calls, x)
@@ -168,7 +174,7 @@ func (f *Faults) Release(name string) {
 	}
 	f.mu.Unlock()
 	if x != nil {
-		f.repair(x)
+		x.repair()
 		f.tell(name)
 	}
 }
@@ -184,7 +190,7 @@ func (f *Faults) Disarm(name string) {
 	}
 	f.mu.Unlock()
 	if x != nil {
-		f.repair(x)
+		x.repair()
 		f.tell(name)
 	}
 }
@@ -199,7 +205,7 @@ func (f *Faults) expire(x *fault) {
 	f.endLocked(x, v1alpha1.FaultExpired)
 	f.publishLocked()
 	f.mu.Unlock()
-	f.repair(x)
+	x.repair()
 	f.tell(x.name)
 }
 
@@ -269,7 +275,7 @@ func (f *Faults) Close() {
 	f.mu.Unlock()
 	f.kills.Wait()
 	for _, x := range all {
-		f.repair(x)
+		x.repair()
 	}
 }
 
@@ -352,12 +358,20 @@ func (f *Faults) record(x *fault, e trace.Event) {
 	e.Kind, e.Actor, e.Reason = trace.KindFault, Actor, x.name
 	payload := e.Fault()
 	payload.Kind, payload.Detail = kindOf(x.spec), x.detail()
+	if x.spec.Crash != nil {
+		payload.Of = []string{x.spec.Crash.RestartAfter.Duration.String()}
+	}
+	f.mu.Lock()
+	if x.view != nil && x.spec.Stale.Restart {
+		payload.Of = []string{"0s", x.view.kind}
+	}
+	f.mu.Unlock()
 	e.Values = payload.Values()
 	f.options.Journal.Append(e)
 }
 
 // errDead is returned for requests of an operator that has crashed.
-var errDead = errors.New("the operator has crashed: nothing of it reaches the API server")
+var errDead = errors.New("the operator has crashed: no answer reaches it")
 
 // wait blocks a call or a stream until the fault is over, until fires or the stream has ended. The error says why the
 // call must not go on.

@@ -352,10 +352,22 @@ func (b *bench) must(what, body string) {
 }
 
 // injected returns the events of faults in the journal.
-func (b *bench) injected() []*trace.Event {
+func (b *bench) injected() []*trace.Event { return b.recorded(trace.KindFault) }
+
+// lost returns the writes that were carried out without an answer, such as "create Song one, rv 1".
+func (b *bench) lost() (out []string) {
+	for _, e := range b.recorded(trace.KindCall) {
+		if e.Lost && e.Actor == "zundoko" && e.Operator == "zundoko" && e.Source == trace.Server && e.Object.UID != "" {
+			out = append(out, fmt.Sprintf("%s %s, rv %s, in #%d", e.Verb, e.Object, e.ResourceVersion, e.Reconcile))
+		}
+	}
+	return out
+}
+
+func (b *bench) recorded(kind trace.Kind) []*trace.Event {
 	var out []*trace.Event
 	for _, e := range b.journal.Since(0) {
-		if e.Kind == trace.KindFault {
+		if e.Kind == kind {
 			out = append(out, e)
 		}
 	}

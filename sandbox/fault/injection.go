@@ -26,6 +26,10 @@ func (t *transport) injections(armed *armed, c *call) []*injection {
 	f := t.injector.faults
 	var out []*injection
 	for _, x := range armed.calls {
+		if x.staleAt(c, t.injector.operator) {
+			out = append(out, &injection{fault: x, happened: true}) // its match was the event
+			continue
+		}
 		if !x.applies(t.injector.operator) || !x.matcher.call(c, f.callKind) {
 			continue
 		}
@@ -63,16 +67,32 @@ func (t *transport) carryOut(c *call, injections []*injection) (*http.Response, 
 	}
 	resp, err := t.next.RoundTrip(c.req)
 	if t.injector.isDead.Load() {
-		drop(resp)
+		t.lose(c, resp, &injections[0].matcher)
 		return nil, t.injector.ending(c.req)
 	}
 	return t.after(c, injections, resp, err)
+}
+
+// lose drops an answer that the operator does not get. A write that was carried out is recorded, because nobody else knows
+// of it.
+func (t *transport) lose(c *call, resp *http.Response, m *matcher) {
+	defer drop(resp)
+	if c == nil || !trace.IsWriteVerb(c.verb) || resp == nil || resp.StatusCode >= http.StatusMultipleChoices {
+		return
+	}
+	e := t.injector.callEvent(c, m)
+	describe(&e, c, resp)
+	e.Kind, e.Actor, e.Source, e.Lost, e.Message = trace.KindCall, t.injector.operator, trace.Server, true, ""
+	t.injector.faults.options.Journal.Append(e)
 }
 
 // before injects the faults that come before a call is sent. If it returns an answer or an error, the call must not be
 // sent.
 func (t *transport) before(c *call, injections []*injection) (*http.Response, error) {
 	for _, s := range injections {
+		if s.spec.Stale != nil {
+			t.fallBehind(c, s)
+		}
 		if s.when() != v1alpha1.Before {
 			continue
 		}
@@ -115,7 +135,9 @@ func (t *transport) after(c *call, injections []*injection, resp *http.Response,
 		switch {
 		case s.spec.Hold != nil:
 			stop = t.hold(c, s, e)
-		case s.spec.Crash != nil:
+		case s.spec.Crash != nil, s.spec.Stale != nil && s.fault.isBehind():
+			t.lose(c, resp, &s.matcher) // before the reconcile ends
+			resp = nil
 			t.crash(c, s, e)
 			stop = errDead
 		case s.spec.API != nil:
@@ -124,7 +146,7 @@ func (t *transport) after(c *call, injections []*injection, resp *http.Response,
 		if stop == nil {
 			continue
 		}
-		drop(resp)
+		t.lose(c, resp, &s.matcher)
 		if errors.Is(stop, errDead) {
 			return nil, t.injector.ending(c.req)
 		}
@@ -139,8 +161,14 @@ func (t *transport) crash(_ *call, s *injection, e trace.Event) {
 		return // another call was faster
 	}
 	s.happened = true
-	t.injector.faults.happened(s.fault, e)
-	t.injector.faults.options.Effects.Crash(t.injector.operator, s.spec.Crash.RestartAfter.Duration)
+	var pause time.Duration
+	if s.spec.Crash != nil {
+		pause = s.spec.Crash.RestartAfter.Duration
+		t.injector.faults.happened(s.fault, e)
+	} else {
+		s.fault.show(e)
+	}
+	t.injector.faults.options.Effects.Crash(t.injector.operator, pause)
 }
 
 // hold blocks a call until the fault is over or its time has passed.
@@ -227,7 +255,7 @@ func (f *Faults) atOnce(x *fault) {
 	case x.spec.Watch != nil:
 		f.cutNow(x)
 	case breaks(x.spec):
-		f.breakNow(x)
+		x.breakNow()
 	}
 }
 

@@ -25,6 +25,7 @@ type Injector struct {
 	dead   chan struct{} // closed when the operator dies
 
 	mu    sync.Mutex
+	kill  func()            // see OnDie; may be nil
 	flows map[flow]struct{} // the answers that the operator is still reading; nil once it is dead
 }
 
@@ -53,12 +54,30 @@ func (in *Injector) Wrap(next http.RoundTripper) http.RoundTripper {
 // belongs to a reconcile ends its goroutine, and any other one fails.
 func (in *Injector) Die() { in.die() }
 
+// Dead returns a channel that is closed when the operator's run has ended, by a fault or by [Injector.Die].
+func (in *Injector) Dead() <-chan struct{} { return in.dead }
+
+// OnDie has kill called when the operator's run ends, before a connection is closed or a call fails: a process that is to
+// crash must not see any of that. If the run has ended already, kill is called at once.
+func (in *Injector) OnDie(kill func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.isDead.Load() {
+		kill()
+		return
+	}
+	in.kill = kill
+}
+
 // die does what Die says and reports whether the operator was alive.
 func (in *Injector) die() bool {
 	in.mu.Lock()
 	if in.isDead.Load() {
 		in.mu.Unlock()
 		return false
+	}
+	if in.kill != nil {
+		in.kill()
 	}
 	in.isDead.Store(true)
 	close(in.dead)
@@ -124,6 +143,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if apirequest.IsWatch(req) {
 		return t.watch(req)
 	}
+	if v := in.viewOf(armed, req); v != nil && v.allowed(req.URL.Query()) {
+		req = v.list(req)
+	}
 	if len(armed.calls) == 0 {
 		return t.pass(req)
 	}
@@ -142,7 +164,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *transport) pass(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req)
 	if t.injector.isDead.Load() {
-		drop(resp)
+		t.lose(newCall(req), resp, &matcher{})
 		return nil, t.injector.ending(req)
 	}
 	if err == nil && endless(req, resp) {
@@ -198,13 +220,27 @@ type duplex struct {
 	io.Writer
 }
 
+type reconcileKey struct{}
+
+// WithReconcile marks a request that came from another process: of finds the reconcile that it belongs to, zero if it
+// belongs to none. It is called only when a fault happens to the request, because it may have to wait.
+func WithReconcile(ctx context.Context, of func() trace.ReconcileRef) context.Context {
+	return context.WithValue(ctx, reconcileKey{}, of)
+}
+
 // reconcileOf returns the reconcile that a request belongs to, and words for it for a message.
 func (in *Injector) reconcileOf(ctx context.Context) (r trace.ReconcileRef, words string) {
-	if controller.ReconcileIDFromContext(ctx) == "" {
-		return trace.ReconcileRef{}, ""
-	}
-	if f := in.faults.options.ReconcileOf; f != nil {
-		r = f(ctx, in.operator)
+	if of, ok := ctx.Value(reconcileKey{}).(func() trace.ReconcileRef); ok {
+		if r = of(); r == (trace.ReconcileRef{}) {
+			return r, ""
+		}
+	} else {
+		if controller.ReconcileIDFromContext(ctx) == "" {
+			return r, ""
+		}
+		if f := in.faults.options.ReconcileOf; f != nil {
+			r = f(ctx, in.operator)
+		}
 	}
 	if r.ID == 0 {
 		return r, " in a reconcile"

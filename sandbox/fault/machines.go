@@ -18,7 +18,7 @@ import (
 // ErrNobody is returned by [Effects.Break] while no container runs that the fault could kill.
 var ErrNobody = errors.New("no container that it chooses is running")
 
-// effect is a lasting effect of a fault on nodes or containers.
+// effect is a lasting effect of a fault: on nodes or containers, or an older view.
 type effect struct {
 	// repair ends the effect; further calls return the first result.
 	repair func() error
@@ -40,6 +40,8 @@ func lasts(spec v1alpha1.FaultSpec) *metav1.Duration {
 		return spec.Node.For
 	case spec.Image != nil:
 		return spec.Image.For
+	case spec.Stale != nil:
+		return spec.Stale.For
 	}
 	return nil
 }
@@ -49,8 +51,8 @@ func onlySlow(i *v1alpha1.ImageFault) bool { return i.Delay.Duration > 0 && i.Er
 
 // breakMachines injects a fault, whose match is reserved, into nodes and containers. The event describes the call that it
 // happens at, if there is one.
-func (f *Faults) breakMachines(x *fault, e trace.Event) error {
-	of, repair, err := f.options.Effects.Break(x.spec)
+func (x *fault) breakMachines(e trace.Event) error {
+	of, repair, err := x.set.options.Effects.Break(x.spec)
 	if err != nil {
 		return err
 	}
@@ -58,47 +60,47 @@ func (f *Faults) breakMachines(x *fault, e trace.Event) error {
 		of = []string{chosenBy(x.spec)}
 	}
 	if repair != nil {
-		f.keep(x, &effect{repair: sync.OnceValue(repair)})
+		x.keep(&effect{repair: sync.OnceValue(repair)})
 	}
-	e.Message = x.effectText(of) + f.whenText(x, e)
+	e.Message = x.effectText(of) + x.whenText(e)
 	e.Values = trace.FaultPayload{Of: of}.Values() // record adds the kind and the detail
-	f.happened(x, e)
+	x.set.happened(x, e)
 	return nil
 }
 
 // whenText says at which call a fault happened. A fault without a call counts its match here.
-func (f *Faults) whenText(x *fault, e trace.Event) string {
+func (x *fault) whenText(e trace.Event) string {
 	if e.Verb != "" {
 		return ", just before " + e.Message
 	}
-	f.mu.Lock()
+	x.set.mu.Lock()
 	x.matched++
-	f.mu.Unlock()
+	x.set.mu.Unlock()
 	return " when the fault was made"
 }
 
 // keep remembers the repair for when the fault is over or its duration ends.
-func (f *Faults) keep(x *fault, d *effect) {
-	f.mu.Lock()
+func (x *fault) keep(d *effect) {
+	x.set.mu.Lock()
 	over := x.ended()
 	if !over {
 		x.effect = d
 		if lasts := lasts(x.spec); lasts != nil {
-			d.timer = time.AfterFunc(lasts.Duration, func() { f.repair(x) })
+			d.timer = time.AfterFunc(lasts.Duration, func() { x.repair() })
 		}
 	}
-	f.mu.Unlock()
+	x.set.mu.Unlock()
 	if over { // it was released in this very moment
-		f.repaired(x, d.repair())
+		x.repaired(d.repair())
 	}
 }
 
 // repair repairs what a fault keeps broken, and returns when that is done, even if another goroutine does it. The lock
 // must not be held.
-func (f *Faults) repair(x *fault) {
-	f.mu.Lock()
+func (x *fault) repair() {
+	x.set.mu.Lock()
 	d := x.effect
-	f.mu.Unlock()
+	x.set.mu.Unlock()
 	if d == nil {
 		return
 	}
@@ -106,30 +108,30 @@ func (f *Faults) repair(x *fault) {
 		d.timer.Stop()
 	}
 	err := d.repair()
-	f.mu.Lock()
+	x.set.mu.Lock()
 	mine := x.effect == d
 	if mine {
 		x.effect = nil
-		f.settleLocked(x, f.options.Now())
+		x.set.settleLocked(x, x.set.options.Now())
 	}
-	f.mu.Unlock()
+	x.set.mu.Unlock()
 	if mine {
-		f.repaired(x, err)
+		x.repaired(err)
 	}
 }
 
 // repaired reports the result of a repair.
-func (f *Faults) repaired(x *fault, err error) {
+func (x *fault) repaired(err error) {
 	if err != nil {
-		f.complain(x, fmt.Errorf("set right what it kept wrong: %w", err))
+		x.set.complain(x, fmt.Errorf("set right what it kept wrong: %w", err))
 	}
-	f.tell(x.name)
+	x.set.tell(x.name)
 }
 
 // broken reports whether a fault keeps something broken now.
-func (f *Faults) broken(x *fault) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (x *fault) broken() bool {
+	x.set.mu.Lock()
+	defer x.set.mu.Unlock()
 	return x.effect != nil
 }
 
@@ -137,11 +139,11 @@ func (f *Faults) broken(x *fault) bool {
 // again; without a container to kill, the fault waits for the next match.
 func (t *transport) breakMachines(c *call, s *injection) {
 	f := t.injector.faults
-	if f.broken(s.fault) {
+	if s.fault.broken() {
 		return
 	}
 	e := t.injector.callEvent(c, &s.matcher)
-	switch err := f.breakMachines(s.fault, e); {
+	switch err := s.fault.breakMachines(e); {
 	case err == nil:
 		s.happened = true
 	case errors.Is(err, ErrNobody):
@@ -153,21 +155,21 @@ func (t *transport) breakMachines(c *call, s *injection) {
 }
 
 // breakNow injects a fault into nodes and containers without a call. Without a container to kill, it waits for one.
-func (f *Faults) breakNow(x *fault) {
-	f.mu.Lock()
+func (x *fault) breakNow() {
+	x.set.mu.Lock()
 	if x.ended() {
-		f.mu.Unlock()
+		x.set.mu.Unlock()
 		return
 	}
 	x.reserved++
-	f.mu.Unlock()
-	switch err := f.breakMachines(x, trace.Event{}); {
+	x.set.mu.Unlock()
+	switch err := x.breakMachines(trace.Event{}); {
 	case err == nil:
 	case errors.Is(err, ErrNobody):
-		f.complain(x, fmt.Errorf("%w: it waits for one", ErrNobody))
-		f.kills.Go(func() { f.breakLater(x) })
+		x.set.complain(x, fmt.Errorf("%w: it waits for one", ErrNobody))
+		x.set.kills.Go(func() { x.breakLater() })
 	default:
-		f.failed(x, trace.Event{}, err)
+		x.set.failed(x, trace.Event{}, err)
 	}
 }
 
@@ -175,7 +177,7 @@ func (f *Faults) breakNow(x *fault) {
 const lookAgain = 100 * time.Millisecond
 
 // breakLater retries a fault until it finds a target or is over.
-func (f *Faults) breakLater(x *fault) {
+func (x *fault) breakLater() {
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
 	for {
@@ -184,11 +186,11 @@ func (f *Faults) breakLater(x *fault) {
 			return
 		case <-look.C:
 		}
-		switch err := f.breakMachines(x, trace.Event{}); {
+		switch err := x.breakMachines(trace.Event{}); {
 		case err == nil:
 			return
 		case !errors.Is(err, ErrNobody):
-			f.failed(x, trace.Event{}, err)
+			x.set.failed(x, trace.Event{}, err)
 			return
 		}
 	}

@@ -72,7 +72,7 @@ func newMatcher(spec v1alpha1.FaultSpec, seed int64) matcher {
 
 func defaultVerbs(spec v1alpha1.FaultSpec) []string {
 	switch {
-	case spec.Watch != nil:
+	case spec.Watch != nil || spec.Stale != nil:
 		return eventVerbs
 	case spec.Conflict != nil:
 		return secondVerbs

@@ -14,21 +14,22 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/apirequest"
 )
 
-// Handler returns the injector as a reverse proxy, for an operator in its own process: serve it on loopback and give the
-// operator a kubeconfig with that address. The proxy adds the credentials of next to those that the operator sends.
-// Watches, logs and upgraded connections are streamed.
+// Proxy returns a reverse proxy to the API server at target, for an operator in its own process: serve it on loopback and
+// give the operator a kubeconfig with that address. Requests go through next, which contains the transport of
+// [Injector.Wrap]; its credentials are added to those that the operator sends. Watches, logs and upgraded connections
+// are streamed.
 //
 // Where a fault means that there is no answer, the connection is closed. Only a timeout is answered, with 504, because
 // a client would otherwise repeat a read by itself; it may still do so with a read whose reply is lost. When the
 // operator dies, the connections of all its requests are closed; [Effects] ends its process.
-func (in *Injector) Handler(target *url.URL, next http.RoundTripper) http.Handler {
+func Proxy(target *url.URL, next http.RoundTripper) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			// Compressed answers cannot be inspected; the transport negotiates its own compression.
 			r.Out.Header.Del("Accept-Encoding")
 		},
-		Transport:     in.Wrap(next),
+		Transport:     next,
 		FlushInterval: -1, // flush at once: an event must not wait for the next
 		ErrorHandler:  hangUp,
 		ErrorLog:      log.New(io.Discard, "", 0),

@@ -110,7 +110,11 @@ func describe(e *trace.Event, c *call, resp *http.Response) {
 	var raw []byte
 	raw, resp.Body = peek(resp.Body)
 	var h head
-	if json.Unmarshal(asJSON(raw), &h) != nil || h.Kind == "Status" {
+	if json.Unmarshal(asJSON(raw), &h) != nil {
+		return
+	}
+	if h.Kind == "Status" {
+		e.Object.UID = h.Details.UID // of what was deleted
 		return
 	}
 	e.ResourceVersion, e.Object.UID = h.Metadata.ResourceVersion, h.Metadata.UID

@@ -343,7 +343,7 @@ func onSong(action v1alpha1.WatchAction) v1alpha1.FaultSpec {
 }
 
 func TestSandboxWatches(t *testing.T) {
-	for _, action := range []v1alpha1.WatchAction{v1alpha1.WatchCoalesce, v1alpha1.WatchDelay, v1alpha1.WatchCut} {
+	for _, action := range []v1alpha1.WatchAction{v1alpha1.WatchCoalesce, v1alpha1.WatchDelay, v1alpha1.WatchCut, v1alpha1.WatchGone} {
 		s := newStage(t)
 		s.live()
 		s.sing("Zun")
@@ -361,7 +361,7 @@ func TestSandboxWatches(t *testing.T) {
 			s.faults.Release("f")
 			s.await("the end", func() bool { return s.echoed() == "Doko" })
 			continue // events may merge in the queue
-		case v1alpha1.WatchCut:
+		case v1alpha1.WatchCut, v1alpha1.WatchGone:
 			wanted = "[Zun Zunzun Doko]"
 			s.await("the event before the cut", func() bool { return s.echoed() == "Zunzun" })
 		}
@@ -371,4 +371,24 @@ func TestSandboxWatches(t *testing.T) {
 			t.Errorf("%s: the operator saw %s, want %s", action, got, wanted)
 		}
 	}
+}
+
+// TestSandboxStale restarts the operator with what was before an event that it has acted upon.
+func TestSandboxStale(t *testing.T) {
+	s := newStage(t)
+	s.live()
+	s.sing("Zun")
+	s.await("the echo", func() bool { return s.echoed() == "Zun" })
+	s.arm("f", v1alpha1.FaultSpec{
+		Match: &v1alpha1.FaultMatch{Verbs: []string{"MODIFIED"}, Kind: "ConfigMap", Name: "song"}, Stale: &v1alpha1.StaleFault{Restart: true},
+	})
+	s.sing("Doko")
+	<-s.crashed
+	if got := s.echoed(); got != "Doko" {
+		t.Errorf("the echo is %q before the restart", got)
+	}
+	s.live()
+	s.await("the word that was", func() bool { return s.words() == "[Zun Doko Zun]" })
+	s.faults.Release("f")
+	s.await("the word that is", func() bool { return s.words() == "[Zun Doko Zun Doko]" })
 }

@@ -34,6 +34,7 @@ type stream struct {
 	out     []byte // the part of the last event that was not read yet
 	initial bool   // the current events are the state that the watch begins with
 	last    bool   // the stream ends after out
+	tail    string // an event that follows the next one
 	known   bool   // the kind of the objects was learned
 
 	once  sync.Once
@@ -58,6 +59,10 @@ func (t *transport) watch(req *http.Request) (*http.Response, error) {
 	}
 	plain := req.Clone(req.Context())
 	plain.Header.Set("Accept", readable(req.Header.Get("Accept")))
+	initial, plain, err := t.initialEvents(plain)
+	if err != nil {
+		return nil, err
+	}
 	resp, err := t.next.RoundTrip(plain)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		if t.injector.isDead.Load() {
@@ -71,7 +76,7 @@ func (t *transport) watch(req *http.Request) (*http.Response, error) {
 		opaque:  !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") || resp.Header.Get("Content-Encoding") != "",
 		initial: req.URL.Query().Get("sendInitialEvents") == "true",
 	}
-	s.frames.r = s.body
+	s.frames.r = io.MultiReader(strings.NewReader(initial), s.body)
 	if !t.injector.open(s) {
 		drop(resp)
 		return nil, t.injector.ending(req)
@@ -120,6 +125,9 @@ func (s *stream) Read(p []byte) (int, error) {
 		}
 		if s.judge(frame) {
 			s.out = frame
+		}
+		if s.tail != "" {
+			s.out, s.tail = slices.Concat(s.out, []byte(s.tail)), ""
 		}
 		if err := s.over(); err != nil {
 			return 0, err // the stream ended while the event was held up
@@ -200,7 +208,7 @@ var initialEnd = []byte(`"k8s.io/initial-events-end"`)
 // judge reports whether the operator gets an event. It blocks while a fault delays the event.
 func (s *stream) judge(frame []byte) (pass bool) {
 	armed := s.injector.faults.armed.Load()
-	if s.known && !s.initial && len(armed.watches) == 0 {
+	if s.known && !s.initial && len(armed.watches) == 0 && len(armed.views) == 0 {
 		return true
 	}
 	var e event
@@ -216,7 +224,7 @@ func (s *stream) judge(frame []byte) (pass bool) {
 			s.injector.faults.learn(s.GroupResource(), e.Object.Kind)
 		}
 	}
-	if s.initial || !slices.Contains(eventVerbs, e.Type) {
+	if s.initial || e.Type != "BOOKMARK" && !slices.Contains(eventVerbs, e.Type) {
 		return true
 	}
 	pass = true
@@ -226,7 +234,7 @@ func (s *stream) judge(frame []byte) (pass bool) {
 		}
 		pass = s.meet(x, &e, frame) && pass
 	}
-	return pass
+	return s.await(&e) && pass
 }
 
 // meet applies one fault to an event, and reports whether the operator gets the event.
@@ -236,6 +244,9 @@ func (s *stream) meet(x *fault, e *event, frame []byte) (pass bool) {
 	t.Namespace, t.Name = e.Object.Metadata.Namespace, e.Object.Metadata.Name
 	if !slices.Contains(x.verbs, e.Type) || !x.target(t, orElse(f.kind(t.GroupResource()), e.Object.Kind)) || x.matcher.name != "" && !glob(x.matcher.name, t.Name) {
 		return true
+	}
+	if x.spec.Stale != nil && x.isStale() {
+		return true // it does not happen again while it lasts
 	}
 	id := eventID{s.injector.operator, t.GroupResource(), e.Object.Metadata.UID, e.Object.Metadata.ResourceVersion, e.Type}
 	decision, known := f.decision(x, id)
@@ -254,17 +265,26 @@ func (s *stream) meet(x *fault, e *event, frame []byte) (pass bool) {
 	if decision == nil {
 		return true
 	}
+	if x.spec.Stale != nil {
+		if !known {
+			x.behindEvent(t.GroupResource(), s.event(t, e))
+		}
+		return true
+	}
 	switch x.spec.Watch.Action {
 	case v1alpha1.WatchCoalesce:
 		if !known {
 			f.happened(x, s.event(t, e))
 		}
 		return false
-	case v1alpha1.WatchCut:
+	case v1alpha1.WatchCut, v1alpha1.WatchGone:
 		if !known { // from another stream: the fault happened there already
 			f.happened(x, s.event(t, e))
 			s.injector.cut(s.GroupResource(), s)
 			s.last = true
+			if x.spec.Watch.Action == v1alpha1.WatchGone {
+				s.tail = gone
+			}
 		}
 	case v1alpha1.WatchDelay:
 		if !known {

@@ -18,7 +18,7 @@ var (
 		v1alpha1.ReplyConflict, v1alpha1.ReplyInternalError, v1alpha1.ReplyServiceUnavailable, v1alpha1.ReplyTooManyRequests,
 		v1alpha1.ReplyForbidden, v1alpha1.ReplyTimeout, v1alpha1.ReplyLost, v1alpha1.ReplyTrue,
 	}
-	actions  = []v1alpha1.WatchAction{v1alpha1.WatchCut, v1alpha1.WatchDelay, v1alpha1.WatchCoalesce}
+	actions  = []v1alpha1.WatchAction{v1alpha1.WatchCut, v1alpha1.WatchDelay, v1alpha1.WatchCoalesce, v1alpha1.WatchGone}
 	programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 )
 
@@ -49,6 +49,9 @@ func Validate(spec v1alpha1.FaultSpec) field.ErrorList {
 	}
 	if x := spec.Watch; x != nil {
 		errs = append(errs, validateWatch(root.Child("watch"), x)...)
+	}
+	if x := spec.Stale; x != nil && x.For != nil {
+		errs = append(errs, positive(root.Child("stale", "for"), *x.For)...)
 	}
 	if x := spec.Conflict; x != nil && x.Patch != nil {
 		errs = append(errs, validatePatch(root.Child("conflict", "patch"), x.Patch.Raw)...)
@@ -84,6 +87,7 @@ func validateKind(root *field.Path, spec v1alpha1.FaultSpec) field.ErrorList {
 		{"hold", spec.Hold != nil},
 		{"api", spec.API != nil},
 		{"watch", spec.Watch != nil},
+		{"stale", spec.Stale != nil},
 		{"conflict", spec.Conflict != nil},
 		{"controlPlane", spec.ControlPlane != nil},
 		{"pod", spec.Pod != nil},
@@ -95,7 +99,7 @@ func validateKind(root *field.Path, spec v1alpha1.FaultSpec) field.ErrorList {
 		}
 	}
 	if len(set) == 0 {
-		return field.ErrorList{field.Required(root, "one of crash, hold, api, watch, conflict, controlPlane, pod, node and image: what is to go wrong")}
+		return field.ErrorList{field.Required(root, "one of crash, hold, api, watch, stale, conflict, controlPlane, pod, node and image: what is to go wrong")}
 	}
 	var errs field.ErrorList
 	for _, more := range set[1:] {
@@ -110,7 +114,7 @@ func validateMatch(p *field.Path, spec v1alpha1.FaultSpec) field.ErrorList {
 	if strings.ContainsAny(m.Kind, "/.* ") {
 		errs = append(errs, field.Invalid(p.Child("kind"), m.Kind, "is to be a kind such as Zundoko; its group has a field of its own"))
 	}
-	if m.Subresource != "" && spec.Watch != nil {
+	if m.Subresource != "" && (spec.Watch != nil || spec.Stale != nil && (len(m.Verbs) == 0 || slices.Contains(eventVerbs, m.Verbs[0]))) {
 		errs = append(errs, field.Forbidden(p.Child("subresource"), "watch events have none"))
 	}
 	errs = append(errs, oneNamespace(p.Child("namespace"), m.Namespace)...)
@@ -139,11 +143,20 @@ func validateVerbs(p *field.Path, spec v1alpha1.FaultSpec) field.ErrorList {
 		allowed = eventVerbs
 	case spec.Conflict != nil:
 		allowed = secondVerbs
+	case spec.Stale != nil && len(spec.Match.Verbs) > 0:
+		allowed = slices.Concat(eventVerbs, writeVerbs)
+		if slices.Contains(eventVerbs, spec.Match.Verbs[0]) {
+			allowed = eventVerbs
+		} else if slices.Contains(writeVerbs, spec.Match.Verbs[0]) {
+			allowed = writeVerbs
+		}
 	}
 	var errs field.ErrorList
 	for i, verb := range spec.Match.Verbs {
 		switch at := p.Index(i); {
 		case slices.Contains(allowed, verb):
+		case spec.Stale != nil && (slices.Contains(eventVerbs, verb) || slices.Contains(callVerbs, verb)):
+			errs = append(errs, field.Invalid(at, verb, "is none of "+strings.Join(allowed, ", ")+": a stale fault begins either at events or at writes"))
 		case spec.Watch == nil && slices.Contains(eventVerbs, verb):
 			errs = append(errs, field.Invalid(at, verb, "is a watch event, and only a watch fault has those; calls have "+strings.Join(allowed, ", ")))
 		case spec.Watch != nil && slices.Contains(callVerbs, verb):
@@ -182,7 +195,7 @@ func validateAPI(p *field.Path, x *v1alpha1.APIFault) field.ErrorList {
 
 func validateWatch(p *field.Path, x *v1alpha1.WatchFault) field.ErrorList {
 	if x.Action == "" {
-		return field.ErrorList{field.Required(p.Child("action"), "one of Cut, Delay, Coalesce")}
+		return field.ErrorList{field.Required(p.Child("action"), "one of Cut, Delay, Coalesce, Gone")}
 	}
 	errs := known(p.Child("action"), x.Action, actions)
 	if x.For != nil {

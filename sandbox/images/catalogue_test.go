@@ -22,8 +22,8 @@ func TestAnUnknownImageWaitsAndSaysSo(t *testing.T) {
 	in, log := container(t, "example.com/some/thing:v1")
 	in.Command, in.Args = []string{"/manager"}, []string{"--leader-elect"}
 	r := start(t, c, in)
-	says(t, log, "example.com/some/thing:v1 is simulated: no program is known for this image")
-	says(t, log, "not run: /manager --leader-elect")
+	log.Await(t, "example.com/some/thing:v1 is simulated: no program is known for this image")
+	log.Await(t, "not run: /manager --leader-elect")
 	r.Signal(syscall.SIGHUP)
 	r.Signal(syscall.SIGTERM)
 	if code := exit(t, r); code != 0 {
@@ -210,7 +210,7 @@ func TestADelayIsPartOfTheProgram(t *testing.T) {
 `)
 	in, log := container(t, "late")
 	late := start(t, c, in)
-	says(t, log, "serves")
+	log.Await(t, "serves")
 	late.Signal(syscall.SIGTERM)
 	if code := exit(t, late); code != 0 {
 		t.Errorf("late exits with %d", code)
@@ -227,7 +227,7 @@ func TestADelayIsPartOfTheProgram(t *testing.T) {
 	if code := exit(t, start(t, c, in)); code != 127 {
 		t.Errorf("gone exits with %d", code)
 	}
-	says(t, log, "executable file not found in $PATH")
+	log.Await(t, "executable file not found in $PATH")
 }
 
 func TestWhomImagesRunAs(t *testing.T) {

@@ -17,10 +17,11 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
 
 // called is how a program of a test says that it was called, without where the container is.
-func called(in *images.Container, log *recorder) string {
+func called(in *images.Container, log *output.Output) string {
 	for line := range strings.Lines(log.String()) {
 		if args, is := strings.CutPrefix(line, "args: "); is {
 			return strings.TrimSpace(strings.ReplaceAll(args, in.Dir, "DIR"))
@@ -94,7 +95,7 @@ func TestAMemberIsEtcdAtThePodsAddress(t *testing.T) {
 			in.Command, in.Args, in.Env = x.command, x.args, x.env
 			in.Mounts = []images.Mount{{ContainerPath: "/var", HostPath: "/nowhere"}, {ContainerPath: "/var/etcd/", HostPath: data}}
 			r := start(t, c, in)
-			says(t, log, "ready")
+			log.Await(t, "ready")
 			if got := strings.ReplaceAll(called(in, log), data, "DATA"); got != x.want {
 				t.Errorf("it is called\n%s\nnot\n%s", got, x.want)
 			}
@@ -127,7 +128,7 @@ log-outputs: [stderr, /etc/etcd/log]
 peer-transport-security: {cert-file: /etc/etcd/peer.crt, client-cert-auth: true}
 `)
 	start(t, c, in)
-	says(t, log, "ready")
+	log.Await(t, "ready")
 	if got, want := called(in, log), "etcd --config-file=DIR/etcd.yaml --name=ignored"; got != want {
 		t.Errorf("it is called %q, not %q", got, want)
 	}
@@ -160,7 +161,7 @@ func TestAMemberThatIsKilledOrMissing(t *testing.T) {
 	c, _ := catalogue(t, "")
 	in, log := container(t, "gcr.io/etcd-development/etcd:v3.6.8")
 	r := start(t, c, in)
-	says(t, log, "ready")
+	log.Await(t, "ready")
 	r.Signal(syscall.SIGKILL)
 	if code := exit(t, r); code != 137 {
 		t.Errorf("it exits with %d", code)
@@ -188,14 +189,14 @@ func TestAMemberThatIsKilledOrMissing(t *testing.T) {
 }
 
 // run runs a command of an image in a container, and returns what the test's program was called.
-func run(t *testing.T, in *images.Container, env []string, dir, stdin string, argv ...string) (code int, log *recorder) {
+func run(t *testing.T, in *images.Container, env []string, dir, stdin string, argv ...string) (code int, log *output.Output) {
 	t.Helper()
 	c, _ := catalogue(t, "")
 	commands := images.CommandsOf(lookup(t, c, in.Image).Program, in)
 	if commands == nil || !commands.Has(filepath.Base(argv[0])) || commands.Has("vim") {
 		t.Fatalf("the commands of %s are %v", in.Image, commands)
 	}
-	log = &recorder{}
+	log = &output.Output{}
 	return commands.Run(t.Context(), argv, env, dir, strings.NewReader(stdin), log, log), log
 }
 
@@ -347,7 +348,7 @@ func TestProbesOfAMember(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	for _, verb := range []string{"status", "health"} {
-		log := &recorder{}
+		log := &output.Output{}
 		code := commands.Run(soon, []string{"etcdctl", "endpoint", verb}, nil, "", nil, log, log)
 		if code != 1 || !strings.Contains(log.String(), "context deadline exceeded") {
 			t.Errorf("%s: it exits with %d:\n%s", verb, code, log)
@@ -404,7 +405,7 @@ func TestTheEtcdOperatorsImage(t *testing.T) {
 		withToken(t, in)
 		in.Command, in.Args, in.Env = x.command, x.args, x.env
 		r := start(t, c, in)
-		says(t, log, "ready")
+		log.Await(t, "ready")
 		want := "operator-lab operator etcd --kubeconfig DIR/kubeconfig " + x.want
 		if got := called(in, log); got != want {
 			t.Errorf("%q: it is called\n%s\nnot\n%s", slices.Concat(x.command, x.args), got, want)
@@ -429,7 +430,7 @@ func TestTheEtcdOperatorsAgent(t *testing.T) {
 	in.Mounts = []images.Mount{{ContainerPath: "/backup", HostPath: backup}, {ContainerPath: "/dev/termination-log", HostPath: words}}
 	in.Command = []string{"etcd-operator", "agent", "save", "--volume=/backup", "/backup/x.db", "--result=/dev/termination-log", "--s3-path=/backups/x"}
 	r := start(t, c, in)
-	says(t, log, "ready")
+	log.Await(t, "ready")
 	want := "operator-lab operator etcd agent save --volume=" + backup + " " + backup + "/x.db --result=" + words + " --s3-path=/backups/x"
 	if got := called(in, log); got != want {
 		t.Errorf("it is called\n%s\nnot\n%s", got, want)

@@ -1,7 +1,6 @@
 package images_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -15,28 +14,11 @@ import (
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
 
 // patience is the time limit for a condition.
 const patience = 20 * time.Second
-
-// recorder is a log.
-type recorder struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.Write(p)
-}
-
-func (r *recorder) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.String()
-}
 
 // loopback is a pod network of one pod, with ports of the system's choice.
 type loopback struct {
@@ -99,9 +81,9 @@ func (commands) Run(ctx context.Context, argv []string, _ io.Reader, stdout, _ i
 }
 
 // container is one for a test, and its log.
-func container(t *testing.T, image string) (*images.Container, *recorder) {
+func container(t *testing.T, image string) (*images.Container, *output.Output) {
 	t.Helper()
-	log := &recorder{}
+	log := &output.Output{}
 	return &images.Container{
 		ID: "c1", Pod: "pod-1", Namespace: "ns", Name: "main", Node: "node-1", Image: image, IP: "10.244.1.5",
 		Dir: t.TempDir(), Stdout: log, Stderr: log, Shell: commands{},
@@ -173,17 +155,6 @@ func eventually(t *testing.T, what string, is func() bool) {
 	for end := time.Now().Add(patience); !is(); {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not after %s", what, patience)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
-}
-
-// says waits for a text in a log.
-func says(t *testing.T, log *recorder, text string) {
-	t.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(log.String(), text); {
-		if time.Now().After(end) {
-			t.Fatalf("the log does not say %q:\n%s", text, log)
 		}
 		<-time.After(2 * time.Millisecond)
 	}

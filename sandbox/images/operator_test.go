@@ -35,7 +35,7 @@ func TestAnOperatorIsThePodsServiceAccount(t *testing.T) {
 	in.Command = []string{"maintpage-operator"}
 	in.Env = []string{"WATCH_NAMESPACE=ns", "OPERATOR_NAME=maintpage-operator"}
 	r := start(t, c, in)
-	says(t, log, "ready")
+	log.Await(t, "ready")
 	file := filepath.Join(in.Dir, "kubeconfig")
 	for _, want := range []string{
 		"args: operator-lab operator maintpage --kubeconfig " + file + " --variant=classic\n",
@@ -109,7 +109,7 @@ func TestThePodsArgumentsOfAnOperator(t *testing.T) {
 		withToken(t, in)
 		in.Command, in.Args, in.Ports = x.command, x.args, x.ports
 		r := start(t, c, in)
-		says(t, log, "ready")
+		log.Await(t, "ready")
 		name, rest, _ := strings.Cut(x.want, " ")
 		want := "args: operator-lab operator " + name + " --kubeconfig " + filepath.Join(in.Dir, "kubeconfig") + " " + rest + "\n"
 		if !strings.Contains(log.String(), want) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
 
 // browser reaches what listens in a container.
@@ -50,7 +51,7 @@ func TestThePagesOfTheArticle(t *testing.T) {
 	} {
 		in, log := container(t, image)
 		r := start(t, c, in)
-		says(t, log, image+": simulated by operator-lab: it serves /var/www/html on 10.244.1.5:8080\n")
+		log.Await(t, image+": simulated by operator-lab: it serves /var/www/html on 10.244.1.5:8080\n")
 		web := browser(t, in)
 		for _, x := range []struct {
 			method, path string
@@ -103,7 +104,7 @@ func TestAPageOfOnesOwn(t *testing.T) {
 `)
 	in, log := container(t, "mine")
 	start(t, c, in)
-	says(t, log, "10.244.1.5:80\n")
+	log.Await(t, "10.244.1.5:80\n")
 	web := browser(t, in)
 	if _, body := ask(t, web, "GET", "http://pod:80/sub/"); body != "Sub" {
 		t.Errorf("the folder is %q", body)
@@ -122,11 +123,11 @@ func TestAPageOfOnesOwn(t *testing.T) {
 		t.Errorf("%d %s", code, log)
 	}
 	in.Image = "nginx" // in the same pod, where the port is taken
-	log = in.Stdout.(*recorder)
+	log = in.Stdout.(*output.Output)
 	if code := exit(t, start(t, c, in)); code != 1 {
 		t.Errorf("it exits with %d", code)
 	}
-	says(t, log, "nginx: simulated by operator-lab: it cannot listen on 10.244.1.5:80: address already in use")
+	log.Await(t, "nginx: simulated by operator-lab: it cannot listen on 10.244.1.5:80: address already in use")
 }
 
 // narrow is a network that takes little at once, so that a server is still writing while nobody reads.
@@ -163,7 +164,7 @@ func TestAPageFinishesWhatItHasBeenAsked(t *testing.T) {
 		in, log := container(t, "large")
 		in.Network = narrow{in.Network}
 		r := start(t, c, in)
-		says(t, log, "serves")
+		log.Await(t, "serves")
 		conn, err := in.Network.DialContext(t.Context(), "tcp", "pod:8080")
 		if err != nil {
 			t.Fatal(err)
@@ -175,7 +176,7 @@ func TestAPageFinishesWhatItHasBeenAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Signal(syscall.SIGTERM)
-		says(t, log, "caught SIGTERM, finishing the requests in flight")
+		log.Await(t, "caught SIGTERM, finishing the requests in flight")
 		eventually(t, "the end of its listener", func() bool {
 			second, err := in.Network.DialContext(t.Context(), "tcp", "pod:8080")
 			if err == nil {

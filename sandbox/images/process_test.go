@@ -78,7 +78,7 @@ func TestAPortThatIsNotDeclared(t *testing.T) {
 	if code := exit(t, start(t, c, in)); code != 0 {
 		t.Errorf("it exits with %d", code)
 	}
-	says(t, log, "127.0.0.1:37000 $(LAB_PORT_6666) $(LAB_PORT_x) $(LAB_PORTS)")
+	log.Await(t, "127.0.0.1:37000 $(LAB_PORT_6666) $(LAB_PORT_x) $(LAB_PORTS)")
 }
 
 // TestWhatAContainerUses is known of processes, by all of their group, and not of functions.
@@ -148,7 +148,7 @@ func TestHowProcessesEnd(t *testing.T) {
 			in, log := container(t, "app")
 			r := start(t, c, in)
 			if x.signal != 0 {
-				says(t, log, "ready")
+				log.Await(t, "ready")
 				r.Signal(x.signal)
 			}
 			if code := exit(t, r); code != x.code {
@@ -227,7 +227,7 @@ func TestAProcessReadsItsInput(t *testing.T) {
 	in.Stdin = reader
 	r := start(t, c, in)
 	fmt.Fprintln(writer, "one")
-	says(t, log, "got one")
+	log.Await(t, "got one")
 	fmt.Fprintln(writer, "two")
 	_ = writer.Close()
 	if code := exit(t, r); code != 0 || log.String() != "got one\ntwo\n" {

@@ -31,7 +31,7 @@ func serveStore(t *testing.T, data string, env ...string) (at string, r images.R
 	in.Env = env
 	in.Mounts = []images.Mount{{ContainerPath: "/data", HostPath: data}}
 	r = start(t, c, in)
-	says(t, log, "simulated by a small server of S3")
+	log.Await(t, "simulated by a small server of S3")
 	network := in.Network.(*loopback)
 	network.mu.Lock()
 	defer network.mu.Unlock()

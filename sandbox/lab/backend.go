@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/fault"
@@ -46,7 +45,7 @@ func (sv *supervisor) object() v1alpha1.Operator {
 	defer sv.mu.Unlock()
 	o := v1alpha1.Operator{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: sv.op.Name, UID: sv.uid, Generation: sv.generation, CreationTimestamp: metav1.NewTime(sv.created),
+			Name: sv.program.Name(), UID: sv.uid, Generation: sv.generation, CreationTimestamp: metav1.NewTime(sv.created),
 		},
 		Spec: *sv.spec.DeepCopy(), Status: *sv.status.DeepCopy(),
 	}
@@ -59,11 +58,11 @@ func (sv *supervisor) object() v1alpha1.Operator {
 
 // ValidateOperator returns why an operator cannot be loaded.
 func (b *backend) ValidateOperator(name string, spec v1alpha1.OperatorSpec) field.ErrorList {
-	op, found := operators.Find(name)
+	program, found := b.lab().program(name)
 	if !found {
-		return field.ErrorList{field.NotSupported(field.NewPath("metadata", "name"), name, operators.Names())}
+		return field.ErrorList{field.NotSupported(field.NewPath("metadata", "name"), name, b.lab().programNames())}
 	}
-	if _, err := InstanceOf(op, spec); err != nil {
+	if _, err := program.Complete(spec); err != nil {
 		message := err.Error()
 		if hint := sandbox.HintOf(err); hint != "" {
 			message += "; " + hint
@@ -83,21 +82,20 @@ func (b *backend) ApplyOperator(name string, spec v1alpha1.OperatorSpec) error {
 }
 
 func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
-	op, found := operators.Find(name)
+	program, found := l.program(name)
 	if !found {
 		return &sandbox.Problem{
-			Err: fmt.Errorf("there is no operator %q", name), Hint: "operators: " + strings.Join(operators.Names(), ", "),
+			Err: fmt.Errorf("there is no operator %q", name), Hint: "operators: " + strings.Join(l.programNames(), ", "),
 		}
 	}
-	instance, err := InstanceOf(op, spec)
+	spec, err := program.Complete(spec)
 	if err != nil {
 		return err
 	}
-	spec.Variant = instance.Variant()
 	l.mu.Lock()
 	sv := l.epoch.supervisors[name]
 	if sv == nil {
-		l.epoch.supervisors[name] = newSupervisor(l, l.epoch, op, spec)
+		l.epoch.supervisors[name] = newSupervisor(l, l.epoch, program, spec)
 	}
 	l.mu.Unlock()
 	if sv != nil {
@@ -133,8 +131,8 @@ func (b *backend) Loops() []v1alpha1.Loop {
 // ValidateFault returns why a fault cannot happen.
 func (b *backend) ValidateFault(spec v1alpha1.FaultSpec) field.ErrorList {
 	errs := fault.Validate(spec)
-	if _, found := operators.Find(spec.Operator); spec.Operator != "" && !found {
-		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, operators.Names()))
+	if _, found := b.lab().program(spec.Operator); spec.Operator != "" && !found {
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, b.lab().programNames()))
 	}
 	if p := spec.ControlPlane; p != nil && b.options.Kill == nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "controlPlane"), "the lab did not start this control plane"))

@@ -2,8 +2,10 @@ package lab_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -40,9 +43,11 @@ func TestCrash(t *testing.T) {
 			})
 			w.awaitOperator("one more run", restarted(1))
 			w.loop("hikawa", quiet)
-			created := map[v1alpha1.When]int{v1alpha1.Before: 5, v1alpha1.After: 4}[when] // one was not seen
-			if n := w.count(writes(trace.VerbCreate, "Zundoko")); n != created {
-				t.Errorf("the operator saw %d words being created, want %d", n, created)
+			lost := map[v1alpha1.When]int{v1alpha1.Before: 0, v1alpha1.After: 1}[when]
+			all := writes(trace.VerbCreate, "Zundoko")
+			unseen := w.count(func(e *trace.Event) bool { return all(e) && e.Lost })
+			if n := w.count(all); n != 5 || unseen != lost {
+				t.Errorf("%d words were created, %d of them without an answer; want 5 and %d", n, unseen, lost)
 			}
 		})
 	}
@@ -308,4 +313,32 @@ func TestFaultsEndWithTheLab(t *testing.T) {
 	w.must(w.lab.Begin(context.WithoutCancel(t.Context()), w.lab.NewJournal()))
 	w.load(song())
 	w.awaitSung("hikawa")
+}
+
+// TestPrivate checks that a private lab arms faults without its API, and says which need a lab's own control plane.
+func TestPrivate(t *testing.T) {
+	w := openWith(t, lab.Options{Cluster: box, Private: true, Installed: crds})
+	for what, spec := range map[string]v1alpha1.FaultSpec{
+		"did not start": {ControlPlane: &v1alpha1.ControlPlaneFault{Program: "etcd"}},
+		"spec.node":     {Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeLost}},
+	} {
+		if err := w.lab.Arm(spec); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("want an error with %q, not %v", what, err)
+		}
+	}
+	if err := w.you.List(t.Context(), &v1alpha1.FaultList{}); err == nil {
+		t.Error("a private lab serves its API")
+	}
+	_, err := w.lab.Load(t.Context(), "zundoko", v1alpha1.OperatorSpec{})
+	w.must(err)
+	w.must(w.lab.Arm(v1alpha1.FaultSpec{Operator: "zundoko", Match: &v1alpha1.FaultMatch{Verbs: []string{"create"}}, Crash: &v1alpha1.CrashFault{When: v1alpha1.After}}))
+	w.ask("sings", time.Millisecond)
+	w.eventually("the crash", func() error {
+		for _, e := range w.lab.Journal().Since(0) {
+			if e.Kind == trace.KindFault && e.Fault().Kind == trace.FaultCrash {
+				return nil
+			}
+		}
+		return errors.New("no crash yet")
+	})
 }

@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/operator-lab/operator-lab/operators"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/fault"
 	"github.com/operator-lab/operator-lab/sandbox/labapi"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
-	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -24,12 +24,16 @@ import (
 type Options struct {
 	// Cluster is the cluster that the operators run in.
 	Cluster operatorhost.Cluster
+	// Programs are operators in addition to the bundled ones. One with the name of a bundled one takes its place.
+	Programs []Program
 	// Kill ends a program of the control plane. Default: such faults are refused.
 	Kill func(program string) error
 	// Machines are the nodes, for faults that happen there. Default: such faults are refused.
 	Machines Machines
 	// Journal is the journal of the first epoch. Default: a new one.
 	Journal *trace.Journal
+	// Private serves no API: the cluster is left as it is. Faults are armed with [Lab.Arm].
+	Private bool
 	// Installed maps an operator to the variant whose CRDs the cluster has.
 	Installed map[string]string
 	// Seed is the seed of faults without one of their own.
@@ -61,7 +65,8 @@ type epoch struct {
 	supervisors map[string]*supervisor
 }
 
-// Open begins a first epoch and serves the lab's API in the cluster. It returns when the API is served.
+// Open begins a first epoch and serves the lab's API in the cluster, unless it is private. It returns when the API is
+// served.
 func Open(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{options: o, installed: map[string]string{}, changed: make(chan struct{})}
 	maps.Copy(l.installed, o.Installed)
@@ -70,6 +75,9 @@ func Open(ctx context.Context, o Options) (*Lab, error) {
 		journal = l.NewJournal()
 	}
 	l.begin(context.WithoutCancel(ctx), journal)
+	if o.Private {
+		return l, nil
+	}
 	server, err := labapi.Start(ctx, o.Cluster.Config(), labapi.Options{Backend: (*backend)(l)})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("serve the lab's own API: %w", err), l.end())
@@ -97,7 +105,7 @@ func (l *Lab) Begin(ctx context.Context, journal *trace.Journal) error {
 func (l *Lab) begin(ctx context.Context, journal *trace.Journal) {
 	r := &epoch{journal: journal, loops: newLoops(journal), supervisors: map[string]*supervisor{}}
 	r.ctx, r.cancel = context.WithCancel(ctx)
-	r.others = operatorhost.NewOthers(journal, append(operators.Names(), quietClients...)...)
+	r.others = operatorhost.NewOthers(journal, append(l.programNames(), quietClients...)...)
 	r.faults = fault.NewFaults(fault.FaultsOptions{
 		Journal: journal, Seed: l.options.Seed, ReconcileOf: l.reconcileOf,
 		Effects: &effects{lab: l, epoch: r, nodeEffects: nodeEffects{machines: l.options.Machines, lost: map[string]int{}}},
@@ -146,7 +154,7 @@ func (l *Lab) Close(ctx context.Context) error {
 }
 
 // Load starts an operator, or changes its spec, and returns when it serves.
-func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec) (*taps.Taps, error) {
+func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec) (Taps, error) {
 	if err := l.apply(name, spec); err != nil {
 		return nil, err
 	}
@@ -155,7 +163,7 @@ func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec)
 }
 
 // Taps returns the taps of an operator of this epoch; nil if it is not loaded.
-func (l *Lab) Taps(name string) *taps.Taps {
+func (l *Lab) Taps(name string) Taps {
 	if sv := l.supervisor(name); sv != nil {
 		return sv.taps
 	}
@@ -182,7 +190,7 @@ func (l *Lab) Err(name string) error {
 	if sv.status.State != v1alpha1.OperatorFailed {
 		return nil
 	}
-	return fmt.Errorf("operator %s: %s", name, sv.status.Message)
+	return fmt.Errorf("operator %s: %w", name, sv.failure)
 }
 
 // Failed returns a channel that is closed when an operator has failed; nil if it is not loaded.
@@ -191,6 +199,14 @@ func (l *Lab) Failed(name string) <-chan struct{} {
 		return sv.failed
 	}
 	return nil
+}
+
+// Restart ends the run of an operator in order and begins another one; one that has failed is tried again. It returns at
+// once, and does nothing if the operator is not loaded.
+func (l *Lab) Restart(name string) {
+	if sv := l.supervisor(name); sv != nil {
+		sv.restart()
+	}
 }
 
 // Stop ends all operators; the API goes on showing them.
@@ -208,6 +224,14 @@ func (l *Lab) Faults() *fault.Faults {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.epoch.faults
+}
+
+// Arm arms a fault as one who creates a Fault object does.
+func (l *Lab) Arm(spec v1alpha1.FaultSpec) error {
+	if wrong := (*backend)(l).ValidateFault(spec); len(wrong) > 0 {
+		return wrong.ToAggregate()
+	}
+	return l.Faults().Arm("break-"+utilrand.String(5), spec)
 }
 
 // Audit takes a line of the API server's audit log; see [sandbox.Options].

@@ -47,7 +47,7 @@ func newLoops(journal *trace.Journal) *loops {
 
 func (l *loops) update() {
 	for _, e := range l.timeline.Update() {
-		if e.Operator == "" || e.Controller == "" {
+		if e.Operator == "" || e.Controller == "" || l.timeline.Tip().ModeOf(e.Operator).Gated { // whose queue is not known
 			continue
 		}
 		if e.Kind == trace.KindDrop { // it put no key into the queue; counted only for known keys
@@ -130,6 +130,9 @@ func (l *loops) all() []v1alpha1.Loop {
 	l.made, l.seq = out, state.Seq()
 	return slices.Clone(out)
 }
+
+// LoopsIn returns the Loops of a recorded journal, as they were served at its end.
+func LoopsIn(journal *trace.Journal) []v1alpha1.Loop { return newLoops(journal).all() }
 
 // LoopName returns the name of the Loop for a controller and the name of a key.
 func LoopName(controller, name string) string { return strings.ToLower(controller) + "." + name }
@@ -229,6 +232,8 @@ func writeText(e *trace.Event) string {
 		text += ": " + e.Error
 	case e.NoOp:
 		text += ": changed nothing"
+	case e.Lost:
+		text += ": " + trace.LostText(trace.English)
 	}
 	return text
 }

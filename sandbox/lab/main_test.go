@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +31,7 @@ import (
 // box is the sandbox of all tests of the package, and listener the lab that currently gets its events.
 var (
 	box      *sandbox.Sandbox
-	listener atomic.Pointer[lab.Lab]
+	listener lab.Listener
 	// crds has the variant whose CRDs the sandbox has.
 	crds = map[string]string{"zundoko": string(zundoko.Hardened)}
 )
@@ -50,19 +49,9 @@ func withSandbox(m *testing.M) int {
 	}
 	all, err := zundoko.CRDs(zundoko.Hardened)
 	if err == nil {
-		box, err = sandbox.Start(context.Background(), sandbox.Options{ //nolint:forbidigo // there is no test yet
-			Ephemeral: true, CRDs: all, Operators: []string{"zundoko"}, Nodes: 2,
-			OnAudit: func(line []byte) {
-				if l := listener.Load(); l != nil {
-					l.Audit(line)
-				}
-			},
-			OnExit: func(e sandbox.Exit) {
-				if l := listener.Load(); l != nil {
-					l.Exited(e)
-				}
-			},
-		})
+		o := sandbox.Options{Ephemeral: true, CRDs: all, Operators: []string{"zundoko"}, Nodes: 2}
+		listener.Listen(&o)
+		box, err = sandbox.Start(context.Background(), o) //nolint:forbidigo // there is no test yet
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -93,7 +82,7 @@ func openWith(t *testing.T, o lab.Options) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener.Store(l)
+	listener.Set(l)
 	w := &fixture{T: t, lab: l, you: as(t, "kubectl/v1 (test)")}
 	t.Cleanup(func() {
 		if t.Failed() {

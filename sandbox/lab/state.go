@@ -23,7 +23,7 @@ func (l *Lab) State() State {
 	s := State{operators: map[string]v1alpha1.OperatorSpec{}}
 	for _, sv := range l.supervisors() {
 		spec, _, _, _ := sv.now()
-		s.operators[sv.op.Name] = *spec.DeepCopy()
+		s.operators[sv.program.Name()] = *spec.DeepCopy()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,29 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/fault"
-	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
-	"github.com/operator-lab/operator-lab/sandbox/taps"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // supervisor keeps one operator of an epoch running: it starts it again whenever a run ends.
 type supervisor struct {
 	lab      *Lab
 	epoch    *epoch
-	op       operators.Operator
-	taps     *taps.Taps
+	program  Program
+	taps     Taps
 	uid      types.UID
 	created  time.Time
 	cancel   context.CancelFunc
@@ -39,14 +34,16 @@ type supervisor struct {
 	spec       v1alpha1.OperatorSpec
 	generation int64
 	status     v1alpha1.OperatorStatus
-	crashed    *time.Duration // the pause before the next run, after a crash
+	failure    error          // why State is Failed
+	crashed    *time.Duration // the pause before the next run, after a crash or an ordered end
+	ordered    bool           // the end was ordered: it is no crash
 	wake       chan struct{}  // closed and replaced at each change of the fields above
 }
 
-func newSupervisor(l *Lab, r *epoch, op operators.Operator, spec v1alpha1.OperatorSpec) *supervisor {
+func newSupervisor(l *Lab, r *epoch, program Program, spec v1alpha1.OperatorSpec) *supervisor {
 	sv := &supervisor{
-		lab: l, epoch: r, op: op, spec: spec, generation: 1, uid: uuid.NewUUID(), created: time.Now(),
-		taps: taps.New(r.journal, taps.Options{Operator: op.Name}),
+		lab: l, epoch: r, program: program, spec: spec, generation: 1, uid: uuid.NewUUID(), created: time.Now(),
+		taps: program.Taps(r.journal),
 		wake: make(chan struct{}), done: make(chan struct{}), failed: make(chan struct{}),
 	}
 	sv.status = v1alpha1.OperatorStatus{State: v1alpha1.OperatorStarting, Version: l.options.Version}
@@ -56,52 +53,6 @@ func newSupervisor(l *Lab, r *epoch, op operators.Operator, spec v1alpha1.Operat
 	go sv.run(ctx)
 	return sv
 }
-
-// InstanceOf returns an instance with the parameters of a spec.
-func InstanceOf(op operators.Operator, spec v1alpha1.OperatorSpec) (operators.Instance, error) {
-	instance := op.New()
-	flags := pflag.NewFlagSet(op.Name, pflag.ContinueOnError)
-	instance.Flags(flags)
-	parameters := maps.Clone(spec.Parameters)
-	if spec.Variant != "" {
-		if parameters == nil {
-			parameters = map[string]string{}
-		}
-		parameters["variant"] = spec.Variant
-	}
-	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		if flags.Lookup(name) == nil {
-			var known []string
-			flags.VisitAll(func(f *pflag.Flag) {
-				if f.Name != "variant" { // the variant is a field of its own
-					known = append(known, f.Name)
-				}
-			})
-			return nil, &sandbox.Problem{
-				Err:  fmt.Errorf("operator %s has no parameter %q", op.Name, name),
-				Hint: "its parameters are " + strings.Join(known, ", "),
-			}
-		}
-		if err := flags.Set(name, parameters[name]); err != nil {
-			return nil, &sandbox.Problem{
-				Err: &parameterError{operator: op.Name, parameter: name, err: err}, Hint: "it is: " + flags.Lookup(name).Usage,
-			}
-		}
-	}
-	return instance, nil
-}
-
-// parameterError says that a parameter of an operator has a value that it cannot have.
-type parameterError struct {
-	operator, parameter string
-	err                 error
-}
-
-func (e *parameterError) Error() string {
-	return fmt.Sprintf("parameter %s of operator %s: %v", e.parameter, e.operator, e.err)
-}
-
-func (e *parameterError) Unwrap() error { return e.err }
 
 // change gives the operator another spec. A pause takes effect at once, in this run and the next. If the change needs a
 // new run, the status no longer says that the operator runs: the old run may take seconds to end.
@@ -137,6 +88,15 @@ func (sv *supervisor) crash(pause time.Duration) {
 	sv.wakeLocked()
 }
 
+// restart ends the current run in order; the next one begins at once, also after a failure.
+func (sv *supervisor) restart() {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	sv.generation++
+	sv.ordered, sv.crashed = true, new(time.Duration)
+	sv.wakeLocked()
+}
+
 func (sv *supervisor) wakeLocked() {
 	close(sv.wake)
 	sv.wake = make(chan struct{})
@@ -145,8 +105,8 @@ func (sv *supervisor) wakeLocked() {
 // stop ends the operator for good and returns when it has ended.
 func (sv *supervisor) stop() error {
 	sv.cancel()
-	sv.taps.Close()
 	<-sv.done
+	sv.taps.Close() // not before: a paused worker would take a key
 	return nil
 }
 
@@ -185,32 +145,41 @@ func (sv *supervisor) run(ctx context.Context) {
 // runOnce is one run of the operator: it returns when the next one should begin, or ctx ends.
 func (sv *supervisor) runOnce(ctx context.Context) {
 	sv.mu.Lock()
-	sv.crashed = nil
+	sv.crashed, sv.ordered = nil, false
 	sv.mu.Unlock()
 	spec, generation, _, _ := sv.now()
-	injector := sv.epoch.faults.Injector(sv.op.Name)
-	host, err := sv.startOnceThere(ctx, spec, injector)
+	injector := sv.epoch.faults.Injector(sv.program.Name())
+	run, err := sv.startOnceThere(ctx, spec, injector)
 	if err == nil {
-		err = sv.serve(ctx, host, spec)
+		err = sv.serve(ctx, run, spec)
 	}
-	if host != nil {
+	if run != nil {
 		// An error means that a reconcile did not end in time; the journal has a note.
-		_ = host.End()
+		_ = run.End()
 	}
 	injector.Die() // requests of what did not end reach nobody; after a crash that is so already
 	_, _, crashed, changed := sv.now()
 	switch {
 	case ctx.Err() != nil:
 	case crashed != nil:
-		sv.state(v1alpha1.OperatorCrashed, "")
+		if !sv.wasOrdered() {
+			sv.state(v1alpha1.OperatorCrashed, "")
+		}
 		pause(ctx, *crashed)
 	case err != nil:
 		sv.set(func(s *v1alpha1.OperatorStatus) {
 			s.State, s.Message, s.ObservedGeneration = v1alpha1.OperatorFailed, err.Error(), generation
+			sv.failure = err
 		})
 		sv.failOnce.Do(func() { close(sv.failed) })
 		sv.awaitOther(ctx, generation, changed)
 	}
+}
+
+func (sv *supervisor) wasOrdered() bool {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	return sv.ordered
 }
 
 // How long the API server may be unreachable when an operator is started, and how often to try.
@@ -221,28 +190,16 @@ const (
 
 // startOnceThere starts the operator. While the API server is unreachable, as after a fault, it tries again, as a real
 // cluster restarts an operator that cannot reach it.
-func (sv *supervisor) startOnceThere(ctx context.Context, spec v1alpha1.OperatorSpec, injector *fault.Injector) (*operatorhost.Host, error) {
+func (sv *supervisor) startOnceThere(ctx context.Context, spec v1alpha1.OperatorSpec, injector *fault.Injector) (Run, error) {
 	deadline := time.Now().Add(awayPatience)
 	for {
-		host, err := sv.start(ctx, spec, injector)
+		run, err := sv.program.Start(ctx, RunOptions{Cluster: sv.lab.options.Cluster, Spec: spec, Journal: sv.epoch.journal, Taps: sv.taps, Injector: injector})
 		now, _, crashed, _ := sv.now()
 		if !sandbox.IsAway(err) || ctx.Err() != nil || crashed != nil || !sameRun(spec, now) || time.Now().After(deadline) {
-			return host, err
+			return run, err
 		}
 		pause(ctx, awayPause)
 	}
-}
-
-// start starts the operator. With an error it may have started all the same, and must be ended.
-func (sv *supervisor) start(ctx context.Context, spec v1alpha1.OperatorSpec, injector *fault.Injector) (*operatorhost.Host, error) {
-	instance, err := InstanceOf(sv.op, spec)
-	if err != nil {
-		return nil, err
-	}
-	if err := sv.lab.install(ctx, sv.op.Name, instance); err != nil {
-		return nil, err
-	}
-	return operatorhost.Start(ctx, sv.lab.options.Cluster, sv.op, instance, operatorhost.Options{Taps: sv.taps, Transport: injector.Wrap})
 }
 
 func (sv *supervisor) pause(paused bool) {
@@ -257,11 +214,11 @@ func (sv *supervisor) pause(paused bool) {
 var errNewRun = errors.New("another run is wanted")
 
 // serve waits until the run is over. It returns nil if it ended on request.
-func (sv *supervisor) serve(ctx context.Context, host *operatorhost.Host, spec v1alpha1.OperatorSpec) error {
+func (sv *supervisor) serve(ctx context.Context, run Run, spec v1alpha1.OperatorSpec) error {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go sv.cancelWhenUnwanted(waiting, cancel, spec)
-	if err := host.AwaitServing(waiting); err != nil {
+	if err := run.AwaitServing(waiting); err != nil {
 		if errors.Is(err, errNewRun) || ctx.Err() != nil {
 			return nil
 		}
@@ -280,8 +237,8 @@ func (sv *supervisor) serve(ctx context.Context, host *operatorhost.Host, spec v
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-host.Done():
-			return orEnded(host.Err())
+		case <-run.Done():
+			return sv.ended(run.Err())
 		case <-changed:
 		}
 	}
@@ -297,9 +254,18 @@ func (sv *supervisor) serves(spec v1alpha1.OperatorSpec) {
 	})
 }
 
-func orEnded(err error) error {
+// ended returns the error of a run that ended by itself after it had served; nil if it counts as a crash.
+func (sv *supervisor) ended(err error) error {
 	if err == nil {
 		return errors.New("it ended by itself")
+	}
+	if exit, is := errors.AsType[Exit](err); is {
+		sv.epoch.journal.Append(trace.Event{
+			Kind: trace.KindNote, Actor: sv.program.Name(), Operator: sv.program.Name(),
+			Message: fmt.Sprintf("the program ended: %v; it is started again in %v", err, exit.RestartAfter()),
+		})
+		sv.crash(exit.RestartAfter())
+		return nil
 	}
 	return fmt.Errorf("it ended by itself: %w", err)
 }
@@ -346,21 +312,21 @@ func (sv *supervisor) awaitOther(ctx context.Context, failed int64, changed <-ch
 func (sv *supervisor) awaitServing(ctx context.Context) error {
 	for {
 		sv.mu.Lock()
-		status, generation, changed := sv.status, sv.generation, sv.wake
+		status, generation, changed, failure, crashed := sv.status, sv.generation, sv.wake, sv.failure, sv.crashed
 		sv.mu.Unlock()
-		if status.ObservedGeneration == generation {
+		if status.ObservedGeneration == generation && crashed == nil {
 			switch status.State {
 			case v1alpha1.OperatorRunning, v1alpha1.OperatorPaused:
 				return nil
 			case v1alpha1.OperatorFailed:
-				return fmt.Errorf("operator %s: %s", sv.op.Name, status.Message)
+				return fmt.Errorf("operator %s: %w", sv.program.Name(), failure)
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for operator %s, which is %s: %w", sv.op.Name, status.State, ctx.Err())
+			return fmt.Errorf("wait for operator %s, which is %s: %w", sv.program.Name(), status.State, ctx.Err())
 		case <-sv.done:
-			return fmt.Errorf("operator %s was stopped", sv.op.Name)
+			return fmt.Errorf("operator %s was stopped", sv.program.Name())
 		case <-changed:
 		}
 	}

@@ -1,12 +1,40 @@
 package lab
 
 import (
+	"context"
 	"testing"
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
+
+// held are taps that tell when they are closed.
+type held struct {
+	*taps.Taps
+	close func()
+}
+
+func (h held) Close() { h.close() }
+
+// TestStopHoldsUntilTheEnd checks that what is paused is let go after the operator has ended: a worker that is let go before
+// takes one more key.
+func TestStopHoldsUntilTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done, order := make(chan struct{}), make(chan string, 2)
+	sv := &supervisor{cancel: cancel, done: done, taps: held{close: func() { order <- "let go" }}}
+	go func() {
+		<-ctx.Done()
+		order <- "ended"
+		close(done)
+	}()
+	if err := sv.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if first, then := <-order, <-order; first != "ended" || then != "let go" {
+		t.Errorf("it was %s, and then %s", first, then)
+	}
+}
 
 // TestOldRunDoesNotServe checks that the status does not say that the operator runs from when another run is wanted,
 // and that the old run serves the newest spec if the spec is changed back before it noticed.

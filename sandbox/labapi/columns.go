@@ -155,6 +155,10 @@ func faultKind(s v1alpha1.FaultSpec) string {
 		return strings.TrimSuffix("api/"+string(s.API.Reply), "/")
 	case s.Watch != nil:
 		return strings.TrimSuffix("watch/"+string(s.Watch.Action), "/")
+	case s.Stale != nil && s.Stale.Restart:
+		return "stale/Restart"
+	case s.Stale != nil:
+		return "stale"
 	case s.Conflict != nil:
 		return "conflict"
 	case s.ControlPlane != nil:

@@ -73,9 +73,6 @@ func (f faults) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 func (f faults) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	is := obj.(*v1alpha1.Fault)
 	problems := validateMeta(is)
-	if is.Spec.Stale != nil { // not implemented yet
-		return append(problems, field.Forbidden(field.NewPath("spec", "stale"), "is not supported yet"))
-	}
 	return append(problems, f.backend.ValidateFault(is.Spec)...)
 }
 

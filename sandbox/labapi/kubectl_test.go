@@ -113,9 +113,7 @@ func TestRefusals(t *testing.T) {
 	serve(t, newLab())
 	apply(t, fault("refused", "match: {kind: Zundoko}, crash: {}"))
 	for _, test := range []struct{ name, input, args, want string }{
-		{"stale", fault("new", "stale: {kind: Zundoko}"), "apply -f -", "spec.stale: Forbidden: is not supported yet"},
-		{"stale, not strictly", fault("new", "crash: {}, stale: {}"), "apply --validate=ignore -f -", "spec.stale: Forbidden: is not supported yet"},
-		{"stale, server-side", fault("new", "stale: {}"), "apply --server-side -f -", "spec.stale: Forbidden: is not supported yet"},
+		{"unknown field of stale", fault("new", "stale: {kind: Zundoko}"), "apply --server-side --validate=ignore -f -", "spec.stale.kind: field not declared in schema"},
 		{"wrong duration", fault("new", "node: {action: Lost, for: long}"), "apply --validate=ignore -f -", "invalid duration"},
 		{"nothing", fault("new", ""), "apply -f -", "spec: Required value: one of crash, hold"},
 		// The server says "spec.crsh"; kubectl says "crsh" until it has learned that the server validates.

@@ -14,6 +14,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/operator-lab/operator-lab/sandbox/certificate"
 )
 
 // Options are the options of [Start].
@@ -77,7 +79,8 @@ func serve(ctx context.Context, client kubernetes.Interface, listener net.Listen
 	if err != nil {
 		return nil, fmt.Errorf("learn how kube-apiserver shows itself: %w", err)
 	}
-	identity, err := newIdentity()
+	// The keys are never written anywhere, and kube-apiserver is told to trust this authority only.
+	own, authority, err := certificate.ForServer("operator-lab-api", service+"."+systemNamespace+".svc")
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +92,12 @@ func serve(ctx context.Context, client kubernetes.Interface, listener net.Listen
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	asked := make(chan struct{})
 	s := &Server{
-		registration: &registration{client: client, address: address, authority: identity.pem, asked: asked},
+		registration: &registration{client: client, address: address, authority: authority, asked: asked},
 		asked:        asked, end: end,
 	}
 	s.http = &http.Server{
 		Handler:           s.counted(api),
-		TLSConfig:         proxy.tls(identity.certificate),
+		TLSConfig:         proxy.tls(own),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // a client without a certificate is told; no need to log it
 	}

@@ -68,15 +68,6 @@ func (c *container) now() runtimeapi.ContainerState {
 	return c.state
 }
 
-func (r *Runtime) container(id string) (*container, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.containers[id]; c != nil {
-		return c, nil
-	}
-	return nil, notFound("container", id)
-}
-
 // CreateContainer prepares a container: its directory and its log.
 func (r *Runtime) CreateContainer(
 	_ context.Context, podID string, config *runtimeapi.ContainerConfig, podConfig *runtimeapi.PodSandboxConfig,
@@ -280,21 +271,4 @@ func (r *Runtime) ReopenContainerLog(_ context.Context, id string) error {
 		return status.Errorf(codes.Unknown, "failed to reopen container log file: %v", err)
 	}
 	return nil
-}
-
-// UpdateContainerResources does nothing: there are no cgroups.
-func (r *Runtime) UpdateContainerResources(context.Context, string, *runtimeapi.ContainerResources) error {
-	return nil
-}
-
-// CheckpointContainer is not possible.
-func (r *Runtime) CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) error {
-	return status.Error(codes.Unimplemented, "containers of operator-lab cannot be checkpointed")
-}
-
-// GetContainerEvents is not possible: the kubelet asks instead.
-func (r *Runtime) GetContainerEvents(
-	context.Context, chan *runtimeapi.ContainerEventResponse, func(runtimeapi.RuntimeService_GetContainerEventsClient),
-) error {
-	return status.Error(codes.Unimplemented, "operator-lab has no container events")
 }

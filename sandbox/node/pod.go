@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,15 +46,6 @@ func newID() string {
 
 func notFound(what, id string) error {
 	return status.Errorf(codes.NotFound, "an error occurred when try to find %s %q: not found", what, id)
-}
-
-func (r *Runtime) pod(id string) (*pod, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p := r.pods[id]; p != nil {
-		return p, nil
-	}
-	return nil, notFound("sandbox", id)
 }
 
 // RunPodSandbox gives a pod its address.
@@ -115,7 +105,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	if err != nil {
 		return nil // a missing pod has stopped already
 	}
-	if err := r.each(r.containersOf(id), func(c string) error { return r.StopContainer(ctx, c, 0) }); err != nil {
+	if err := each(r.containersOf(id), func(c string) error { return r.StopContainer(ctx, c, 0) }); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -132,7 +122,7 @@ func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	if err := r.StopPodSandbox(ctx, id); err != nil {
 		return err
 	}
-	if err := r.each(r.containersOf(id), func(c string) error { return r.RemoveContainer(ctx, c) }); err != nil {
+	if err := each(r.containersOf(id), func(c string) error { return r.RemoveContainer(ctx, c) }); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -142,7 +132,7 @@ func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 }
 
 // each calls do for all containers at once, because each may take its time to end.
-func (r *Runtime) each(ids []string, do func(id string) error) error {
+func each(ids []string, do func(id string) error) error {
 	errs := make([]error, len(ids))
 	var all sync.WaitGroup
 	for i, id := range ids {
@@ -150,18 +140,6 @@ func (r *Runtime) each(ids []string, do func(id string) error) error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-func (r *Runtime) containersOf(pod string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var ids []string
-	for id, c := range r.containers {
-		if c.pod.id == pod {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }
 
 func (p *pod) state() runtimeapi.PodSandboxState {
@@ -216,17 +194,6 @@ func (r *Runtime) ListPodSandbox(
 	return list, nil
 }
 
-func (r *Runtime) allPods() []*pod {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var pods []*pod
-	for _, p := range r.pods {
-		pods = append(pods, p)
-	}
-	slices.SortFunc(pods, func(a, b *pod) int { return b.created.Compare(a.created) })
-	return pods
-}
-
 // matchesID reports whether the ID begins with the filter.
 func matchesID(filter, id string) bool { return strings.HasPrefix(id, filter) }
 
@@ -237,11 +204,4 @@ func hasLabels(labels, selector map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// UpdatePodSandboxResources does nothing: there are no cgroups.
-func (r *Runtime) UpdatePodSandboxResources(
-	context.Context, *runtimeapi.UpdatePodSandboxResourcesRequest,
-) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
-	return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
 }

@@ -57,6 +57,9 @@ const Name = "operator-lab"
 
 // Runtime is a node's container runtime, for its kubelet.
 type Runtime struct {
+	absent
+	register
+
 	options  Options
 	images   *imageService
 	streams  *streams
@@ -65,10 +68,6 @@ type Runtime struct {
 	// closed tells everything that waits.
 	closed    chan struct{}
 	closeOnce sync.Once
-
-	mu         sync.Mutex
-	pods       map[string]*pod
-	containers map[string]*container
 }
 
 var (
@@ -88,10 +87,9 @@ func New(o Options) (*Runtime, error) {
 		o.Version = "0.0.0"
 	}
 	r := &Runtime{
-		options:    o,
-		closed:     make(chan struct{}),
-		pods:       map[string]*pod{},
-		containers: map[string]*container{},
+		register: register{pods: map[string]*pod{}, containers: map[string]*container{}},
+		options:  o,
+		closed:   make(chan struct{}),
 	}
 	r.images = newImageService(r)
 	// Files of an earlier runtime belong to containers that no longer exist.
@@ -149,12 +147,4 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 		}},
 		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: ""}},
 	}, nil
-}
-
-// UpdateRuntimeConfig does nothing: the pod network assigns pod addresses.
-func (r *Runtime) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig) error { return nil }
-
-// RuntimeConfig returns nothing: there are no cgroups.
-func (r *Runtime) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
-	return &runtimeapi.RuntimeConfigResponse{}, nil
 }

@@ -121,13 +121,3 @@ func (r *Runtime) ListPodSandboxStats(
 	}
 	return list, nil
 }
-
-// ListMetricDescriptors lists nothing: there are no metrics.
-func (r *Runtime) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
-	return nil, nil
-}
-
-// ListPodSandboxMetrics lists nothing: there are no metrics.
-func (r *Runtime) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
-	return nil, nil
-}

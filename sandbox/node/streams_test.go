@@ -9,9 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
@@ -21,45 +19,8 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
-
-// screen collects the output on a terminal.
-type screen struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
-
-func newScreen() *screen { return &screen{changed: make(chan struct{}, 1)} }
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text.Write(p)
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-	return len(p), nil
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-func (s *screen) await(t *testing.T, what string) {
-	t.Helper()
-	deadline := time.After(patience)
-	for !strings.Contains(s.String(), what) {
-		select {
-		case <-s.changed:
-		case <-deadline:
-			t.Fatalf("never saw %q, but %q", what, s)
-		}
-	}
-}
 
 // stream does what the kubelet does for a client. It speaks SPDY to the streaming server.
 func stream(t *testing.T, at string, o remotecommand.StreamOptions) error {
@@ -132,15 +93,15 @@ func TestExecOnATerminal(t *testing.T) {
 	id, _ := m.start(t, "waits")
 	in, keys := io.Pipe()
 	defer func() { _ = keys.Close() }()
-	s := newScreen()
+	s := &output.Output{}
 	at := m.exec(t, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"sh"}, Stdin: true, Stdout: true, Tty: true})
 	ended := make(chan error, 1)
 	go func() {
 		ended <- stream(t, at, remotecommand.StreamOptions{Stdin: in, Stdout: s, Tty: true, TerminalSizeQueue: oneSize()})
 	}()
-	s.await(t, "/ # ")
+	s.Await(t, "/ # ")
 	_, _ = io.WriteString(keys, "echo o''n $HOSTNAME; sleep infinity\r")
-	s.await(t, "on pod-waits\r\n")
+	s.Await(t, "on pod-waits\r\n")
 	_, _ = io.WriteString(keys, "\x03exit 6\r")
 	var exit utilexec.ExitError
 	if err := <-ended; !errors.As(err, &exit) || exit.ExitStatus() != 6 {
@@ -175,7 +136,7 @@ func TestAttach(t *testing.T) {
 				t.Fatal(err)
 			}
 			in, keys := io.Pipe()
-			s := newScreen()
+			s := &output.Output{}
 			ended := make(chan error, 1)
 			o := remotecommand.StreamOptions{Stdin: in, Stdout: s, Tty: tty}
 			if tty {
@@ -185,7 +146,7 @@ func TestAttach(t *testing.T) {
 			}
 			go func() { ended <- stream(t, r.Url, o) }()
 			_, _ = io.WriteString(keys, "hel''lo\r\n")
-			s.await(t, "hel''lo")
+			s.Await(t, "hel''lo")
 			if tty {
 				_, _ = io.WriteString(keys, "\x04")
 			} else {
@@ -215,7 +176,7 @@ func TestAttachThatOnlyListens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, errs := newScreen(), newScreen()
+	out, errs := &output.Output{}, &output.Output{}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- stream(t, r.Url, remotecommand.StreamOptions{Stdout: out, Stderr: errs})
@@ -227,8 +188,8 @@ func TestAttachThatOnlyListens(t *testing.T) {
 		return nil
 	})
 	next()
-	out.await(t, "out\n")
-	errs.await(t, "err\n")
+	out.Await(t, "out\n")
+	errs.Await(t, "err\n")
 	if strings.Contains(out.String(), "before") {
 		t.Error("what was written before is shown")
 	}
@@ -299,10 +260,10 @@ func TestCloseEndsStreams(t *testing.T) {
 	m := newMachine(t)
 	id, _ := m.start(t, "waits")
 	ended := make(chan error, 1)
-	s := newScreen()
+	s := &output.Output{}
 	at := m.exec(t, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"sh", "-c", "echo begun; sleep infinity"}, Stdout: true, Stderr: true})
 	go func() { ended <- stream(t, at, remotecommand.StreamOptions{Stdout: s, Stderr: io.Discard}) }()
-	s.await(t, "begun")
+	s.Await(t, "begun")
 	if err := m.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -321,17 +282,17 @@ func TestAShellThatIsTheContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, keys := io.Pipe()
-	s := newScreen()
+	s := &output.Output{}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- stream(t, r.Url, remotecommand.StreamOptions{Stdin: in, Stdout: s, Tty: true, TerminalSizeQueue: oneSize()})
 	}()
 	_, _ = io.WriteString(keys, "echo o''n $HOSTNAME; sleep infinity\r")
-	s.await(t, "on pod-tools\r\n")
+	s.Await(t, "on pod-tools\r\n")
 	_, _ = io.WriteString(keys, "\x03")
-	s.await(t, "/ # ")
+	s.Await(t, "/ # ")
 	_, _ = io.WriteString(keys, ")\r")
-	s.await(t, "sh: syntax error")
+	s.Await(t, "sh: syntax error")
 	_, _ = io.WriteString(keys, "exit 4\r")
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -146,11 +145,4 @@ func (t *troubles) of(chosen func(Match) bool) Trouble {
 		}
 	}
 	return all
-}
-
-// allContainers returns all containers in no particular order.
-func (r *Runtime) allContainers() []*container {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Values(r.containers))
 }

@@ -183,8 +183,8 @@ func (h *Host) End() error {
 // Stop ends the operator for good and returns when it has ended.
 func (h *Host) Stop() error {
 	h.cancel()
-	h.Taps.Close() // releases whatever is held
 	<-h.done
+	h.Taps.Close() // not before: a paused worker would take a key
 	return h.Err()
 }
 

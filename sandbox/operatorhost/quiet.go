@@ -14,9 +14,9 @@ const quietPatience = 2 * time.Second
 
 // AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, and
 // every write they made has come back as a watch event, if the kind is watched. Keys that wait for a timer count as
-// quiet. So do operators that ended, or that are paused with nothing ready.
-func AwaitQuiet(ctx context.Context, journal *trace.Journal) error {
-	return await(ctx, journal, settled)
+// quiet. So do operators that ended, or that are paused with nothing ready. Events of the kinds in held are not waited for.
+func AwaitQuiet(ctx context.Context, journal *trace.Journal, held ...string) error {
+	return await(ctx, journal, settled, held...)
 }
 
 // AwaitStill returns when the operators of a journal do nothing more unless somebody acts: like AwaitQuiet, but without
@@ -25,11 +25,11 @@ func AwaitStill(ctx context.Context, journal *trace.Journal) error {
 	return await(ctx, journal, still)
 }
 
-func await(ctx context.Context, journal *trace.Journal, rests func(*trace.State) bool) error {
+func await(ctx context.Context, journal *trace.Journal, rests func(*trace.State) bool, held ...string) error {
 	changed, cancel := journal.Subscribe()
 	defer cancel()
 	timeline := trace.NewTimeline(journal)
-	echoes := newEchoes()
+	echoes := newEchoes(held)
 	patience := time.NewTimer(quietPatience)
 	defer patience.Stop()
 	for {
@@ -69,13 +69,14 @@ func still(s *trace.State) bool {
 
 // echoes matches writes with the watch events that they cause.
 type echoes struct {
+	held    []string          // kinds whose events do not come
 	watched map[string]bool   // kinds that the operator watches, as far as seen
 	writes  map[string]string // resourceVersion of writes without a watch event so far -> kind
 	seen    map[string]bool   // resourceVersions of watch events
 }
 
-func newEchoes() *echoes {
-	return &echoes{watched: map[string]bool{}, writes: map[string]string{}, seen: map[string]bool{}}
+func newEchoes(held []string) *echoes {
+	return &echoes{held: held, watched: map[string]bool{}, writes: map[string]string{}, seen: map[string]bool{}}
 }
 
 func (e *echoes) note(events []*trace.Event) {
@@ -85,7 +86,7 @@ func (e *echoes) note(events []*trace.Event) {
 			e.watched[event.Object.Kind] = true
 			e.seen[event.ResourceVersion] = true
 			delete(e.writes, event.ResourceVersion)
-		case event.Kind == trace.KindCall && event.IsWrite() && event.Via == "" && event.Error == "" && !event.NoOp &&
+		case event.Kind == trace.KindCall && event.IsWrite() && event.Via == "" && event.Error == "" && !event.NoOp && !event.Lost &&
 			event.Verb != trace.VerbDelete && event.Verb != trace.VerbDeleteAll && !e.seen[event.ResourceVersion]:
 			e.writes[event.ResourceVersion] = event.Object.Kind
 		}
@@ -94,7 +95,7 @@ func (e *echoes) note(events []*trace.Event) {
 
 func (e *echoes) complete() bool {
 	for _, kind := range e.writes {
-		if e.watched[kind] {
+		if e.watched[kind] && !slices.Contains(e.held, kind) {
 			return false
 		}
 	}

@@ -42,6 +42,7 @@ func TestTrafficDoesNotKeepItWaiting(t *testing.T) {
 // waits for it also while the operator is paused.
 func TestHeldByAPause(t *testing.T) {
 	type wait = func(context.Context, *trace.Journal) error
+	quiet := func(ctx context.Context, journal *trace.Journal) error { return operatorhost.AwaitQuiet(ctx, journal) }
 	for _, test := range []struct {
 		name    string
 		await   wait
@@ -52,7 +53,7 @@ func TestHeldByAPause(t *testing.T) {
 		{"still, paused", operatorhost.AwaitStill, "zundoko", false, nil},
 		{"still, another one paused", operatorhost.AwaitStill, "maintpage", false, context.DeadlineExceeded},
 		{"still, resumed", operatorhost.AwaitStill, "zundoko", true, context.DeadlineExceeded},
-		{"quiet, paused", operatorhost.AwaitQuiet, "zundoko", false, context.DeadlineExceeded},
+		{"quiet, paused", quiet, "zundoko", false, context.DeadlineExceeded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package portable gives the source of the taps for a program of another module, which may use another release of
-// controller-runtime: from v0.19 on, with Go 1.23 or later.
+// Package portable gives the source of the taps and of the link with the lab for a program of another module, which may
+// use another release of controller-runtime: from v0.19 on, with Go 1.23 or later.
 package portable
 
 import (
@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/operator-lab/operator-lab/sandbox/apirequest"
+	"github.com/operator-lab/operator-lab/sandbox/link"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -23,7 +24,7 @@ const home = "github.com/operator-lab/operator-lab/sandbox/"
 // recording are the files of package trace that record a journal; the others show one.
 var recording = []string{"doc.go", "event.go", "journal.go", "join.go", "meta.go", "payload.go", "writer.go"}
 
-// Files returns the files of the packages apirequest, taps and trace by their slash-separated paths below a directory
+// Files returns the files of the packages apirequest, link, taps and trace by their slash-separated paths below a directory
 // whose import path is base. The directory controllerRuntime holds the source of the release that they are compiled
 // with; its source tells which files fit, not its version, because a module may replace it.
 func Files(controllerRuntime, base string) (map[string][]byte, error) {
@@ -42,7 +43,7 @@ func Files(controllerRuntime, base string) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	for pkg, source := range map[string]fs.FS{"taps": taps.Files, "apirequest": apirequest.Files} {
+	for pkg, source := range map[string]fs.FS{"taps": taps.Files, "apirequest": apirequest.Files, "link": link.Files} {
 		names, err := fs.Glob(source, "*.go")
 		if err != nil {
 			return nil, err
@@ -91,12 +92,11 @@ func olderFiles(controllerRuntime string) (map[string]string, error) {
 		return found
 	}
 	older := map[string]string{}
-	switch {
-	case has("client", "SubResourceApplyOption"):
-	case has("client", "runtime.ApplyConfiguration"):
-		older["apply"] = "0.22"
-	default:
+	if !has("client", "runtime.ApplyConfiguration") {
 		older["apply"] = "0.19"
+	}
+	if !has("client", "SubResourceApplyOption") {
+		older["subapply"] = "0.19"
 	}
 	if !has("cache", "AddEventHandlerWithOptions(") {
 		older["informer"] = "0.19"

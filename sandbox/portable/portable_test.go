@@ -2,9 +2,11 @@ package portable_test
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +16,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/link"
 	"github.com/operator-lab/operator-lab/sandbox/portable"
+	"github.com/operator-lab/operator-lab/sandbox/remote"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -88,20 +92,35 @@ func buildToy(t *testing.T, release string) (program string) {
 	return program
 }
 
-// runToy runs the operator until it has copied a ConfigMap, and returns its journal.
+// runToy runs the operator until it has copied a ConfigMap, and returns the journal that the lab has of it. In between it
+// is paused, and told to go on.
 func runToy(t *testing.T, program string) *trace.Journal {
 	t.Helper()
 	box := cluster.Get(t)
 	ns := sandboxtest.NewNamespace(t, box.Config(), clientgoscheme.Scheme)
+	journal := trace.New(trace.Options{})
+	sandboxtest.LogJournal(t, journal)
+	loop := remote.New(journal, "toy")
+	socket, served := listen(t, loop)
 	cmd := exec.CommandContext(t.Context(), program)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+box.Kubeconfig(), "NAMESPACE="+ns.Name)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+box.Kubeconfig(), "NAMESPACE="+ns.Name, link.SocketVariable+"="+socket)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	if err := loop.AwaitServing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	loop.Pause()
 	meta := metav1.ObjectMeta{Namespace: ns.Name, Name: "one", Labels: map[string]string{"copy": "me"}}
 	ns.MustCreate(&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": "b"}})
+	timeline := trace.NewTimeline(journal)
+	sandboxtest.Eventually(t, "the key waits", func() bool {
+		timeline.Update()
+		return slices.ContainsFunc(timeline.Tip().Queue(), func(i *trace.Item) bool { return i.Key.Name == "one" })
+	})
+	loop.Resume()
 	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "one-copy"}}
 	sandboxtest.Eventually(t, "the copy is there", func() bool { return ns.Exists(copied) })
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -110,11 +129,30 @@ func runToy(t *testing.T, program string) *trace.Journal {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
-	journal, report, err := trace.Load(&stdout, trace.Options{})
-	if err != nil || !report.Complete() {
-		t.Fatalf("the journal: %v, %s", err, report.Text(trace.English))
+	if err := <-served; err != nil {
+		t.Fatal(err)
 	}
 	return journal
+}
+
+// listen serves one process at a socket.
+func listen(t *testing.T, loop *remote.Taps) (socket string, served <-chan error) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "link")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	result := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			err = loop.Serve(conn, link.Settings{})
+		}
+		result <- err
+	}()
+	return socket, result
 }
 
 // wantCopied checks that the journal has the reconcile that made the copy, from the watch event that caused it to its

@@ -15,8 +15,8 @@ import (
 
 // withApply adds the interceptors of server-side apply.
 func (t tappedClient) withApply(f interceptor.Funcs) interceptor.Funcs {
-	f.Apply, f.SubResourceApply = t.apply, t.subApply
-	return f
+	f.Apply = t.apply
+	return t.withSubApply(f)
 }
 
 func (t tappedClient) apply(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -35,12 +35,4 @@ func applyOperation(obj runtime.ApplyConfiguration) operation {
 	op.planned = func() version { return planned }
 	op.result = func() version { return encodeAny(obj) }
 	return op
-}
-
-func (t tappedClient) subApply(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-	var o client.SubResourceApplyOptions
-	o.ApplyOpts(opts)
-	op := applyOperation(obj)
-	op.object.Subresource, op.manager, op.dryRun = sub, o.FieldManager, slices.Contains(o.DryRun, "All")
-	return t.do(ctx, op, func(ctx context.Context) error { return c.SubResource(sub).Apply(ctx, obj, opts...) })
 }

@@ -23,6 +23,7 @@ type tappedCache struct {
 	cache.Cache
 	taps   *Taps
 	scheme *runtime.Scheme
+	beside bool // it is that of a cluster beside the manager: it starts and stops no operator
 
 	mu    sync.Mutex
 	feeds map[feedKey]*feed // of this run of the operator: the next run lists everything anew
@@ -30,6 +31,9 @@ type tappedCache struct {
 
 // Start runs the cache and records the start and the stop of the operator.
 func (c *tappedCache) Start(ctx context.Context) error {
+	if c.beside {
+		return c.Cache.Start(ctx)
+	}
 	c.taps.append(trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
 	defer c.taps.append(trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
 	return c.Cache.Start(ctx)
@@ -106,6 +110,7 @@ const seenSize = 1024
 type feed struct {
 	taps *Taps
 	kind feedKey
+	via  string // of its events
 
 	mu            sync.Mutex
 	recent, older map[delivery]int64
@@ -114,12 +119,16 @@ type feed struct {
 // delivery identifies one watch event.
 type delivery struct{ uid, rv, verb string }
 
+func newFeed(t *Taps, kind feedKey) *feed {
+	return &feed{taps: t, kind: kind, recent: map[delivery]int64{}}
+}
+
 func (c *tappedCache) feed(kind feedKey) *feed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f := c.feeds[kind]
 	if f == nil {
-		f = &feed{taps: c.taps, kind: kind, recent: map[delivery]int64{}}
+		f = newFeed(c.taps, kind)
 		c.feeds[kind] = f
 	}
 	return f
@@ -128,6 +137,11 @@ func (c *tappedCache) feed(kind feedKey) *feed {
 // record appends a watch event, unless another handler has done so, and returns its Seq.
 func (f *feed) record(verb string, obj client.Object, initial bool) int64 {
 	d := delivery{string(obj.GetUID()), obj.GetResourceVersion(), verb}
+	return f.append(d, initial, func() (version, json.RawMessage) { return f.versions(verb, obj) })
+}
+
+// append appends a watch event, unless that was done before, and returns its Seq.
+func (f *feed) append(d delivery, initial bool, versions func() (v version, before json.RawMessage)) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if seq := f.recent[d]; seq != 0 {
@@ -136,10 +150,10 @@ func (f *feed) record(verb string, obj client.Object, initial bool) int64 {
 	if seq := f.older[d]; seq != 0 {
 		return seq
 	}
-	v, before := f.versions(verb, obj)
+	v, before := versions()
 	seq := f.taps.append(trace.Event{
-		Kind: trace.KindWatch, Verb: verb, Object: v.ref, ResourceVersion: v.rv,
-		Generation: v.generation, Before: before, After: v.raw, Initial: initial,
+		Kind: trace.KindWatch, Verb: d.verb, Object: v.ref, ResourceVersion: v.rv,
+		Generation: v.generation, Before: before, After: v.raw, Initial: initial, Via: f.via,
 	})
 	if len(f.recent) >= seenSize {
 		f.older, f.recent = f.recent, map[delivery]int64{}
@@ -153,7 +167,7 @@ func (f *feed) record(verb string, obj client.Object, initial bool) int64 {
 func (f *feed) versions(verb string, obj client.Object) (v version, before json.RawMessage) {
 	last := f.taps.lastKnown(f.kind, obj.GetNamespace(), obj.GetName())
 	if verb != trace.Deleted && last.is(obj) {
-		return last, nil
+		return last, last.before
 	}
 	v = encode(obj, f.kind)
 	f.taps.learn(f.kind, v, verb == trace.Deleted)

@@ -46,6 +46,7 @@ type operation struct {
 	kind    feedKey
 	manager string // field manager
 	dryRun  bool
+	line    string // of the source that makes the call
 	// planned returns the object that a write would send; nil for deletes and reads.
 	planned func() version
 	// result returns the object after a successful call; nil for deletes.
@@ -60,6 +61,9 @@ func (t *Taps) do(ctx context.Context, op operation, send func(context.Context) 
 		return send(ctx)
 	}
 	r := t.reconcileOf(ctx)
+	if r != nil {
+		op.line = callLine()
+	}
 	c := &call{}
 	write := trace.IsWriteVerb(op.verb)
 	var before version
@@ -85,7 +89,7 @@ func (t *Taps) do(ctx context.Context, op operation, send func(context.Context) 
 
 // event returns the fields that all events of a call have.
 func (op operation) event(r *runningReconcile) trace.Event {
-	e := trace.Event{Kind: trace.KindCall, Verb: op.verb, Object: op.object, FieldManager: op.manager}
+	e := trace.Event{Kind: trace.KindCall, Verb: op.verb, Object: op.object, FieldManager: op.manager, Line: op.line}
 	if r != nil {
 		e.Controller, e.Key, e.Reconcile, e.Cause = r.controller, r.key, r.id, r.start
 	}

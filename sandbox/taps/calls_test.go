@@ -104,6 +104,9 @@ func TestEveryKindOfWrite(t *testing.T) {
 		if e.Verb != w.verb || !strings.HasPrefix(e.Object.Name, w.name) || e.Reason != w.reason || e.NoOp != w.noOp || e.Source != trace.Server || e.Object.Kind != "ConfigMap" {
 			t.Errorf("write %d: %+v, want %+v", i, e, w)
 		}
+		if !strings.Contains(e.Line, "/calls_test.go:") {
+			t.Errorf("write %d was called at %q", i, e.Line)
+		}
 		if w.reason == "" && e.Object.UID == "" {
 			t.Errorf("write %d has no uid: %+v", i, e)
 		}
@@ -194,6 +197,9 @@ func TestPastTheClient(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		if _, err := set.CoreV1().ConfigMaps(cm.Namespace).Get(l.Context(), "set", metav1.GetOptions{}); err != nil {
+			return err
+		}
 		_, err = set.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, made, metav1.CreateOptions{})
 		if err == nil {
 			return nil
@@ -221,6 +227,12 @@ func TestPastTheClient(t *testing.T) {
 	}
 	if e := wire[3]; e.Verb != trace.VerbDelete || e.Object.Kind != "ConfigMap" || e.Object.UID == "" {
 		t.Errorf("a clientset's delete: %+v", e)
+	}
+	own := l.find(func(e *trace.Event) bool {
+		return e.Via == trace.ViaWire && e.Verb == trace.VerbGet && e.Object.Name == "set"
+	})
+	if own == nil || own.Reconcile != 0 {
+		t.Errorf("a clientset's read without the context of the reconcile: %+v", own)
 	}
 }
 

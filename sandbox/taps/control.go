@@ -16,6 +16,10 @@ const you = "you"
 
 // Control pauses workers before they take a key, and holds writes before they are sent. What a person does with it is
 // recorded as KindControl events. All methods may be called from any goroutine.
+//
+// A program behind [Taps.Recorder] has no workers that are known. Its requests take their place: while it is paused they
+// wait before they are sent, reads and writes alike, and a step lets one through, the oldest first. Open watches go on
+// to deliver, and new ones open; leases, Events, discovery and reviews of access pass.
 type Control struct {
 	taps *Taps
 
@@ -24,6 +28,7 @@ type Control struct {
 	steps  int // number of keys that may be taken although paused
 	hold   bool
 	held   []chan struct{} // the writes held now, oldest first
+	queued []chan struct{} // the requests that wait because the loop is paused, oldest first; see Taps.Recorder
 	closed bool
 }
 
@@ -31,6 +36,10 @@ type Control struct {
 func (c *Control) admit() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.admitLocked()
+}
+
+func (c *Control) admitLocked() bool {
 	if !c.paused {
 		return true
 	}
@@ -41,8 +50,39 @@ func (c *Control) admit() bool {
 	return true
 }
 
-// errNotSent is returned to an operator that gave up waiting while its write was held.
-var errNotSent = errors.New("the write was held by the lab and never sent")
+// errNotSent is returned to an operator that gave up waiting while its write was held, errNotPassed to one whose request
+// waited because it is paused.
+var (
+	errNotSent   = errors.New("the write was held by the lab and never sent")
+	errNotPassed = errors.New("the request waited because the lab has paused the program, and was never sent")
+)
+
+// pass lets a request go on at once, or makes it wait in the queue of requests while the loop is paused. It returns the Seq
+// of the hold event, or 0 if the request did not wait.
+func (c *Control) pass(ctx context.Context, planned func() trace.Event) (int64, error) {
+	c.mu.Lock()
+	if len(c.queued) == 0 && c.admitLocked() {
+		c.mu.Unlock()
+		return 0, nil
+	}
+	place := make(chan struct{})
+	c.queued = append(c.queued, place)
+	c.mu.Unlock()
+	e := planned()
+	e.Kind, e.Reason = trace.KindHold, trace.ReasonPaused
+	seq := c.taps.append(e)
+	return seq, c.wait(ctx, &c.queued, place, errNotPassed)
+}
+
+// passQueued lets the requests go on that may.
+func (c *Control) passQueued() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.queued) > 0 && c.admitLocked() {
+		close(c.queued[0])
+		c.queued = slices.Delete(c.queued, 0, 1)
+	}
+}
 
 // enter adds a place to the held writes; nil if writes are not held.
 func (c *Control) enter() chan struct{} {
@@ -56,25 +96,25 @@ func (c *Control) enter() chan struct{} {
 	return place
 }
 
-// wait holds a write at its place until it is released or its context ends.
-func (c *Control) wait(ctx context.Context, place chan struct{}) error {
+// wait waits at a place of a list until it is released or the context ends.
+func (c *Control) wait(ctx context.Context, in *[]chan struct{}, place chan struct{}, ended error) error {
 	select {
 	case <-place:
-		// Stopping an operator releases everything; a write that is released that way must not be sent.
+		// Stopping an operator releases everything; what is released that way must not be sent.
 		if ctx.Err() != nil {
-			return errors.Join(errNotSent, context.Cause(ctx))
+			return errors.Join(ended, context.Cause(ctx))
 		}
 		return nil
 	case <-ctx.Done():
 		c.mu.Lock()
-		c.held = slices.DeleteFunc(c.held, func(p chan struct{}) bool { return p == place })
+		*in = slices.DeleteFunc(*in, func(p chan struct{}) bool { return p == place })
 		c.mu.Unlock()
-		return errors.Join(errNotSent, context.Cause(ctx))
+		return errors.Join(ended, context.Cause(ctx))
 	}
 }
 
 // releaseLocked releases held writes: n of them, or all if n is negative.
-func (c *Control) releaseLocked(n int) (released int) {
+func (c *Control) releaseLocked(n int) {
 	if n < 0 || n > len(c.held) {
 		n = len(c.held)
 	}
@@ -82,7 +122,6 @@ func (c *Control) releaseLocked(n int) (released int) {
 		close(place)
 	}
 	c.held = append([]chan struct{}(nil), c.held[n:]...)
-	return n
 }
 
 // record records a person's action on the loop.
@@ -90,8 +129,9 @@ func (c *Control) record(verb string) {
 	c.taps.append(trace.Event{Kind: trace.KindControl, Actor: you, Verb: verb})
 }
 
-// wakeWorkers makes all workers check again whether they may take a key.
+// wakeWorkers makes all workers check again whether they may take a key, and requests whether they may pass.
 func (c *Control) wakeWorkers() {
+	c.passQueued()
 	for _, q := range c.taps.allQueues() {
 		q.wake()
 	}
@@ -162,25 +202,28 @@ func (c *Control) StepCall() {
 	c.Pause()
 	c.HoldWrites()
 	c.mu.Lock()
-	closed := c.closed
-	verb := trace.VerbStep
-	switch {
-	case closed:
-	case c.releaseLocked(1) == 1:
-		verb = trace.VerbRelease
-	default:
-		c.steps++
-	}
+	closed, held := c.closed, len(c.held) > 0
 	c.mu.Unlock()
 	if closed {
 		return
 	}
-	c.record(verb)
+	verb := trace.VerbStep
+	if held {
+		verb = trace.VerbRelease
+	}
+	c.record(verb) // before anything that comes of it
+	c.mu.Lock()
+	if held {
+		c.releaseLocked(1)
+	} else {
+		c.steps++
+	}
+	c.mu.Unlock()
 	c.wakeWorkers()
 }
 
 // HoldWrites holds each write of a reconcile before it is sent, until StepCall or Release. Reads, and calls outside of
-// a reconcile, are not held.
+// a reconcile, are not held. Of a program behind [Taps.Recorder] all writes are held that may be paused.
 func (c *Control) HoldWrites() {
 	c.mu.Lock()
 	done := c.hold || c.closed
@@ -198,34 +241,42 @@ func (c *Control) Release() {
 	c.mu.Lock()
 	was := c.hold
 	c.hold = false
-	c.releaseLocked(-1)
 	c.mu.Unlock()
 	if was {
-		c.record(trace.VerbSendWrites)
+		c.record(trace.VerbSendWrites) // before the writes
 	}
-}
-
-// Close releases everything that is held, for good; the taps go on recording. Call it before or after the manager is
-// stopped: held workers and writes also end with the manager's own shutdown.
-func (c *Control) Close() {
-	c.Resume()
 	c.mu.Lock()
-	c.closed = true
+	c.releaseLocked(-1)
 	c.mu.Unlock()
 }
 
-// holdWrite holds a write of a reconcile if writes are held. It returns the Seq of the hold event, or 0 if the write was not
-// held.
+// Close releases everything that is held, for good; the taps go on recording. It is called when the manager has ended, which
+// ends held workers and writes itself: before, a worker that is let go would take one more key.
+func (c *Control) Close() {
+	c.mu.Lock()
+	c.closed, c.hold, c.paused, c.steps = true, false, false, 0
+	c.releaseLocked(-1)
+	c.mu.Unlock()
+	c.wakeWorkers()
+}
+
+// holdWrite holds a write of a reconcile if writes are held. It returns the Seq of the hold event, or 0 if the write was
+// not held.
 func (c *Control) holdWrite(ctx context.Context, r *runningReconcile, planned func() trace.Event) (int64, error) {
 	if r == nil {
 		return 0, nil
 	}
+	return c.holdNow(ctx, planned)
+}
+
+// holdNow does what holdWrite says for any write.
+func (c *Control) holdNow(ctx context.Context, planned func() trace.Event) (int64, error) {
 	place := c.enter()
 	if place == nil {
 		return 0, nil
 	}
 	e := planned()
-	e.Kind, e.Cause = trace.KindHold, r.start
+	e.Kind = trace.KindHold
 	seq := c.taps.append(e)
-	return seq, c.wait(ctx, place)
+	return seq, c.wait(ctx, &c.held, place, errNotSent)
 }

@@ -132,6 +132,9 @@ func TestStopWhileAWriteIsHeld(t *testing.T) {
 	if op.taps.HeldWrites() != 0 {
 		t.Error("Close holds on to writes")
 	}
+	if e := l.find(func(e *trace.Event) bool { return e.Verb == trace.VerbSendWrites || e.Verb == trace.VerbResume }); e != nil {
+		t.Errorf("the journal says that somebody let go: %+v", e)
+	}
 }
 
 func TestLeaderElectionGoesOnWhilePaused(t *testing.T) {

@@ -19,6 +19,9 @@
 //   - the transport: what really reached the API server, with which status;
 //   - the logger: the operator's lines, panics, and which reconcile they belong to.
 //
+// Of a program that is no controller-runtime operator, or is not built here, [Taps.Recorder] sees the requests, in a proxy
+// before the API server.
+//
 // Only the work queue differs from what the operator would have without taps. It follows the semantics of
 // controller-runtime's priority queue (a test compares the two), even if the operator turned that off, does not feed
 // the workqueue_* metrics, and replaces a queue that the operator brings itself. Controllers whose requests are not

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -27,7 +26,9 @@ type version struct {
 	rv         string
 	generation int64
 	deleting   bool // deletionTimestamp is set
+	partial    bool // only its metadata is known
 	raw        json.RawMessage
+	before     json.RawMessage // of a version that was read: the one known before
 }
 
 // encode returns an object's JSON for the journal: with its apiVersion and kind, which typed objects usually lack,
@@ -171,6 +172,7 @@ type head struct {
 		UID               string       `json:"uid"`
 		ResourceVersion   string       `json:"resourceVersion"`
 		Generation        int64        `json:"generation"`
+		CreationTimestamp metav1.Time  `json:"creationTimestamp"`
 		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
 	} `json:"metadata"`
 }
@@ -190,6 +192,11 @@ func decode(raw []byte) version {
 	if json.Unmarshal(raw, &h) != nil {
 		return version{}
 	}
+	return h.version(raw)
+}
+
+// version returns the version in the JSON that a head was read from.
+func (h head) version(raw []byte) version {
 	return version{
 		ref: trace.Ref{
 			APIVersion: h.APIVersion, Kind: h.Kind,
@@ -200,27 +207,6 @@ func decode(raw []byte) version {
 	}
 }
 
-// learn remembers the newest known version of an object, so that a later event can show what it changed.
-func (t *Taps) learn(kind schema.GroupVersionKind, v version, gone bool) {
-	key := types.NamespacedName{Namespace: v.ref.Namespace, Name: v.ref.Name}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	objects := t.known[kind]
-	if objects == nil {
-		objects = map[types.NamespacedName]version{}
-		t.known[kind] = objects
-	}
-	switch old, known := objects[key]; {
-	case gone:
-		delete(objects, key)
-	case v.raw == nil:
-	case known && old.ref.UID == v.ref.UID && newer(old.rv, v.rv):
-		// An older version is a watch event that came after the answer to a later write.
-	default:
-		objects[key] = v
-	}
-}
-
 // newer reports whether resourceVersion a is newer than b. They are numbers in decimal, of any length. apimachinery
 // compares them since v0.35 only.
 func newer(a, b string) bool {
@@ -228,13 +214,6 @@ func newer(a, b string) bool {
 		return len(a) > len(b)
 	}
 	return a > b
-}
-
-// lastKnown returns the newest known version of an object.
-func (t *Taps) lastKnown(kind schema.GroupVersionKind, namespace, name string) version {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.known[kind][types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
 // reasonOf returns the API server's reason for an error, such as Conflict; empty if there is none.

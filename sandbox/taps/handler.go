@@ -27,26 +27,32 @@ func (b *bracket) made(controller string, keys int) {
 	b.keys += keys
 }
 
+// brackets are those that goroutines are in now.
+type brackets struct {
+	open atomic.Int64 // their number, so that the queue can skip the lookup when there are none
+	of   sync.Map     // goroutine id -> *bracket
+}
+
 // currentBracket returns the bracket of the calling goroutine, or nil.
-func (t *Taps) currentBracket() *bracket {
-	if t.open.Load() == 0 {
+func (b *brackets) currentBracket() *bracket {
+	if b.open.Load() == 0 {
 		return nil
 	}
-	b, ok := t.brackets.Load(goroutineID())
+	in, ok := b.of.Load(goroutineID())
 	if !ok {
 		return nil
 	}
-	return b.(*bracket)
+	return in.(*bracket)
 }
 
-// enter puts the calling goroutine into a bracket; leave ends it.
-func (t *Taps) enter(b *bracket) (leave func()) {
+// within puts the calling goroutine into a bracket; leave ends it.
+func (b *brackets) within(in *bracket) (leave func()) {
 	id := goroutineID()
-	t.brackets.Store(id, b)
-	t.open.Add(1)
+	b.of.Store(id, in)
+	b.open.Add(1)
 	return func() {
-		t.open.Add(-1)
-		t.brackets.Delete(id)
+		b.open.Add(-1)
+		b.of.Delete(id)
 	}
 }
 
@@ -119,7 +125,7 @@ func (h *tappedHandler) bracket(verb string, oldObj, newObj any, initial bool, c
 		h.current.Store(b)
 		defer h.current.Store(nil)
 	} else {
-		defer t.enter(b)()
+		defer t.within(b)()
 	}
 	call()
 	switch {
@@ -141,14 +147,8 @@ func (h *tappedHandler) controllerName() string {
 	if name := h.controller.Load(); name != nil {
 		return *name
 	}
-	t := h.feed.taps
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.queues) != 1 {
-		return ""
-	}
-	for q := range t.queues {
-		return q.name
+	if queues := h.feed.taps.allQueues(); len(queues) == 1 {
+		return queues[0].name
 	}
 	return ""
 }

@@ -61,9 +61,7 @@ func newQueue(t *Taps, name string, limiter workqueue.TypedRateLimiter[request])
 	q.cond = sync.NewCond(&q.mu)
 	q.timer = time.AfterFunc(time.Hour, q.timersDue)
 	q.timer.Stop()
-	t.mu.Lock()
-	t.queues[q] = struct{}{}
-	t.mu.Unlock()
+	t.add(q)
 	return q
 }
 
@@ -321,9 +319,7 @@ func (q *queue) ShutDown() {
 	q.timer.Stop()
 	q.cond.Broadcast()
 	q.mu.Unlock()
-	q.taps.mu.Lock()
-	delete(q.taps.queues, q)
-	q.taps.mu.Unlock()
+	q.taps.remove(q)
 }
 
 // ShutDownWithDrain does the same as ShutDown, as in controller-runtime's queue.
@@ -341,4 +337,21 @@ func (q *queue) wake() {
 	q.mu.Lock()
 	q.cond.Broadcast()
 	q.mu.Unlock()
+}
+
+// probe adds a key if the queue does not hold it.
+func (q *queue) probe(key request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shut || q.items[key] != nil {
+		return false
+	}
+	q.insert(key, admission{reason: trace.ReasonProbe, actor: lab})
+	return true
+}
+
+func (q *queue) isServing() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.serving
 }

@@ -34,25 +34,6 @@ type runningReconcile struct {
 	comeBack *admission
 }
 
-// bind connects a reconcile to controller-runtime's reconcileID.
-func (t *Taps) bind(controller string, key trace.Key, uid types.UID) *runningReconcile {
-	for _, q := range t.allQueues() {
-		if controller != "" && q.name != controller {
-			continue
-		}
-		q.mu.Lock()
-		r := q.locked[request{NamespacedName: types.NamespacedName{Namespace: key.Namespace, Name: key.Name}}]
-		q.mu.Unlock()
-		if r != nil && r.setUID(uid) {
-			t.mu.Lock()
-			t.running[uid] = r
-			t.mu.Unlock()
-			return r
-		}
-	}
-	return nil
-}
-
 // setUID reports whether the reconcile had no UID before.
 func (r *runningReconcile) setUID(uid types.UID) bool {
 	r.mu.Lock()
@@ -99,9 +80,7 @@ func (r *runningReconcile) end() (trace.Event, *admission) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.uid != "" {
-		r.taps.mu.Lock()
-		delete(r.taps.running, r.uid)
-		r.taps.mu.Unlock()
+		r.taps.ended(r.uid)
 	}
 	e := trace.Event{
 		Kind: trace.KindEnd, Reconcile: r.id, Cause: r.start, Outcome: r.outcome(),

@@ -3,9 +3,7 @@
 package taps
 
 import (
-	"context"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -42,18 +41,13 @@ type Options struct {
 type Taps struct {
 	*Control
 
+	controllers
+	known
+	brackets
+
 	journal *trace.Journal
 	opts    Options
-
-	open     atomic.Int64 // number of brackets, so that the queue can skip the lookup when there are none
-	brackets sync.Map     // goroutine id -> *bracket
-	kinds    sync.Map     // schema.GroupVersionResource -> kind, learned from answers
-
-	mu      sync.Mutex
-	running map[types.UID]*runningReconcile // the running reconciles, by controller-runtime's id
-	queues  map[*queue]struct{}
-	served  chan struct{} // closed and replaced when workers of a queue begin
-	known   map[feedKey]map[types.NamespacedName]version
+	logged  atomic.Pointer[logged] // what its log tells in its current run
 }
 
 // New returns taps that append to a journal.
@@ -66,12 +60,13 @@ func New(j *trace.Journal, opts Options) *Taps {
 	}
 	t := &Taps{
 		journal: j, opts: opts,
-		running: map[types.UID]*runningReconcile{},
-		queues:  map[*queue]struct{}{},
-		served:  make(chan struct{}),
-		known:   map[feedKey]map[types.NamespacedName]version{},
+		controllers: controllers{
+			running: map[types.UID]*runningReconcile{}, queues: map[*queue]struct{}{}, changed: make(chan struct{}),
+		},
+		known: known{objects: map[feedKey]map[types.NamespacedName]version{}},
 	}
 	t.Control = &Control{taps: t}
+	t.logged.Store(newLogged(t))
 	return t
 }
 
@@ -97,7 +92,7 @@ func (t *Taps) RESTConfig(cfg *rest.Config) *rest.Config {
 // ManagerOptions returns o with the taps set into it: cache, client, logger, and permission to reuse a controller name
 // in this process. Settings of o for cache, client and logger are wrapped, not replaced.
 func (t *Taps) ManagerOptions(o ctrl.Options) ctrl.Options {
-	o.NewCache = t.newCache(o.NewCache)
+	o.NewCache = t.newCache(o.NewCache, false)
 	o.NewClient = t.newClient(o.NewClient)
 	skip := true
 	o.Controller.SkipNameValidation = &skip
@@ -108,6 +103,11 @@ func (t *Taps) ManagerOptions(o ctrl.Options) ctrl.Options {
 	o.Logger = logr.New(&sink{taps: t, next: base.GetSink()})
 	t.tapControllerLogger(&o)
 	return o
+}
+
+// ClusterOptions sets the taps into the options of a cluster, which has a cache and a client but no controllers.
+func (t *Taps) ClusterOptions(o *cluster.Options) {
+	o.NewCache, o.NewClient = t.newCache(o.NewCache, true), t.newClient(o.NewClient)
 }
 
 // ControllerOptions returns o with the taps' work queue. The rate limiter and the log constructor of o are kept. A
@@ -130,8 +130,8 @@ func (t *Taps) newQueueFunc(name string, limiter workqueue.TypedRateLimiter[reco
 	return newQueue(t, name, limiter)
 }
 
-// newCache returns a constructor of observed caches.
-func (t *Taps) newCache(inner cache.NewCacheFunc) cache.NewCacheFunc {
+// newCache returns a constructor of observed caches: of managers, or of clusters beside them.
+func (t *Taps) newCache(inner cache.NewCacheFunc, beside bool) cache.NewCacheFunc {
 	if inner == nil {
 		inner = cache.New
 	}
@@ -140,7 +140,7 @@ func (t *Taps) newCache(inner cache.NewCacheFunc) cache.NewCacheFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &tappedCache{Cache: c, taps: t, scheme: o.Scheme, feeds: map[feedKey]*feed{}}, nil
+		return &tappedCache{Cache: c, taps: t, scheme: o.Scheme, beside: beside, feeds: map[feedKey]*feed{}}, nil
 	}
 }
 
@@ -170,17 +170,6 @@ func (t *Taps) Client(c client.Client) client.Client {
 		w = noWatch{c}
 	}
 	return interceptor.NewClient(w, tappedClient{t}.funcs())
-}
-
-// reconcileOf returns the reconcile of a context, or nil.
-func (t *Taps) reconcileOf(ctx context.Context) *runningReconcile {
-	id := controller.ReconcileIDFromContext(ctx)
-	if id == "" {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.running[id]
 }
 
 // elapsedSince returns the time since a time of the journal.

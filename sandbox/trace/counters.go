@@ -20,6 +20,7 @@ type Counters struct {
 	Enqueued    int           // keys put into the queue by an event or a timer
 	Merged      int           // keys merged into one that was already there
 	Dropped     int           // watch events of which a controller made no key
+	Passed      int           // keys that controllers made of watch events
 	Busy        time.Duration // time spent in reconciles
 	// ByVerb counts writes that succeeded by verb and kind, such as "create Zundoko" and "update Hikawa/status".
 	ByVerb map[string]int
@@ -46,6 +47,7 @@ func (c *Counters) add(o *Counters) {
 	c.Enqueued += o.Enqueued
 	c.Merged += o.Merged
 	c.Dropped += o.Dropped
+	c.Passed += o.Passed
 	c.Busy += o.Busy
 	for verb, n := range o.ByVerb {
 		if c.ByVerb == nil {
@@ -66,6 +68,9 @@ func cloneCounters[K comparable](in map[K]*Counters) map[K]*Counters {
 
 // count counts one event.
 func (c *Counters) count(e *Event) {
+	if (e.Kind == KindEnqueue || e.Kind == KindMerge) && e.Cause > 0 && e.Reason == "" {
+		c.Passed++
+	}
 	switch e.Kind {
 	case KindWatch:
 		c.Watched++

@@ -12,9 +12,9 @@ func (c cause) english() string {
 	case causeFound:
 		return fmt.Sprintf("%s was there when the operator started", c.object)
 	case causeOwn:
-		return fmt.Sprintf("%s was %s by its own %s%s", c.object, passive(c.verb), writeNoun(c.write, c.sub), inReconcile(c.reconcile))
+		return fmt.Sprintf("%s was %s by its own %s%s", c.object, passive(c.verb), writeNoun(c.write, c.sub), c.within.english())
 	case causeOther:
-		return fmt.Sprintf("%s was %s by %s%s", c.object, passive(c.verb), c.by, inReconcile(c.reconcile))
+		return fmt.Sprintf("%s was %s by %s%s", c.object, passive(c.verb), c.by, c.within.english())
 	case causeChange:
 		return fmt.Sprintf("%s was %s", c.object, passive(c.verb))
 	case causeTimer:
@@ -26,12 +26,20 @@ func (c cause) english() string {
 		return fmt.Sprintf("#%d failed and its back-off of %s ran out (try %d)", c.reconcile, FormatDuration(c.delay), c.try)
 	case causeAgain:
 		return fmt.Sprintf("#%d asked to be requeued", c.reconcile)
+	case causeRetry:
+		return fmt.Sprintf("#%d failed", c.reconcile)
 	}
 	return "its key was added by something other than a watch"
 }
 
 func (f reconcileFacts) english() string {
 	s := fmt.Sprintf("#%d ran because %s", f.id, f.cause.english())
+	switch {
+	case f.cause.kind == causeUnknown:
+		s = fmt.Sprintf("#%d ran; why is not known", f.id)
+	case f.probably:
+		s = fmt.Sprintf("#%d ran, probably because %s", f.id, f.cause.english())
+	}
 	if f.merged > 0 {
 		s += fmt.Sprintf("; %s merged into this one visit", plural(f.merged, "more event"))
 	}
@@ -44,11 +52,18 @@ func (f reconcileFacts) englishWork() string {
 	switch {
 	case len(changed) == 0 && len(f.writes) > 0:
 		s = "What it wrote changed nothing, so nothing will wake it. "
+	case len(changed) == 0 && f.failed == nil && f.end != nil && f.end.Outcome == OutcomeAborted:
+		s = "No write of it was answered. " // one may have been stored
 	case len(changed) == 0 && f.failed == nil && f.held == nil && f.end != nil && f.end.Error == "":
 		s = "It wrote nothing. "
+		if f.logged {
+			s = "No write is known to be its own. "
+		}
 	case len(changed) > 0:
-		s = "It " + listed(changed, englishWrite, ", ", " and ")
+		s = "It " + listed(changed, ofReconcile(englishWrite, "probably "), ", ", " and ")
 		switch {
+		case len(f.woke) > 0 && f.logged:
+			s += ", which probably woke " + numbers(f.woke, ", ", " and ")
 		case len(f.woke) > 0:
 			s += ", which woke " + numbers(f.woke, ", ", " and ")
 		case f.pending > 0:
@@ -70,12 +85,32 @@ func (f reconcileFacts) englishEnd() string {
 		}
 		return "It is still running."
 	}
+	if f.logged { // its queue is not known
+		switch e.Outcome {
+		case OutcomeRequeue:
+			return "It asked to be requeued."
+		case OutcomeError:
+			return fmt.Sprintf("It failed: %s.", f.englishError())
+		case OutcomePanic:
+			return fmt.Sprintf("It panicked: %s.", cut(e.Error, 80))
+		}
+	}
+	if f.again {
+		const next = "It runs again at once: its key was queued again."
+		switch e.Outcome {
+		case OutcomeError, OutcomeTerminal:
+			return fmt.Sprintf("It failed: %s. %s", f.englishError(), next)
+		case OutcomePanic:
+			return fmt.Sprintf("It panicked: %s. %s", cut(e.Error, 80), next)
+		}
+		return next
+	}
 	switch e.Outcome {
 	case OutcomeDone:
-		if len(f.woke) > 0 {
+		if len(f.woke) > 0 || f.pending > 0 {
 			return "It asked for no other run."
 		}
-		return "It will not run again until something changes."
+		return "It waits for a change."
 	case OutcomeRequeueAfter:
 		return fmt.Sprintf("It will run again in %s: RequeueAfter.", FormatDuration(e.Delay))
 	case OutcomeRequeue:
@@ -125,12 +160,19 @@ func (n eventFacts) english() string {
 	case KindReady:
 		return fmt.Sprintf("%s %s is ready because %s.%s", n.Controller, n.Key, n.cause.english(), n.englishNext())
 	case KindHold:
-		return fmt.Sprintf("#%d is held before it %s. If sent, the change comes back as a watch event to whoever watches %s.",
-			n.Reconcile, presentWrite(n.Event), n.Object.Kind)
+		who := n.Actor
+		if n.Reconcile != 0 {
+			who = fmt.Sprintf("#%d", n.Reconcile)
+		}
+		if n.Reason == ReasonPaused {
+			return fmt.Sprintf("%s asked for this while the loop is paused: %s waits at the gate and is not sent yet.", who, shortCall(n.Event, English))
+		}
+		return fmt.Sprintf("%s is held before it %s. If sent, the change comes back as a watch event to whoever watches %s.",
+			who, presentWrite(n.Event), n.Object.Kind)
 	case KindCall:
 		return n.englishCall()
 	case KindLog:
-		return fmt.Sprintf("%s%s logged: %s.", n.controllerName("The operator"), inReconcile(n.Reconcile), cut(logText(n.Event), 160))
+		return fmt.Sprintf("%s%s logged: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), cut(logText(n.Event), 160))
 	case KindControl:
 		return "You: " + controlText(n.Verb, English) + "."
 	case KindOperator:
@@ -154,6 +196,8 @@ func (n eventFacts) englishWatch() string {
 		return fmt.Sprintf("%s; it put %s into the queue and is answered by %s.", s, keys(n.keys), numbers(n.woke, ", ", " and "))
 	case len(n.keys) > 0:
 		return fmt.Sprintf("%s; it put %s into the queue.", s, keys(n.keys))
+	case len(n.woke) > 0:
+		return fmt.Sprintf("%s; it is probably answered by %s.", s, numbers(n.woke, ", ", " and "))
 	case n.drops > 0:
 		return s + "; no key was made of it."
 	}
@@ -163,7 +207,7 @@ func (n eventFacts) englishWatch() string {
 // englishSeen describes a watch event.
 func (c cause) englishSeen() string {
 	if c.kind == causeOwn || c.kind == causeOther {
-		return fmt.Sprintf("%s was %s by %s%s", c.object, passive(c.verb), c.by, inReconcile(c.reconcile))
+		return fmt.Sprintf("%s was %s by %s%s", c.object, passive(c.verb), c.by, c.within.english())
 	}
 	return c.english()
 }
@@ -172,10 +216,12 @@ func (n eventFacts) englishCall() string {
 	if n.Via == ViaRecorder {
 		return fmt.Sprintf("%s recorded an Event about %s: %s: %s", n.Actor, n.Object, n.Reason, cut(n.Message, 120))
 	}
-	who := n.Actor + inReconcile(n.Reconcile)
+	who := n.Actor + withinOf(n.Event).english()
 	switch {
 	case n.Failed():
 		return fmt.Sprintf("%s wanted to %s %s; it failed: %s.", who, n.Verb, n.Object, cut(n.Error, 160))
+	case n.Verb == VerbWatch:
+		return fmt.Sprintf("%s opened a watch of %s.", who, n.Object.Kind)
 	case !n.IsWrite() && n.Verb == VerbList:
 		return fmt.Sprintf("%s listed %d %s%s.", who, n.Count, n.Object.Kind, englishSource(n.Source))
 	case n.Reason == "NotFound":
@@ -184,6 +230,8 @@ func (n eventFacts) englishCall() string {
 		return fmt.Sprintf("%s read %s%s (rv %s).", who, n.Object, englishSource(n.Source), n.ResourceVersion)
 	case n.NoOp:
 		return fmt.Sprintf("%s %s, which changed nothing: no watch event follows.", who, englishWrite(n.Event))
+	case len(n.woke) > 0 && n.guess:
+		return fmt.Sprintf("%s %s, which probably woke %s.", who, englishWrite(n.Event), numbers(n.woke, ", ", " and "))
 	case len(n.woke) > 0:
 		return fmt.Sprintf("%s %s, which woke %s.", who, englishWrite(n.Event), numbers(n.woke, ", ", " and "))
 	}
@@ -217,7 +265,7 @@ func (t objectFacts) english() string {
 	case t.created.actor == "":
 		s += " was created by somebody the journal does not watch"
 	default:
-		s += " was created by " + t.created.actor + inReconcile(t.created.reconcile)
+		s += " was created by " + t.created.actor + t.created.within.english()
 	}
 	if t.owner != "" {
 		s += " and is owned by " + t.owner
@@ -226,12 +274,12 @@ func (t objectFacts) english() string {
 	case t.Deleted:
 		s += "; it is gone"
 		if t.changed.actor != "" {
-			s += ", deleted by " + t.changed.actor + inReconcile(t.changed.reconcile)
+			s += ", deleted by " + t.changed.actor + t.changed.within.english()
 		}
 	case t.Meta().Deleting:
 		s += "; it is being deleted and waits for its finalizers: " + strings.Join(t.Meta().Finalizers, ", ")
 	case t.changed.actor != "":
-		s += "; it was last changed by " + t.changed.actor + inReconcile(t.changed.reconcile)
+		s += "; it was last changed by " + t.changed.actor + t.changed.within.english()
 	}
 	if t.Lagging() && !t.Deleted {
 		s += fmt.Sprintf("; its status speaks of generation %d, its spec is generation %d", t.Meta().ObservedGeneration, t.Generation)
@@ -255,6 +303,9 @@ func englishWrite(e *Event) string {
 		VerbCreate: "created", VerbUpdate: "updated", VerbPatch: "patched", VerbApply: "applied",
 		VerbDelete: "deleted", VerbDeleteAll: "deleted all",
 	}[e.Verb]
+	if e.Lost {
+		return past + " " + written(e) + " (" + LostText(English) + ")"
+	}
 	return past + " " + written(e)
 }
 
@@ -281,11 +332,14 @@ func writeNoun(verb, sub string) string {
 	return sub + " " + verb
 }
 
-func inReconcile(id int64) string {
-	if id == 0 {
+func (w within) english() string {
+	switch {
+	case w.id == 0:
 		return ""
+	case w.probably:
+		return fmt.Sprintf(", probably in #%d", w.id)
 	}
-	return fmt.Sprintf(" in #%d", id)
+	return fmt.Sprintf(" in #%d", w.id)
 }
 
 func englishSource(s Source) string {

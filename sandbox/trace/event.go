@@ -30,7 +30,8 @@ const (
 	KindDequeue Kind = "dequeue"
 	// KindStart: a reconcile began (Cause is the dequeue event).
 	KindStart Kind = "start"
-	// KindHold: a write is held before it is sent (After is what would be sent).
+	// KindHold: a write is held before it is sent (After is what would be sent), or with ReasonPaused any request waits
+	// because the loop is paused.
 	KindHold Kind = "hold"
 	// KindCall: an API call returned.
 	KindCall Kind = "call"
@@ -85,6 +86,12 @@ const (
 	ViaWire = "wire"
 	// ViaDryRun marks a write that was sent as a dry run.
 	ViaDryRun = "dry-run"
+	// ViaGate marks a call or a watch event of a program of which only its requests are seen: it has no queue and no
+	// reconciles in the journal, unless its own log tells of them.
+	ViaGate = "gate"
+	// ViaLog marks the beginning (KindDequeue, KindStart) and the end of a reconcile that were read in the program's own
+	// log. What its queue holds is not known.
+	ViaLog = "log"
 )
 
 // Outcome is the result of a reconcile.
@@ -143,6 +150,9 @@ const (
 	ReasonDelayed      = "delayed"      // added with a delay from outside of a reconcile
 	ReasonProbe        = "probe"        // added by the lab, to see what one more reconcile does (KindEnqueue)
 )
+
+// ReasonPaused is the reason of KindHold events of requests that wait at the gate because the loop is paused.
+const ReasonPaused = "paused"
 
 // Key is a key of a work queue: an object's namespace and name.
 type Key struct {
@@ -212,7 +222,8 @@ func (r Ref) IsZero() bool { return r == Ref{} }
 type Event struct {
 	// Seq numbers the events of a journal from 1. Append sets it.
 	Seq int64 `json:"seq"`
-	// At is the monotonic time since the journal's start. Append sets it if it is zero.
+	// At is the monotonic time since the journal's start. Append sets it if it is zero, and to the time of the event
+	// before if it is earlier.
 	At time.Duration `json:"at"`
 	// Kind is the kind of the event.
 	Kind Kind `json:"kind"`
@@ -229,6 +240,10 @@ type Event struct {
 	// Cause is the Seq of the event that caused this one; zero if there is none or it is not known.
 	Cause int64 `json:"cause,omitempty"`
 
+	// Probably marks what was concluded from times and names: that a call belongs to Reconcile, or, of a KindDequeue, that
+	// Cause caused it.
+	Probably bool `json:"probably,omitempty"`
+
 	// Verb is the verb of a call, a watch event or a control.
 	Verb string `json:"verb,omitempty"`
 	// Object is the object that it concerns.
@@ -244,14 +259,21 @@ type Event struct {
 	After json.RawMessage `json:"after,omitempty"`
 	// Source distinguishes reads of the cache from reads of the API server.
 	Source Source `json:"source,omitempty"`
-	// Via is empty for calls of the operator's client; else [ViaRecorder], [ViaWire] or [ViaDryRun].
+	// Via is empty for calls of the operator's client; else [ViaRecorder], [ViaWire], [ViaDryRun], [ViaGate] or
+	// [ViaLog].
 	Via string `json:"via,omitempty"`
+	// Line is the line of the operator's source that made a call in a reconcile, as file:line, the file relative to its module; empty if it
+	// is not known.
+	Line string `json:"line,omitempty"`
 	// FieldManager is the field manager of a write, if one was named.
 	FieldManager string `json:"fieldManager,omitempty"`
 	// Status is the HTTP status of a call that reached the server.
 	Status int `json:"status,omitempty"`
 	// NoOp marks a write that changed nothing: the resourceVersion is the same and no watch event follows.
 	NoOp bool `json:"noOp,omitempty"`
+	// Lost marks a write that was carried out and whose answer never reached its sender. The sender may have recorded the
+	// same call as one that failed, if it lived on.
+	Lost bool `json:"lost,omitempty"`
 	// Count is the number of a list's items, or of adds merged into a dequeued key.
 	Count int `json:"count,omitempty"`
 

@@ -10,7 +10,8 @@ const (
 	FaultCrash        = "crash"        // detail: Before or After the call
 	FaultHold         = "hold"         // detail: Before or After the call
 	FaultAPI          = "api"          // detail: the reply
-	FaultWatch        = "watch"        // detail: Cut, Delay or Coalesce
+	FaultWatch        = "watch"        // detail: Cut, Delay, Coalesce or Gone
+	FaultStale        = "stale"        // detail: Began, Restart or Over
 	FaultConflict     = "conflict"     // no detail
 	FaultControlPlane = "controlPlane" // detail: the program
 	FaultPod          = "pod"          // detail: Kill or OOMKill, of containers; Unready, Crash or StartLate, of pods
@@ -69,7 +70,7 @@ func englishFault(e *Event) string {
 	what, detail := e.Fault().Kind, e.Fault().Detail
 	fault := orElse(e.Reason, "a fault")
 	whose := orElse(e.Operator, "the operator")
-	call := e.Verb + " " + e.Object.String() + inReconcile(e.Reconcile)
+	call := e.Verb + " " + e.Object.String() + withinOf(e).english()
 	side := "before"
 	if detail == "After" {
 		side = "after"
@@ -95,10 +96,18 @@ func englishFault(e *Event) string {
 		return fmt.Sprintf("%s cut %s's watches of %s after %s %s", fault, whose, e.Object.Kind, e.Object, e.Verb)
 	case what == FaultWatch && detail == "Delay":
 		return fmt.Sprintf("%s holds %s's watch of %s up from %s %s on", fault, whose, e.Object.Kind, e.Object, e.Verb)
+	case what == FaultWatch && detail == "Gone":
+		return fmt.Sprintf("%s ended %s's watch of %s with 410 Gone after %s %s", fault, whose, e.Object.Kind, e.Object, e.Verb)
 	case what == FaultWatch:
 		return fmt.Sprintf("%s left out %s %s, which %s does not see", fault, e.Object, e.Verb, whose)
+	case what == FaultStale && detail == "Over":
+		return fmt.Sprintf("%s is over: %s sees %s as it is", fault, whose, e.Object.Kind)
+	case what == FaultStale && detail == "Restart":
+		return fmt.Sprintf("%s ended %s after %s; it starts again with %s as it was", fault, whose, call, strings.Join(e.Fault().Of[1:], ""))
+	case what == FaultStale:
+		return fmt.Sprintf("%s shows %s %s as it was before %s %s", fault, whose, e.Object.Kind, e.Verb, e.Object)
 	case what == FaultConflict:
-		return fmt.Sprintf("%s had somebody else change %s just before %s%s", fault, Ref{Kind: e.Object.Kind, Name: e.Object.Name}, e.Verb, inReconcile(e.Reconcile))
+		return fmt.Sprintf("%s had somebody else change %s just before %s%s", fault, Ref{Kind: e.Object.Kind, Name: e.Object.Name}, e.Verb, withinOf(e).english())
 	case what == FaultControlPlane && e.Verb == "":
 		return fmt.Sprintf("%s killed %s", fault, detail)
 	case what == FaultControlPlane:
@@ -122,7 +131,7 @@ func japaneseFault(e *Event) string {
 	fault := "障害 " + e.Reason + ": "
 	call := japaneseWrite(e)
 	if e.Reconcile != 0 {
-		call = inJapanese(e.Reconcile) + " " + call
+		call = withinOf(e).japanese() + " " + call
 	}
 	side := "する直前"
 	if detail == "After" {
@@ -144,13 +153,21 @@ func japaneseFault(e *Event) string {
 	case what == FaultAPI:
 		return fmt.Sprintf("%s%sする要求に %s を返した", fault, call, detail)
 	case what == FaultWatch && detail == "Cut" && e.Verb == "":
-		return fmt.Sprintf("%s%s のウォッチをすべて切断した", fault, e.Operator)
+		return fmt.Sprintf("%s%s の watch をすべて切断した", fault, e.Operator)
 	case what == FaultWatch && detail == "Cut":
-		return fmt.Sprintf("%s%s の%sの後、%s のウォッチを切断した", fault, e.Object, japaneseChange(e.Verb), e.Object.Kind)
+		return fmt.Sprintf("%s%s の%sの後、%s の watch を切断した", fault, e.Object, japaneseChange(e.Verb), e.Object.Kind)
 	case what == FaultWatch && detail == "Delay":
-		return fmt.Sprintf("%s%s の%sから先、%s のウォッチを止めている", fault, e.Object, japaneseChange(e.Verb), e.Object.Kind)
+		return fmt.Sprintf("%s%s の%sから先、%s の watch を止めている", fault, e.Object, japaneseChange(e.Verb), e.Object.Kind)
+	case what == FaultWatch && detail == "Gone":
+		return fmt.Sprintf("%s%s の%sの後、%s の watch を 410 Gone で終わらせた", fault, e.Object, japaneseChange(e.Verb), e.Object.Kind)
 	case what == FaultWatch:
 		return fmt.Sprintf("%s%s の%sを %s に届けなかった", fault, e.Object, japaneseChange(e.Verb), e.Operator)
+	case what == FaultStale && detail == "Over":
+		return fmt.Sprintf("%s終わった。%s には今の %s が見える", fault, e.Operator, e.Object.Kind)
+	case what == FaultStale && detail == "Restart":
+		return fmt.Sprintf("%s%sした直後に、%s を強制終了した。再起動後は以前の %s が見える", fault, call, e.Operator, strings.Join(e.Fault().Of[1:], ""))
+	case what == FaultStale:
+		return fmt.Sprintf("%s%s の%sより前の %s を %s に見せている", fault, e.Object, japaneseChange(e.Verb), e.Object.Kind, e.Operator)
 	case what == FaultConflict:
 		return fmt.Sprintf("%s%sする直前に、別の書き手が変更した", fault, call)
 	case what == FaultControlPlane && e.Verb == "":

@@ -46,6 +46,10 @@ func faults() *Journal {
 		{Verb: VerbCreate, Object: object, Reconcile: 4, Values: FaultPayload{FaultImage, "Delay", []string{"nginx"}}.Values()},
 		{Message: "something new"},
 		{Values: FaultPayload{Kind: "flood", Detail: "Often"}.Values(), Message: "something newer"},
+		{Verb: Modified, Object: object, Values: FaultPayload{Kind: FaultWatch, Detail: "Gone"}.Values()},
+		{Verb: Added, Object: object, Values: FaultPayload{Kind: FaultStale, Detail: "Began"}.Values()},
+		{Verb: VerbCreate, Object: object, Reconcile: 4, Values: FaultPayload{FaultStale, "Restart", []string{"0s", "ConfigMap"}}.Values()},
+		{Object: Ref{Kind: "ConfigMap"}, Values: FaultPayload{Kind: FaultStale, Detail: "Over"}.Values()},
 	} {
 		e.Kind, e.Actor, e.Operator, e.Reason, e.At = KindFault, "lab", "keeper", fmt.Sprintf("f%d", i), time.Duration(i+1)*time.Millisecond
 		j.Append(e)

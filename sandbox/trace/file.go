@@ -9,10 +9,6 @@ import (
 	"time"
 )
 
-// maxLine bounds a line of a file, in bytes. An object in the API has at most about 1.5 MiB, and an event may carry two
-// of them.
-const maxLine = 16 << 20
-
 // Errors of [Load] for a file that is not a readable journal.
 var (
 	// ErrNotJournal: the file does not begin with a journal's header.
@@ -83,7 +79,7 @@ func Load(r io.Reader, o Options) (*Journal, Report, error) {
 			ErrVersion, h.Version, orElse(h.Product, "of an unknown version"), FormatVersion)
 	}
 	j := New(o)
-	j.start, j.opts.Product, j.forgotten = h.Start, h.Product, max(0, h.Forgotten)
+	j.start, j.opts.Product, j.opts.Title, j.forgotten = h.Start, h.Product, h.Title, max(0, h.Forgotten)
 	l := loader{j: j, report: Report{Forgotten: j.forgotten, Open: true}, number: 1}
 	if err := l.events(in); err != nil {
 		return nil, l.report, fmt.Errorf("read the journal: %w", err)
@@ -131,7 +127,7 @@ func (l *loader) line(raw []byte, ended bool) {
 		return
 	}
 	var e Event
-	in := line{Event: &e}
+	in := Line{Event: &e}
 	if json.Unmarshal(raw, &in) != nil || in.Event == nil || e.Seq <= l.j.last || e.Kind == "" || e.At < 0 {
 		if ended {
 			l.damaged()
@@ -177,7 +173,7 @@ func readLine(in *bufio.Reader) (raw []byte, ended bool, err error) {
 		if !long {
 			raw = append(raw, part...)
 		}
-		if len(raw) > maxLine {
+		if len(raw) > MaxLine {
 			long, raw = true, nil
 		}
 		switch {

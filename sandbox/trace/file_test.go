@@ -80,7 +80,7 @@ func TestDamagedFiles(t *testing.T) {
 		{"a line of garbage", lines[0] + "garbage\n" + strings.Join(lines[1:], ""), Report{Damaged: 1, FirstDamaged: 2}, n, "1 lines are damaged"},
 		{"a line lost", lines[0] + lines[1] + strings.Join(lines[3:], ""), Report{Missing: 1}, n - 1, "1 events are missing"},
 		{"a line twice", lines[0] + lines[1] + strings.Join(lines[1:], ""), Report{Damaged: 1, FirstDamaged: 3}, n, "1 lines are damaged"},
-		{"a huge line", lines[0] + strings.Repeat("x", maxLine+1) + "\n" + strings.Join(lines[1:], ""), Report{Damaged: 1, FirstDamaged: 2}, n, "1 lines are damaged"},
+		{"a huge line", lines[0] + strings.Repeat("x", MaxLine+1) + "\n" + strings.Join(lines[1:], ""), Report{Damaged: 1, FirstDamaged: 2}, n, "1 lines are damaged"},
 		{"header only", lines[0], Report{Open: true}, 0, "the end is missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestNoJournal(t *testing.T) {
 		{"empty", "", ErrNotJournal},
 		{"text", "hello\nworld\n", ErrNotJournal},
 		{"other JSON", "{}\n", ErrNotJournal},
-		{"endless line", strings.Repeat("x", maxLine+10), ErrNotJournal},
+		{"endless line", strings.Repeat("x", MaxLine+10), ErrNotJournal},
 		{"newer", `{"format":"operator-lab-journal","version":2,"product":"v9"}` + "\n", ErrVersion},
 		{"version nought", `{"format":"operator-lab-journal"}` + "\n", ErrVersion},
 	} {

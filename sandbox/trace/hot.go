@@ -92,13 +92,13 @@ func sameObject(a, b *Event) bool {
 	return a.Object.Kind == b.Object.Kind && a.Object.Key() == b.Object.Key()
 }
 
-// wokeItself reports whether only the operator's own writes caused a reconcile.
+// wokeItself reports whether only the operator's own writes are known to have caused a reconcile.
 func (s *State) wokeItself(reconcile *Reconcile) bool {
 	if len(reconcile.Woken) == 0 {
 		return false
 	}
 	for _, e := range reconcile.Woken {
-		if !s.Wake(e).Own {
+		if e.Probably || !s.Wake(e).Own {
 			return false
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type HTMLOptions struct {
 	// Language is the language of the page. Default: English.
 	Language Language
-	// Title is the title of the page. Default: the names of the operators.
+	// Title is the title of the page. Default: that of the journal, or the names of the operators.
 	Title string
 	// Report is that of the file that the journal was loaded from; the page shows what is missing. Default: nothing is
 	// missing.
@@ -120,7 +120,7 @@ func newHTMLPage(j *Journal, o HTMLOptions) htmlPage {
 	m := &htmlMaker{State: t.Tip(), l: o.Language, shown: map[int64]bool{}}
 	m.choose(j)
 	p := htmlPage{
-		Lang: o.Language.pick("en", "ja"), Title: htmlText(o.Title), Facts: m.facts(j), Operators: m.operators(),
+		Lang: o.Language.pick("en", "ja"), Title: htmlText(orElse(o.Title, j.Header().Title)), Facts: m.facts(j), Operators: m.operators(),
 		Drawing: m.draw(), Rows: m.rows(),
 	}
 	if p.Title == "" {
@@ -192,7 +192,7 @@ func (m *htmlMaker) facts(j *Journal) []htmlFact {
 		{Name: m.l.pick("Started", "開始"), Value: start},
 		{Name: m.l.pick("Lasted", "長さ"), Value: FormatDuration(max(0, j.Duration()))},
 		{Name: m.l.pick("Recorded by", "記録"), Value: "operator-lab " + htmlText(orElse(h.Product, m.l.pick("(version not known)", "(版は不明)")))},
-		{Name: m.l.pick("Reconciles", "調整"), Value: number(total.Reconciles)},
+		{Name: m.l.pick("Reconciles", "reconcile"), Value: number(total.Reconciles)},
 		{Name: m.l.pick("Failed", "失敗"), Value: number(total.Errors), Bad: total.Errors > 0},
 		{Name: m.l.pick("Writes", "書き込み"), Value: number(total.Writes)},
 		{Name: m.l.pick("Events", "イベント"), Value: number(stats.Events)},
@@ -233,8 +233,8 @@ func (m *htmlMaker) missing(r Report) []string {
 	if text := r.Text(m.l); text != "" {
 		out = append(out, fmt.Sprintf(m.l.pick("The file is not whole: %s.", "ファイルは完全ではない: %s。"), text))
 	}
-	add(m.lost.reconciles, "The oldest %d reconciles are left out of this page; they are counted above.", "古い調整 %d 回はこのページでは省略した (上の数には含む)。")
-	add(m.lost.asides, "The oldest %d things that belong to no reconcile are left out.", "調整に属さない古い出来事 %d 件は省略した。")
+	add(m.lost.reconciles, "The oldest %d reconciles are left out of this page; they are counted above.", "古い reconcile %d 回はこのページでは省略した (上の数には含む)。")
+	add(m.lost.asides, "The oldest %d things that belong to no reconcile are left out.", "reconcile に属さない古い出来事 %d 件は省略した。")
 	add(m.lost.diffs, "The diffs of %d writes are left out.", "書き込み %d 件の差分は省略した。")
 	return out
 }

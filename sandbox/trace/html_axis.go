@@ -140,7 +140,7 @@ func (d *drawer) strip() {
 		if bad[i] > 0 {
 			b.Bad = max(3, bad[i]*stripHeight/most)
 		}
-		b.Title = fmt.Sprintf(d.l.pick("%s: %d reconciles, %d failed", "%s: 調整 %d 回、失敗 %d 回"), htmlClock(first[i].Started), n, bad[i])
+		b.Title = fmt.Sprintf(d.l.pick("%s: %d reconciles, %d failed", "%s: reconcile %d 回、失敗 %d 回"), htmlClock(first[i].Started), n, bad[i])
 		d.d.Strip = append(d.d.Strip, b)
 	}
 	d.d.Ends = [2]string{htmlClock(0), htmlClock(end)}

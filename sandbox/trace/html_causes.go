@@ -18,14 +18,16 @@ func (m *htmlMaker) wakeChain(w Wake, reconcile *Reconcile) htmlChain {
 	switch {
 	case w.Requeue != nil:
 		c.add(m.requeueText(w.Requeue), m.href(w.Requeue.Reconcile))
-		c.add(m.l.pick("timer ran out", "タイマー満了"), "")
+		if w.Requeue.Kind == KindRequeue {
+			c.add(m.l.pick("timer ran out", "タイマー満了"), "")
+		}
 	case w.Watch != nil && w.Watch.Initial:
 		c.add(m.l.pick("found at start: ", "開始時に存在: ")+versionText(w.Watch), "")
 	case w.Watch != nil:
 		if w.Write != nil {
 			c.add(m.writeText(w.Write), m.writeHref(w.Write))
 		}
-		c.add(m.l.pick("watch ", "ウォッチ ")+w.Watch.Verb+" "+versionText(w.Watch), "")
+		c.add(m.l.pick("watch ", "watch ")+w.Watch.Verb+" "+versionText(w.Watch), "")
 	case w.Event.Kind == KindReady:
 		c.add(m.l.pick("timer ran out", "タイマー満了"), "")
 	default:
@@ -41,10 +43,12 @@ func (m *htmlMaker) wakeChain(w Wake, reconcile *Reconcile) htmlChain {
 // keyText describes what an event did to the work queue.
 func (m *htmlMaker) keyText(e *Event) string {
 	switch {
+	case e.Kind == KindDequeue:
+		return m.l.pick("probably", "おそらく")
 	case e.Kind == KindMerge:
 		return fmt.Sprintf(m.l.pick("merged into key %s", "キー %s に統合"), e.Key)
 	case e.Running:
-		return fmt.Sprintf(m.l.pick("key %s, while it was reconciled", "キー %s (調整中)"), e.Key)
+		return fmt.Sprintf(m.l.pick("key %s, while it was reconciled", "キー %s (reconcile 中)"), e.Key)
 	}
 	return fmt.Sprintf(m.l.pick("key %s", "キー %s"), e.Key)
 }
@@ -101,7 +105,7 @@ func (m *htmlMaker) effects(s *htmlStep, write *Event) {
 	}
 	if len(chains) == 0 && !write.NoOp && write.Via != ViaRecorder {
 		c := htmlChain{}
-		c.add(m.l.pick("no watch event came back: no operator watches it, or not yet", "ウォッチには届いていない (誰もウォッチしていないか、まだ)"), "")
+		c.add(m.l.pick("no watch event came back: no operator watches it, or not yet", "watch には届いていない (誰も watch していないか、まだ)"), "")
 		chains = append(chains, c)
 	}
 	s.Effects = chains
@@ -111,7 +115,7 @@ func (m *htmlMaker) effects(s *htmlStep, write *Event) {
 func (m *htmlMaker) watchChains(watch *Event) []htmlChain {
 	head := func() htmlChain {
 		var c htmlChain
-		c.add(fmt.Sprintf(m.l.pick("watch %s, seen by %s", "ウォッチ %s (%s)"), watch.Verb, orElse(watch.Operator, "?")), "")
+		c.add(fmt.Sprintf(m.l.pick("watch %s, seen by %s", "watch %s (%s)"), watch.Verb, orElse(watch.Operator, "?")), "")
 		return c
 	}
 	var out []htmlChain
@@ -120,6 +124,10 @@ func (m *htmlMaker) watchChains(watch *Event) []htmlChain {
 		switch e.Kind {
 		case KindDrop:
 			c.add(m.dropText(e), "")
+		case KindDequeue: // read in the program's log
+			if reconcile := m.Reconcile(e.Reconcile); reconcile != nil {
+				c.add(fmt.Sprintf(m.l.pick("probably #%d %s", "おそらく #%d %s"), reconcile.ID, ResultText(reconcile, m.l)), m.href(reconcile.ID))
+			}
 		case KindEnqueue, KindMerge:
 			c.add(m.keyText(e), "")
 			if reconcile := m.Answer(e); reconcile != nil {

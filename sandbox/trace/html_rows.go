@@ -220,6 +220,9 @@ func (m *htmlMaker) note(e *Event) string {
 	if e.NoOp {
 		out = append(out, m.l.pick("changed nothing", "変化なし"))
 	}
+	if e.Lost {
+		out = append(out, LostText(m.l))
+	}
 	switch e.Via {
 	case ViaDryRun:
 		out = append(out, m.l.pick("dry run", "ドライラン"))
@@ -227,6 +230,9 @@ func (m *htmlMaker) note(e *Event) string {
 		out = append(out, m.l.pick("not by the manager's client", "マネージャーのクライアント以外"))
 	case ViaRecorder:
 		out = append(out, m.l.pick("event recorder", "イベントレコーダー"))
+	}
+	if e.Line != "" {
+		out = append(out, htmlText(e.Line))
 	}
 	if e.FieldManager != "" {
 		out = append(out, m.l.pick("field manager ", "フィールドマネージャー ")+htmlText(e.FieldManager))
@@ -243,13 +249,7 @@ func (m *htmlMaker) diff(s *htmlStep, e *Event) {
 		m.lost.diffs++
 		return
 	}
-	after := e.After
-	if e.Verb == VerbDelete || e.Verb == VerbDeleteAll {
-		if e.ResourceVersion == "" || len(after) == 0 {
-			after = nil // the object is deleted
-		}
-	}
-	s.Diff = htmlDiff(e.Before, after)
+	s.Diff = htmlDiff(e.Change())
 	s.Same = len(s.Diff) == 0
 	if n := len(s.Diff) - htmlDiffLines; n > 0 {
 		s.Cut, s.Diff = n, s.Diff[:htmlDiffLines]

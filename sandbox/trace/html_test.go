@@ -69,7 +69,7 @@ func TestHTMLMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, rule := range []string{
-		fmt.Sprintf(".lanes { flex: none; width: 180px; margin: 0; padding: %dpx 0 0;", axisHeight),
+		fmt.Sprintf(".lanes { flex: none; max-width: 50%%; overflow-x: auto; margin: 0; padding: %dpx 0 0;", axisHeight),
 		fmt.Sprintf(".lanes li { height: %dpx;", laneHeight),
 	} {
 		if !strings.Contains(string(css), rule) {

@@ -12,9 +12,9 @@ func (c cause) japanese() string {
 	case causeFound:
 		return fmt.Sprintf("オペレーターの起動時に %s がすでにあった", c.object)
 	case causeOwn:
-		return fmt.Sprintf("%s自分が%sした %s の%sを検知した", inJapanese(c.reconcile), japaneseVerb(c.write), japaneseRef(c.object, c.sub), japaneseChange(c.verb))
+		return fmt.Sprintf("%s自分が%sした %sの%sを検知した", c.within.japanese(), japaneseVerb(c.write), japaneseOf(c.object, c.sub), japaneseChange(c.verb))
 	case causeOther:
-		return fmt.Sprintf("%s%sした %s の%sを検知した", japaneseSubject(c.reconcile, c.by, "が"), japaneseVerb(c.write), japaneseRef(c.object, c.sub), japaneseChange(c.verb))
+		return fmt.Sprintf("%s%sした %sの%sを検知した", japaneseSubject(c.within, c.by, "が"), japaneseVerb(c.write), japaneseOf(c.object, c.sub), japaneseChange(c.verb))
 	case causeChange:
 		return fmt.Sprintf("%s の%sを検知した", c.object, japaneseChange(c.verb))
 	case causeTimer:
@@ -26,12 +26,20 @@ func (c cause) japanese() string {
 		return fmt.Sprintf("#%d が失敗し、バックオフ %s (%d 回目) が明けた", c.reconcile, FormatDuration(c.delay), c.try)
 	case causeAgain:
 		return fmt.Sprintf("#%d が再キューイングを求めた", c.reconcile)
+	case causeRetry:
+		return fmt.Sprintf("#%d が失敗した", c.reconcile)
 	}
-	return "ウォッチ以外からキーが追加された"
+	return "watch 以外からキーが追加された"
 }
 
 func (f reconcileFacts) japanese() string {
 	s := fmt.Sprintf("#%d が動いたのは、%sため。", f.id, f.cause.japanese())
+	switch {
+	case f.cause.kind == causeUnknown:
+		s = fmt.Sprintf("#%d が動いた理由は分からない。", f.id)
+	case f.probably:
+		s = fmt.Sprintf("#%d が動いたのは、おそらく%sため。", f.id, f.cause.japanese())
+	}
 	if f.merged > 0 {
 		s += fmt.Sprintf("ほかに %d 件のイベントがこの 1 回にまとめられた。", f.merged)
 	}
@@ -44,15 +52,25 @@ func (f reconcileFacts) japaneseWork() string {
 	switch {
 	case len(changed) == 0 && len(f.writes) > 0:
 		s = "書き込んだ内容は以前と同じなので、これで起こされることはない。"
+	case len(changed) == 0 && f.failed == nil && f.end != nil && f.end.Outcome == OutcomeAborted:
+		s = "書き込みへの応答は一つも届かなかった。" // one may have been stored
 	case len(changed) == 0 && f.failed == nil && f.held == nil && f.end != nil && f.end.Error == "":
 		s = "何も書き込まなかった。"
+		if f.logged {
+			s = "この回のものと分かる書き込みはない。"
+		}
 	case len(changed) > 0:
-		s = listed(changed, japaneseWrite, "し、", "し、") + "した。"
+		s = listed(changed, ofReconcile(japaneseWrite, "おそらく "), "し、", "し、") + "した。"
+		for _, e := range changed {
+			s += japaneseLost(e)
+		}
 		switch {
+		case len(f.woke) > 0 && f.logged:
+			s += fmt.Sprintf("おそらくこれが %s を起こした。", numbers(f.woke, "、", "、"))
 		case len(f.woke) > 0:
 			s += fmt.Sprintf("これが %s を起こした。", numbers(f.woke, "、", "、"))
 		case f.pending > 0:
-			s += "その変更はまだウォッチに届いていない。"
+			s += "その変更はまだ watch に届いていない。"
 		}
 	}
 	if e := f.held; e != nil {
@@ -69,10 +87,30 @@ func (f reconcileFacts) japaneseEnd() string {
 		}
 		return "まだ実行中。"
 	}
+	if f.logged { // its queue is not known
+		switch e.Outcome {
+		case OutcomeRequeue:
+			return "再キューイングを求めた。"
+		case OutcomeError:
+			return f.japaneseError() + "。"
+		case OutcomePanic:
+			return fmt.Sprintf("パニック (%s) を起こした。", cut(e.Error, 80))
+		}
+	}
+	if f.again {
+		const next = "キーがまたキューに入ったので、すぐにもう一度動く。"
+		switch e.Outcome {
+		case OutcomeError, OutcomeTerminal:
+			return f.japaneseError() + "。" + next
+		case OutcomePanic:
+			return fmt.Sprintf("パニック (%s) を起こした。%s", cut(e.Error, 80), next)
+		}
+		return next
+	}
 	switch e.Outcome {
 	case OutcomeDone:
-		if len(f.woke) > 0 {
-			return "この回はこれで完了。"
+		if len(f.woke) > 0 || f.pending > 0 {
+			return "次の実行は求めていない。"
 		}
 		return "次に何かが変わるまで動かない。"
 	case OutcomeRequeueAfter:
@@ -123,12 +161,19 @@ func (n eventFacts) japanese() string {
 	case KindReady:
 		return fmt.Sprintf("%sため、%s %s が処理できるようになった。%s", n.cause.japanese(), n.Controller, n.Key, n.japaneseNext())
 	case KindHold:
-		return fmt.Sprintf("#%d は %sする直前で保留している。送信すれば、その変更は %s をウォッチしているところへイベントとして届く。",
-			n.Reconcile, japaneseWrite(n.Event), n.Object.Kind)
+		who := n.Actor
+		if n.Reconcile != 0 {
+			who = fmt.Sprintf("#%d", n.Reconcile)
+		}
+		if n.Reason == ReasonPaused {
+			return fmt.Sprintf("%s のリクエスト: 一時停止中なので、%s はゲートで待っている。まだ送信されていない。", who, shortCall(n.Event, Japanese))
+		}
+		return fmt.Sprintf("%s は %sする直前で保留している。送信すれば、その変更は %s を watch しているところへイベントとして届く。",
+			who, japaneseWrite(n.Event), n.Object.Kind)
 	case KindCall:
 		return n.japaneseCall()
 	case KindLog:
-		return fmt.Sprintf("%s%s のログ: %s", inJapanese(n.Reconcile), n.controllerName("オペレーター"), cut(logText(n.Event), 160))
+		return fmt.Sprintf("%s%s のログ: %s", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), cut(logText(n.Event), 160))
 	case KindControl:
 		return "あなたの操作: " + controlText(n.Verb, Japanese) + "。"
 	case KindOperator:
@@ -152,6 +197,8 @@ func (n eventFacts) japaneseWatch() string {
 		return fmt.Sprintf("%s%s がキューに入り、%s が処理した。", s, keys(n.keys), numbers(n.woke, "、", "、"))
 	case len(n.keys) > 0:
 		return fmt.Sprintf("%s%s がキューに入った。", s, keys(n.keys))
+	case len(n.woke) > 0:
+		return fmt.Sprintf("%sおそらく %s が処理した。", s, numbers(n.woke, "、", "、"))
 	case n.drops > 0:
 		return s + "キーは作られなかった。"
 	}
@@ -160,12 +207,14 @@ func (n eventFacts) japaneseWatch() string {
 
 func (n eventFacts) japaneseCall() string {
 	if n.Via == ViaRecorder {
-		return fmt.Sprintf("%s %s についてイベントを記録した: %s: %s", japaneseSubject(0, n.Actor, "が"), n.Object, n.Reason, cut(n.Message, 120))
+		return fmt.Sprintf("%s %s についてイベントを記録した: %s: %s", japaneseSubject(within{}, n.Actor, "が"), n.Object, n.Reason, cut(n.Message, 120))
 	}
-	who := japaneseSubject(n.Reconcile, n.Actor, "が")
+	who := japaneseSubject(withinOf(n.Event), n.Actor, "が")
 	switch {
 	case n.Failed():
 		return fmt.Sprintf("%s %sしようとしたが、失敗した: %s", who, japaneseWrite(n.Event), cut(n.Error, 160))
+	case n.Verb == VerbWatch:
+		return fmt.Sprintf("%s %s の watch を開いた。", who, n.Object.Kind)
 	case !n.IsWrite() && n.Verb == VerbList:
 		return fmt.Sprintf("%s%s %s の一覧を取得し、%d 件を得た。", who, japaneseSource(n.Source), n.Object.Kind, n.Count)
 	case n.Reason == "NotFound":
@@ -173,11 +222,13 @@ func (n eventFacts) japaneseCall() string {
 	case !n.IsWrite():
 		return fmt.Sprintf("%s%s %s を読んだ (rv %s)。", who, japaneseSource(n.Source), n.Object, n.ResourceVersion)
 	case n.NoOp:
-		return fmt.Sprintf("%s %sしたが、内容は変わらなかった。ウォッチのイベントは起きない。", who, japaneseWrite(n.Event))
+		return fmt.Sprintf("%s %sしたが、内容は変わらなかった。watch イベントは起きない。", who, japaneseWrite(n.Event))
+	case len(n.woke) > 0 && n.guess:
+		return fmt.Sprintf("%s %sし、おそらくそれが %s を起こした。", who, japaneseWrite(n.Event), numbers(n.woke, "、", "、"))
 	case len(n.woke) > 0:
-		return fmt.Sprintf("%s %sし、それが %s を起こした。", who, japaneseWrite(n.Event), numbers(n.woke, "、", "、"))
+		return fmt.Sprintf("%s %sし、それが %s を起こした。", who, japaneseWrite(n.Event), numbers(n.woke, "、", "、")) + japaneseLost(n.Event)
 	}
-	return fmt.Sprintf("%s %sした。", who, japaneseWrite(n.Event))
+	return fmt.Sprintf("%s %sした。", who, japaneseWrite(n.Event)) + japaneseLost(n.Event)
 }
 
 func (n eventFacts) japaneseNext() string {
@@ -207,7 +258,7 @@ func (t objectFacts) japanese() string {
 	case t.created.actor == "":
 		s += "この記録の対象外のだれかが作成した"
 	default:
-		s = t.Ref.String() + " は、" + japaneseSubject(t.created.reconcile, t.created.actor, "が") + "作成した"
+		s = t.Ref.String() + " は、" + japaneseSubject(t.created.within, t.created.actor, "が") + "作成した"
 	}
 	if t.owner != "" {
 		s += fmt.Sprintf("もので、所有者は %s", t.owner)
@@ -215,13 +266,13 @@ func (t objectFacts) japanese() string {
 	s += "。"
 	switch {
 	case t.Deleted && t.changed.actor != "":
-		s += japaneseSubject(t.changed.reconcile, t.changed.actor, "が") + "削除し、もうない。"
+		s += japaneseSubject(t.changed.within, t.changed.actor, "が") + "削除し、もうない。"
 	case t.Deleted:
 		s += "もうない。"
 	case t.Meta().Deleting:
 		s += "削除中で、ファイナライザーが外れるのを待っている: " + strings.Join(t.Meta().Finalizers, ", ") + "。"
 	case t.changed.actor != "":
-		s += "最後の変更は " + japaneseSubject(t.changed.reconcile, t.changed.actor, "による") + "。"
+		s += "最後の変更は " + japaneseSubject(t.changed.within, t.changed.actor, "による") + "。"
 	}
 	if t.Lagging() && !t.Deleted {
 		s += fmt.Sprintf("ステータスは世代 %d のもので、spec は世代 %d。", t.Meta().ObservedGeneration, t.Generation)
@@ -231,9 +282,9 @@ func (t objectFacts) japanese() string {
 
 func japaneseChange(verb string) string {
 	switch verb {
-	case Added:
+	case Added, VerbCreate:
 		return "追加"
-	case Deleted:
+	case Deleted, VerbDelete:
 		return "削除"
 	}
 	return "変更"
@@ -263,10 +314,15 @@ func japaneseVerb(verb string) string {
 
 // japaneseWrite describes a write, without the ending する or した.
 func japaneseWrite(e *Event) string {
-	if e.Object.Subresource == "status" { // ends in a Japanese word: no blank
-		return japaneseRef(Ref{Kind: e.Object.Kind, Name: e.Object.Name}, "status") + "を" + japaneseVerb(e.Verb)
+	return japaneseOf(Ref{Kind: e.Object.Kind, Name: e.Object.Name}, e.Object.Subresource) + "を" + japaneseVerb(e.Verb)
+}
+
+// japaneseLost says of a write whose answer was lost that it was carried out; empty for others.
+func japaneseLost(e *Event) string {
+	if !e.Lost {
+		return ""
 	}
-	return japaneseRef(Ref{Kind: e.Object.Kind, Name: e.Object.Name}, e.Object.Subresource) + " を" + japaneseVerb(e.Verb)
+	return fmt.Sprintf("%s への書き込みは%s。", e.Object, LostText(Japanese))
 }
 
 func japaneseRef(r Ref, sub string) string {
@@ -279,20 +335,31 @@ func japaneseRef(r Ref, sub string) string {
 	return r.String() + " の " + sub
 }
 
-func inJapanese(id int64) string {
-	if id == 0 {
-		return ""
+// japaneseOf is japaneseRef before a particle: a name in Latin letters is followed by a blank.
+func japaneseOf(r Ref, sub string) string {
+	if sub == "status" {
+		return japaneseRef(r, sub)
 	}
-	return fmt.Sprintf("#%d で", id)
+	return japaneseRef(r, sub) + " "
+}
+
+func (w within) japanese() string {
+	switch {
+	case w.id == 0:
+		return ""
+	case w.probably:
+		return fmt.Sprintf("おそらく #%d で", w.id)
+	}
+	return fmt.Sprintf("#%d で", w.id)
 }
 
 // japaneseSubject returns who did something and in which reconcile, with a particle.
-func japaneseSubject(id int64, actor, particle string) string {
+func japaneseSubject(in within, actor, particle string) string {
 	if actor == "you" {
-		return inJapanese(id) + "あなた" + particle
+		return in.japanese() + "あなた" + particle
 	}
-	if id != 0 {
-		return inJapanese(id) + " " + actor + " " + particle
+	if in.id != 0 {
+		return in.japanese() + " " + actor + " " + particle
 	}
 	return actor + " " + particle
 }

@@ -2,7 +2,10 @@
 
 package trace
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // generationSize bounds how many writes a joiner remembers: at least this many, at most twice as many. A write's watch
 // event follows within milliseconds; after thousands of other writes it was lost.
@@ -43,26 +46,31 @@ func writeVersions(e *Event) []version {
 	if e.Kind != KindCall || !e.IsWrite() || e.Error != "" || e.Object.UID == "" || e.NoOp {
 		return nil
 	}
-	var out []version
-	if e.ResourceVersion != "" {
-		out = append(out, version{e.Object.UID, e.ResourceVersion})
+	switch {
+	case endsObject(e):
+		return []version{{e.Object.UID, ""}}
+	case e.ResourceVersion != "":
+		return []version{{e.Object.UID, e.ResourceVersion}}
 	}
-	// A delete that waits for finalizers or a grace period returns a version: a later write of somebody else ends the
-	// object.
-	if e.Verb == VerbDelete && e.ResourceVersion == "" || e.After != nil && endsObject(e) {
-		out = append(out, version{e.Object.UID, ""})
-	}
-	return out
+	return nil
 }
 
-// endsObject reports whether a write removed the last finalizer of an object that is being deleted: the object is then
-// gone, although the call was not a delete.
+// endsObject reports whether an object is gone after a write: a delete, unless that waits for finalizers or a grace period,
+// or any write that removed the last finalizer of an object that is being deleted. The answer to the latter has the version
+// of the write before it, which is not its own.
 func endsObject(e *Event) bool {
+	if e.Verb == VerbDelete && e.ResourceVersion == "" {
+		return true
+	}
 	if !bytes.Contains(e.After, []byte(`"deletionTimestamp"`)) {
 		return false // without parsing, because every write comes here
 	}
+	var namespace struct{ Spec struct{ Finalizers []string } }
+	if e.Object.Kind == "Namespace" && json.Unmarshal(e.After, &namespace) == nil && len(namespace.Spec.Finalizers) > 0 {
+		return false // it has finalizers of its own
+	}
 	m := parseMeta(e.After)
-	return m.Deleting && len(m.Finalizers) == 0
+	return m.Deleting && len(m.Finalizers) == 0 && m.Grace == 0
 }
 
 // echoOf returns the version of the write that caused a watch event.

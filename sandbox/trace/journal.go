@@ -22,6 +22,8 @@ type Options struct {
 	MaxBytes int64
 	// Product is the version of operator-lab, kept in saved journals. Default: empty.
 	Product string
+	// Title says what the journal is of, such as "zundoko / hardened", kept in saved journals. Default: empty.
+	Title string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -36,6 +38,8 @@ type Header struct {
 	Start time.Time `json:"start"`
 	// Product is the version of operator-lab that recorded it.
 	Product string `json:"product,omitempty"`
+	// Title says what it is of, such as "zundoko / hardened".
+	Title string `json:"title,omitempty"`
 	// Forgotten is the number of events forgotten before the first one.
 	Forgotten int64 `json:"forgotten,omitempty"`
 }
@@ -66,6 +70,7 @@ type Journal struct {
 	count      int
 	bytes      int64
 	last       int64
+	at         time.Duration // of the newest event
 	forgotten  int64
 	reconciles int64
 	writes     joiner
@@ -92,7 +97,7 @@ func (j *Journal) Header() Header {
 	defer j.mu.Unlock()
 	return Header{
 		Format: FormatName, Version: FormatVersion,
-		Start: j.start, Product: j.opts.Product, Forgotten: j.forgotten,
+		Start: j.start, Product: j.opts.Product, Title: j.opts.Title, Forgotten: j.forgotten,
 	}
 }
 
@@ -111,10 +116,11 @@ func (j *Journal) NewReconcile() int64 {
 func (j *Journal) Append(e Event) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	// The clock is read under the lock, so that At never runs backwards.
+	// The clock is read under the lock, so that At never runs backwards; another process's time may be a little late.
 	if e.At == 0 {
 		e.At = j.opts.Now().Sub(j.start)
 	}
+	e.At = max(e.At, j.at)
 	e.Seq = j.last + 1
 	j.join(&e)
 	j.add(e)
@@ -140,7 +146,7 @@ func (j *Journal) add(e Event) {
 	c.bytes += size
 	j.bytes += size
 	j.count++
-	j.last = e.Seq
+	j.last, j.at = e.Seq, e.At
 	if e.Reconcile > j.reconciles {
 		j.reconciles = e.Reconcile
 	}

@@ -45,6 +45,8 @@ func (l *loops) apply(e *Event) {
 	case KindEnd:
 		if reconcile := l.running[e.Reconcile]; reconcile != nil {
 			l.finish(reconcile, e, e)
+		} else {
+			l.late(e)
 		}
 	case KindOperator:
 		if e.Verb == VerbStop {

@@ -13,6 +13,8 @@ type Meta struct {
 	// Finalizers are the finalizers.
 	Finalizers []string
 	Deleting   bool // deletionTimestamp is set
+	// Grace is the time that the object has to end in once it is deleted, in seconds.
+	Grace int64
 	// ObservedGeneration is that of the status; 0 if it has none.
 	ObservedGeneration int64
 	// Conditions are the conditions of the status.
@@ -53,6 +55,7 @@ func parseMeta(raw json.RawMessage) *Meta {
 			Labels            map[string]string `json:"labels"`
 			Finalizers        []string          `json:"finalizers"`
 			DeletionTimestamp *string           `json:"deletionTimestamp"`
+			Grace             int64             `json:"deletionGracePeriodSeconds"`
 			OwnerReferences   []struct {
 				APIVersion string `json:"apiVersion"`
 				Kind       string `json:"kind"`
@@ -68,7 +71,7 @@ func parseMeta(raw json.RawMessage) *Meta {
 		return m
 	}
 	m.Labels, m.Finalizers = in.Metadata.Labels, in.Metadata.Finalizers
-	m.Deleting = in.Metadata.DeletionTimestamp != nil
+	m.Deleting, m.Grace = in.Metadata.DeletionTimestamp != nil, in.Metadata.Grace
 	for _, o := range in.Metadata.OwnerReferences {
 		m.Owners = append(m.Owners, Owner(o))
 	}

@@ -8,6 +8,14 @@ type Mode struct {
 	Paused bool
 	// HoldWrites means that each write waits for a release before it is sent.
 	HoldWrites bool
+	// Gated means that only the requests of the program are seen: whether it has a queue is not known.
+	Gated bool
+	// Logged means that the program's own log tells when its reconciles begin and end. It is Gated too.
+	Logged bool
+	// Down means that the operator's program has ended and not begun again; Crashed that a fault ended it.
+	Down, Crashed bool
+	// Back is when the next life of a crashed operator was to begin.
+	Back time.Duration
 	// Since is when the mode was last changed.
 	Since time.Duration
 }
@@ -15,7 +23,7 @@ type Mode struct {
 // modes are the modes of the operators, by name.
 type modes map[string]Mode
 
-// Mode returns the combined mode of all operators.
+// Mode returns the combined mode of all operators, without Gated and Logged.
 func (all modes) Mode() Mode {
 	var mode Mode
 	for _, m := range all {
@@ -31,10 +39,21 @@ func (all modes) ModeOf(operator string) Mode { return all[operator] }
 
 // apply folds an event in.
 func (all modes) apply(e *Event) {
+	mode := all[e.Operator]
+	if e.Via == ViaGate && !mode.Gated {
+		mode.Gated = true
+		all[e.Operator] = mode
+	}
+	if e.Via == ViaLog && !mode.Logged {
+		mode.Gated, mode.Logged = true, true
+		all[e.Operator] = mode
+	}
+	if mode.live(e) {
+		all[e.Operator] = mode
+	}
 	if e.Kind != KindControl {
 		return
 	}
-	mode := all[e.Operator]
 	switch e.Verb {
 	case VerbPause:
 		mode.Paused = true
@@ -49,4 +68,24 @@ func (all modes) apply(e *Event) {
 	}
 	mode.Since = e.At
 	all[e.Operator] = mode
+}
+
+// live folds in an event that begins or ends the operator's program, and reports whether it is one.
+func (m *Mode) live(e *Event) bool {
+	switch {
+	case e.Kind == KindOperator && e.Verb == VerbStart:
+		m.Down, m.Crashed = false, false
+	case e.Kind == KindOperator && e.Verb == VerbStop:
+		m.Down = true
+	case e.Kind == KindFault && e.Error == "" && (e.Fault().Kind == FaultCrash || e.Fault().Detail == "Restart" && e.Fault().Kind == FaultStale):
+		m.Down, m.Crashed, m.Back = true, true, e.At
+		if f := e.Fault(); len(f.Of) > 0 {
+			if pause, err := time.ParseDuration(f.Of[0]); err == nil {
+				m.Back += pause
+			}
+		}
+	default:
+		return false
+	}
+	return true
 }

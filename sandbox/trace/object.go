@@ -75,9 +75,13 @@ func (all objects) apply(e *Event) {
 	}
 }
 
+// labGroup begins the versions of the lab's own kinds, such as Fault: no operator works on them, and no watch event tells what
+// became of them.
+const labGroup = "operator-lab.dev/"
+
 // observe folds an event with an object in.
 func (all objects) observe(e *Event) {
-	if e.Object.Kind == "" || e.Object.Name == "" || e.Via == ViaRecorder {
+	if e.Object.Kind == "" || e.Object.Name == "" || e.Via == ViaRecorder || strings.HasPrefix(e.Object.APIVersion, labGroup) {
 		return
 	}
 	ref := e.Object

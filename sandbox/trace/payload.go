@@ -14,7 +14,8 @@ import (
 type FaultPayload struct {
 	// Kind is the kind of the fault, such as [FaultCrash]; empty if it is not known. Detail says more about it.
 	Kind, Detail string
-	// Of names what was affected, for faults that affect something other than the object of the call.
+	// Of names what was affected, for faults that affect something other than the object of the call. Of a crash it is the
+	// time until the operator is started again; of a stale restart the kind that it then sees as it was follows.
 	Of []string
 }
 

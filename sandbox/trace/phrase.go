@@ -19,6 +19,25 @@ func ResultText(reconcile *Reconcile, l Language) string {
 		}
 		return l.pick("running", "実行中")
 	}
+	if reconcile.Logged { // when it is retried is not known
+		switch e.Outcome {
+		case OutcomeRequeue:
+			return l.pick("requeued", "再キューイング")
+		case OutcomeError:
+			return l.pick("error", "エラー")
+		case OutcomePanic:
+			return l.pick("PANIC", "パニック")
+		}
+	}
+	if reconcile.Again {
+		switch e.Outcome {
+		case OutcomeError, OutcomeTerminal:
+			return l.pick("error, again at once", "エラー、直ちに再実行")
+		case OutcomePanic:
+			return l.pick("PANIC, again at once", "パニック、直ちに再実行")
+		}
+		return l.pick("again at once", "直ちに再実行")
+	}
 	switch e.Outcome {
 	case OutcomeDone:
 		return l.pick("done", "完了")
@@ -40,6 +59,9 @@ func ResultText(reconcile *Reconcile, l Language) string {
 // and what merged into it.
 func (s *State) WokenText(reconcile *Reconcile, l Language) string {
 	text := l.pick("woken from outside", "外部からの追加")
+	if reconcile.Logged {
+		text = l.pick("cause not known", "契機は不明")
+	}
 	if wakes := s.Wakes(reconcile); len(wakes) > 0 {
 		text = wakeText(wakes[0], l)
 	}
@@ -50,6 +72,12 @@ func (s *State) WokenText(reconcile *Reconcile, l Language) string {
 }
 
 func wakeText(w Wake, l Language) string {
+	if w.Event.Probably {
+		sure := *w.Event
+		sure.Probably = false
+		w.Event = &sure
+		return l.pick("probably ", "おそらく ") + wakeText(w, l)
+	}
 	switch {
 	case w.Requeue != nil:
 		return timerText(w.Requeue, l)
@@ -74,6 +102,12 @@ func authorText(w Wake) string {
 }
 
 func timerText(e *Event, l Language) string {
+	switch e.Outcome {
+	case OutcomeError, OutcomePanic:
+		return fmt.Sprintf(l.pick("retry of #%d", "#%d の再試行"), e.Reconcile)
+	case OutcomeRequeue:
+		return fmt.Sprintf(l.pick("requeued by #%d", "#%d が再キューイング"), e.Reconcile)
+	}
 	switch e.Reason {
 	case ReasonBackoff, ReasonRequeue:
 		return fmt.Sprintf(l.pick("backoff %s, try %d", "バックオフ %s、%d 回目"), FormatDuration(e.Delay), e.Try)
@@ -94,6 +128,9 @@ func ReadText(reconcile *Reconcile, l Language) string {
 			sources = append(sources, e.Source)
 		}
 		text := readText(e, l)
+		if e.Probably {
+			text = l.pick("probably ", "おそらく ") + text
+		}
 		if !slices.Contains(bySource[e.Source], text) {
 			bySource[e.Source] = append(bySource[e.Source], text)
 		}
@@ -127,6 +164,9 @@ func readText(e *Event, l Language) string {
 // shortCall describes a call in a few words, such as "create Zundoko demo-004 (rv 812)".
 func shortCall(e *Event, l Language) string {
 	text := e.Verb + " " + e.Object.String()
+	if e.Probably {
+		text = l.pick("probably ", "おそらく ") + text
+	}
 	switch {
 	case e.Failed():
 		text += ": " + orElse(e.Reason, oneLine(e.Error))
@@ -137,7 +177,63 @@ func shortCall(e *Event, l Language) string {
 	case e.Kind == KindCall && e.ResourceVersion != "":
 		text += " (rv " + e.ResourceVersion + ")"
 	}
+	if e.Lost {
+		text += ": " + LostText(l)
+	}
 	return text
+}
+
+// LostText says of a write that it was carried out and its answer was lost.
+func LostText(l Language) string {
+	return l.pick("committed, and its answer never arrived", "コミット済み、応答は届かなかった")
+}
+
+// deliveryText describes a watch event of a program without reconciles, such as "watch ADDED ConfigMap default/song (own)".
+func (s *State) deliveryText(e *Event, l Language) string {
+	text := "watch " + e.Verb + " " + placed(e.Object).String()
+	if e.Initial {
+		return text + l.pick(" (was there)", " (既存)")
+	}
+	switch write := s.Cause(e); {
+	case write == nil:
+	case write.Operator == e.Operator:
+		text += l.pick(" (own)", " (自分)")
+	default:
+		text += " (" + write.Actor + ")"
+	}
+	return text
+}
+
+// gateCall describes a call of a program without reconciles, and what a write changed.
+func gateCall(e *Event, l Language) string {
+	full := *e
+	full.Object = placed(e.Object)
+	if !IsWriteVerb(e.Verb) {
+		return e.Verb + " " + readText(&full, l)
+	}
+	text := shortCall(&full, l)
+	if e.Before == nil || e.NoOp || e.Failed() {
+		return text
+	}
+	changed := changedFields(e.Before, e.After)
+	for i, path := range sortedKeys(changed) {
+		if i == mostFields {
+			return text + fmt.Sprintf(l.pick("; %d more", "、他 %d 件"), len(changed)-mostFields)
+		}
+		text += []string{": ", ", "}[min(i, 1)] + path + "=" + oneLine(changed[path])
+	}
+	return text
+}
+
+// mostFields is how many changed fields a line names.
+const mostFields = 3
+
+// placed returns a reference whose name has its namespace before it.
+func placed(r Ref) Ref {
+	if r.Name != "" {
+		r.Name = r.Key().String()
+	}
+	return r
 }
 
 func controlText(verb string, l Language) string {

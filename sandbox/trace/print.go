@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // PrintOptions are the options of a [Printer]. The zero value works.
@@ -29,8 +30,10 @@ type Printer struct {
 	w        io.Writer
 	o        PrintOptions
 	timeline *Timeline
-	names    int // width of the column with controller and key, so far
-	results  int // width of the column with the result, so far
+	pending  []*Event        // indexed, and not printed yet
+	names    int             // width of the column with controller and key, so far
+	results  int             // width of the column with the result, so far
+	logged   map[string]bool // the operators of which it is said that their reconciles come from their log
 	err      error
 }
 
@@ -42,41 +45,91 @@ func NewPrinter(w io.Writer, j *Journal, o PrintOptions) *Printer {
 	if o.Width <= 0 {
 		o.Width = 100
 	}
-	return &Printer{w: w, o: o, timeline: NewTimeline(j), names: 24, results: 13}
+	return &Printer{w: w, o: o, timeline: NewTimeline(j), names: 24, results: 13, logged: map[string]bool{}}
 }
 
 // Update prints the events appended since the last Update. The error is the first that the writer returned.
 func (p *Printer) Update() error {
-	t := p.timeline
-	for _, e := range t.journal.Since(t.tip.seq) {
-		if gap := e.Seq - t.tip.seq - 1; gap > 0 {
-			p.line(fmt.Sprintf(p.o.Language.pick("       %d events forgotten", "       %d 件のイベントは失われた"), gap))
-		}
-		t.add(e)
-		p.event(e)
-	}
-	t.prune()
+	p.print(0)
 	return p.err
 }
 
-// Follow prints until the context ends, and then the remaining events.
+// authorPatience is how long the line of a change waits for the write behind it to be told of: by the audit log, or by an
+// operator whose answer is on its way. That takes a few milliseconds; of some changes nobody tells.
+const authorPatience = 500 * time.Millisecond
+
+// Follow prints until the context ends, and then the remaining events. What a change caused is printed when its author is
+// known, because a line cannot be changed once it is printed.
 func (p *Printer) Follow(ctx context.Context) error {
 	changed, cancel := p.timeline.journal.Subscribe()
 	defer cancel()
 	for {
-		if err := p.Update(); err != nil {
-			return err
+		late := p.print(authorPatience)
+		if p.err != nil {
+			return p.err
 		}
 		select {
 		case <-ctx.Done():
 			return p.Update()
 		case <-changed:
+		case <-late:
 		}
 	}
 }
 
+// print prints the events up to the first whose author is not known yet and that is younger than patience. The channel
+// receives when it is not any more; it is nil if nothing is left.
+func (p *Printer) print(patience time.Duration) (late <-chan time.Time) {
+	t := p.timeline
+	last := t.tip.seq
+	if n := len(p.pending); n > 0 {
+		last = p.pending[n-1].Seq
+	}
+	for _, e := range t.journal.Since(last) {
+		t.index(e)
+		p.pending = append(p.pending, e)
+	}
+	defer t.prune()
+	for len(p.pending) > 0 {
+		e := p.pending[0]
+		if wait := patience - (t.journal.Elapsed() - e.At); patience > 0 && wait > 0 && !p.authorKnown(e) {
+			return time.After(wait)
+		}
+		p.pending = p.pending[1:]
+		if gap := e.Seq - t.tip.seq - 1; gap > 0 {
+			p.line(fmt.Sprintf(p.o.Language.pick("       %d events forgotten", "       %d 件のイベントは失われた"), gap))
+		}
+		t.fold(e)
+		p.event(e)
+	}
+	return nil
+}
+
+// authorKnown reports whether the line of an event can say who made the change that it tells of, if it tells of one.
+func (p *Printer) authorKnown(e *Event) bool {
+	s := p.timeline.tip
+	switch e.Kind {
+	case KindWatch:
+		return e.Via != ViaGate || e.Initial || s.Cause(e) != nil
+	case KindEnd:
+		if reconcile := s.Reconcile(e.Reconcile); reconcile != nil && len(reconcile.Woken) > 0 {
+			w := s.Wake(reconcile.Woken[0])
+			return w.Watch == nil || w.Watch.Initial || w.Write != nil
+		}
+	}
+	return true
+}
+
 func (p *Printer) event(e *Event) {
 	switch e.Kind {
+	case KindDequeue:
+		if e.Via == ViaLog && !p.logged[e.Operator] {
+			p.logged[e.Operator] = true
+			p.paragraph("level", p.o.Language.pick(
+				"level 2, logs and gate: its own log tells when a reconcile begins and ends; what it read and wrote is seen at the gate. "+
+					"What is concluded from that is said to be probable. Its queue and its cache are not seen.",
+				"レベル 2 (ログとゲート): reconcile の始まりと終わりはプログラム自身のログから、読み書きはゲートから分かる。そこからの推定には「おそらく」と付ける。キューとキャッシュは見えない。"))
+		}
 	case KindEnd:
 		if reconcile := p.timeline.tip.Reconcile(e.Reconcile); reconcile != nil && reconcile.End == e {
 			p.reconcile(reconcile)
@@ -85,6 +138,10 @@ func (p *Printer) event(e *Event) {
 		p.aside("held", shortCall(e, p.o.Language)+p.o.Language.pick("  not sent yet", "  未送信"))
 	case KindCall:
 		p.call(e)
+	case KindWatch:
+		if e.Via == ViaGate && !p.timeline.tip.ModeOf(e.Operator).Logged {
+			p.aside(e.Actor, p.timeline.tip.deliveryText(e, p.o.Language))
+		}
 	case KindLog:
 		// Log lines of controller-runtime's own start are left out.
 		if p.o.Logs && (e.Reconcile != 0 || e.Error != "") || e.Stack != "" {
@@ -142,7 +199,7 @@ func (p *Printer) store(e *Event) {
 	p.paragraph(string(e.Kind), e.Object.Name+": "+storeText(e, p.o.Language))
 }
 
-// call prints a call outside of a reconcile: yours, or an event recorder's.
+// call prints a call outside of a reconcile: yours, an event recorder's, or one of a program without reconciles.
 func (p *Printer) call(e *Event) {
 	switch {
 	case e.Via == ViaRecorder:
@@ -151,8 +208,14 @@ func (p *Printer) call(e *Event) {
 			kind += " "
 		}
 		p.aside("event", fmt.Sprintf("%s  %s%s: %s", e.Object, kind, e.Reason, e.Message))
+	case e.Via == ViaGate && e.Reconcile == 0:
+		p.aside(e.Actor, gateCall(e, p.o.Language)+p.caption(e))
 	case e.Reconcile == 0 && e.IsWrite():
 		p.aside(e.Actor, shortCall(e, p.o.Language))
+	case e.Lost:
+		if r := p.timeline.tip.Reconcile(e.Reconcile); r != nil && !r.Running() { // its lines are printed already
+			p.aside(fmt.Sprintf("#%d", r.ID), shortCall(e, p.o.Language))
+		}
 	}
 }
 
@@ -288,18 +351,50 @@ func (p *Printer) Summary() error {
 // operator prints the totals of one operator.
 func (p *Printer) operator(name string, c *Counters) {
 	l := p.o.Language
-	p.line(fmt.Sprintf(l.pick("%s: %d reconciles, %d failed, %s in all", "%s: 調整 %d 回 (失敗 %d 回)、計 %s"),
+	p.line(fmt.Sprintf(l.pick("%s: %d reconciles, %d failed, %s in all", "%s: reconcile %d 回 (失敗 %d 回)、計 %s"),
 		name, c.Reconciles, c.Errors, p.duration(c)))
-	p.line(fmt.Sprintf(l.pick(
-		"  read   %d from the cache, %d from the API server", "  読取   キャッシュから %d 回、API サーバーから %d 回"), c.CacheReads, c.ServerReads))
+	logged := p.timeline.tip.ModeOf(name).Logged
+	if logged {
+		p.line(fmt.Sprintf(l.pick(
+			"  read   %d from the API server; its cache is not seen", "  読取   API サーバーから %d 回。キャッシュは見えない"), c.ServerReads))
+	} else {
+		p.line(fmt.Sprintf(l.pick(
+			"  read   %d from the cache, %d from the API server", "  読取   キャッシュから %d 回、API サーバーから %d 回"), c.CacheReads, c.ServerReads))
+	}
 	p.line(fmt.Sprintf(l.pick(
 		"  wrote  %d (%d changed nothing, %d conflicts)", "  書込   %d 回 (変化なし %d 回、競合 %d 回)"), c.Writes, c.NoOps, c.Conflicts))
 	for _, verb := range sortedKeys(c.ByVerb) {
 		p.line(fmt.Sprintf("  %6d %s", c.ByVerb[verb], verb))
 	}
-	p.line(fmt.Sprintf(l.pick(
-		"  woken  %d watch events; %d merged into a key that was waiting, %d made no key",
-		"  契機   ウォッチイベント %d 件。待機中のキーにまとめたもの %d 件、キーにならなかったもの %d 件"), c.Watched, c.Merged, c.Dropped))
+	if logged {
+		p.line(fmt.Sprintf(l.pick(
+			"  woken  %d watch events; its queue is not seen", "  契機   watch イベント %d 件。キューは見えない"), c.Watched))
+		return
+	}
+	p.woken(name, c)
+}
+
+// woken prints what an operator's controllers made of the watch events that it got. Each judges an event for itself.
+func (p *Printer) woken(name string, c *Counters) {
+	l := p.o.Language
+	made := map[string]*Counters{}
+	for k, of := range p.timeline.tip.Controllers() {
+		if k.Operator == name && of.Passed+of.Dropped+of.Merged > 0 {
+			made[k.Controller] = of
+		}
+	}
+	if len(made) <= 1 {
+		p.line(fmt.Sprintf(l.pick(
+			"  woken  %d watch events; %d merged into a key that was waiting, %d made no key",
+			"  契機   watch イベント %d 件。待機中のキーにまとめたもの %d 件、キーにならなかったもの %d 件"), c.Watched, c.Merged, c.Dropped))
+		return
+	}
+	p.line(fmt.Sprintf(l.pick("  woken  %d watch events, which each controller judges for itself", "  契機   watch イベント %d 件。コントローラーごとの内訳"), c.Watched))
+	for _, controller := range sortedKeys(made) {
+		of := made[controller]
+		p.line(fmt.Sprintf(l.pick("         %s: %d merged into a key that was waiting, %d made no key",
+			"         %s: 待機中のキーにまとめたもの %d 件、キーにならなかったもの %d 件"), controller, of.Merged, of.Dropped))
+	}
 }
 
 func (p *Printer) duration(c *Counters) string {

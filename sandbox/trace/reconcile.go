@@ -21,7 +21,7 @@ type Reconcile struct {
 	// First and Last are the Seqs of its first and its last event so far.
 	First, Last int64
 	// Woken are the enqueue, merge and ready events that this reconcile answers; the first one caused it, the others
-	// merged into it.
+	// merged into it. Of one that is Logged it is the dequeue event itself, if its cause is known.
 	Woken []*Event
 	// Steps are its calls, held writes and log lines in order. A hold whose call has returned is left out.
 	Steps []*Event
@@ -32,6 +32,10 @@ type Reconcile struct {
 	End *Event
 	// Tally counts its calls and writes.
 	Tally Counters
+	// Again means that its key was in the queue again when it ended: it runs once more at once, whatever it asked for.
+	Again bool
+	// Logged means that it is known from the program's own log: what woke it and which calls are its own is concluded.
+	Logged bool
 }
 
 // Running reports whether the reconcile has not ended.
@@ -111,11 +115,14 @@ func (l *loops) begin(e *Event) {
 	qk := queueKeyOf(e)
 	reconcile := &Reconcile{
 		ID: e.Reconcile, Operator: e.Operator, Controller: e.Controller, Key: e.Key,
-		Started: e.At, First: e.Seq, Last: e.Seq,
+		Started: e.At, First: e.Seq, Last: e.Seq, Logged: e.Via == ViaLog,
 	}
 	if item := l.queue[qk]; item != nil {
 		reconcile.Woken = item.Events
 		delete(l.queue, qk)
+	}
+	if reconcile.Logged && e.Cause > 0 {
+		reconcile.Woken = []*Event{e}
 	}
 	if old := l.running[e.Reconcile]; old != nil {
 		l.finish(old, nil, e)
@@ -127,20 +134,41 @@ func (l *loops) begin(e *Event) {
 func (l *loops) step(e *Event) {
 	reconcile := l.running[e.Reconcile]
 	if reconcile == nil {
+		l.late(e)
 		return
 	}
 	reconcile.Last = e.Seq
-	switch e.Kind {
-	case KindHold:
+	if held := reconcile.Held; held != nil && held.Seq == e.Cause { // it passed, and may be held once more
+		reconcile.Steps = without(reconcile.Steps, held)
+		reconcile.Held = nil
+	}
+	if e.Kind == KindHold {
 		reconcile.Held = e
-	case KindCall:
-		if reconcile.Held != nil && reconcile.Held.Seq == e.Cause {
-			reconcile.Steps = without(reconcile.Steps, reconcile.Held)
-			reconcile.Held = nil
-		}
 	}
 	reconcile.Steps = append(reconcile.Steps, e)
 	reconcile.Tally.count(e)
+}
+
+// late folds in an event of a reconcile that stands there as aborted since its operator was stopped: it went on, or a write
+// was carried out whose answer was lost.
+func (l *loops) late(e *Event) {
+	i := slices.IndexFunc(l.finished, func(r *Reconcile) bool { return r.ID == e.Reconcile })
+	if i < 0 || l.finished[i].Outcome() != OutcomeAborted && !e.Lost {
+		return
+	}
+	reconcile := l.finished[i].clone() // checkpoints may share it
+	reconcile.Last = e.Seq
+	if e.Kind == KindEnd {
+		reconcile.End, reconcile.Ended = e, e.At
+	} else {
+		reconcile.Steps = append(reconcile.Steps, e)
+	}
+	reconcile.Tally = Counters{}
+	for _, step := range append(slices.Clip(reconcile.Steps), reconcile.End) {
+		reconcile.Tally.count(step)
+	}
+	l.finished = slices.Clone(l.finished)
+	l.finished[i] = reconcile
 }
 
 // without returns a new slice of the steps without one of them; the old slice may be shared with a checkpoint.
@@ -158,6 +186,9 @@ func without(steps []*Event, gone *Event) []*Event {
 func (l *loops) finish(reconcile *Reconcile, end, at *Event) {
 	delete(l.running, reconcile.ID)
 	reconcile.Held = nil
+	if item := l.queue[reconcile.queueKey()]; end != nil && item != nil && item.Ready {
+		reconcile.Again = true
+	}
 	if end == nil {
 		end = &Event{
 			Seq: at.Seq, At: at.At, Kind: KindEnd, Operator: reconcile.Operator, Controller: reconcile.Controller,

@@ -13,6 +13,7 @@ type State struct {
 	seq      int64
 	at       time.Duration
 	worked   time.Duration
+	broken   *Event // the newest break
 
 	modes
 	loops
@@ -41,6 +42,9 @@ func (s *State) apply(e *Event) {
 	if !e.Kind.Beside() {
 		s.worked = e.At
 	}
+	if isBreak(e) {
+		s.broken = e
+	}
 	s.modes.apply(e)
 	s.loops.apply(e)
 	s.objects.apply(e)
@@ -58,10 +62,9 @@ func (s *State) At() time.Duration { return s.at }
 // Worked returns the time of the newest event of a loop, or of a change by somebody else.
 func (s *State) Worked() time.Duration { return s.worked }
 
-// Heat returns how many reconciles of each key began within a window before this state; a hot loop has a high number.
-func (s *State) Heat(window time.Duration) map[QueueKey]int {
+// Heat returns how many reconciles of each key began after a time; a hot loop has a high number.
+func (s *State) Heat(from time.Duration) map[QueueKey]int {
 	heat := map[QueueKey]int{}
-	from := s.at - window
 	for _, reconcile := range s.running {
 		if reconcile.Started > from {
 			heat[reconcile.queueKey()]++

@@ -51,6 +51,11 @@ func (t *Timeline) Update() []*Event {
 
 func (t *Timeline) add(e *Event) {
 	t.index(e)
+	t.fold(e)
+}
+
+// fold folds an event that is indexed into the newest state.
+func (t *Timeline) fold(e *Event) {
 	t.tip.apply(e)
 	if e.Kind == KindDequeue {
 		for _, w := range t.tip.running[e.Reconcile].Woken {
@@ -66,6 +71,8 @@ func (t *Timeline) add(e *Event) {
 	}
 }
 
+// index joins an event with its cause and its effects. A watch event may come before the answer to the write that caused it:
+// nobody has to wait for the other, because the resourceVersion joins the two whichever comes first.
 func (t *Timeline) index(e *Event) {
 	for _, v := range writeVersions(e) {
 		t.writes[v] = e
@@ -181,17 +188,14 @@ func (s *State) Woke(write *Event) []*Reconcile {
 	return out
 }
 
-// Cause returns the event that caused an event; nil if there is none, it is not known at this state, or it is
-// forgotten.
+// Cause returns the event that caused an event; nil if there is none, it is not known (yet), or it is forgotten. It may
+// be newer than this state: the write behind a watch event whose answer came after that event.
 func (s *State) Cause(e *Event) *Event {
 	if e.Cause > 0 {
 		return s.timeline.Event(e.Cause)
 	}
-	// A watch event may arrive before the answer to the write that caused it; then only the reader can join the two.
 	if e.Kind == KindWatch && !e.Initial && e.Object.UID != "" {
-		if w := s.timeline.writes[echoOf(e)]; w != nil && w.Seq <= s.seq {
-			return w
-		}
+		return s.timeline.writes[echoOf(e)]
 	}
 	return nil
 }
@@ -204,7 +208,8 @@ type Wake struct {
 	Watch *Event
 	// Write is the API call that caused the watch event; nil if it was not recorded.
 	Write *Event
-	// Requeue is the event that set the timer, for a ready event.
+	// Requeue is the event that set the timer, for a ready event. If that was read in the program's log, it is the end of
+	// a reconcile.
 	Requeue *Event
 	// Own reports whether the write was made by the operator of the reconcile itself.
 	Own bool
@@ -225,7 +230,7 @@ func (s *State) Wake(e *Event) Wake {
 	cause := s.Cause(e)
 	switch {
 	case cause == nil:
-	case cause.Kind == KindRequeue:
+	case cause.Kind == KindRequeue, cause.Kind == KindEnd && e.Via == ViaLog:
 		w.Requeue = cause
 	case cause.Kind == KindWatch:
 		w.Watch = cause

@@ -2,13 +2,16 @@ package trace
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,7 +137,7 @@ func digest(s *State) string {
 		show(reconcile)
 		show(s.Wakes(reconcile))
 	}
-	for _, c := range []any{len(s.byCtl), len(s.byKey), len(s.Heat(10 * time.Second)), len(s.Tree())} {
+	for _, c := range []any{len(s.byCtl), len(s.byKey), len(s.Heat(s.At() - 10*time.Second)), len(s.Tree())} {
 		show(c)
 	}
 	return b.String()
@@ -250,6 +253,50 @@ func TestModeOfEachOperator(t *testing.T) {
 	}
 }
 
+// TestEndedByAFinalizer checks who is said to have marked an object as deleted, and who to have ended it: the answer to the
+// write that removes the last finalizer has the version of the mark. It does not matter which answer comes when.
+func TestEndedByAFinalizer(t *testing.T) {
+	const (
+		marked = `{"metadata": {"deletionTimestamp": "2026-11-24T12:00:00Z", "deletionGracePeriodSeconds": 0, "finalizers": ["f"]}}`
+		bare   = `{"metadata": {"deletionTimestamp": "2026-11-24T12:00:00Z", "deletionGracePeriodSeconds": 0}}`
+		dying  = `{"metadata": {"deletionTimestamp": "2026-11-24T12:00:00Z", "deletionGracePeriodSeconds": 30}}`
+	)
+	claim, pod := Ref{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "c", UID: "u"}, Ref{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "p"}
+	namespace := Ref{APIVersion: "v1", Kind: "Namespace", Name: "n", UID: "n"}
+	events := []Event{
+		{Kind: KindCall, Actor: "collector", Verb: VerbDelete, Object: claim, ResourceVersion: "7", After: json.RawMessage(marked)},
+		{Kind: KindCall, Actor: "protector", Verb: VerbUpdate, Object: claim, ResourceVersion: "7", After: json.RawMessage(bare)},
+		{Kind: KindWatch, Verb: Modified, Object: claim, ResourceVersion: "7", After: json.RawMessage(marked)},
+		{Kind: KindWatch, Verb: Deleted, Object: claim, ResourceVersion: "8", Before: json.RawMessage(marked)},
+		{Kind: KindCall, Actor: "person", Verb: VerbDelete, Object: pod, ResourceVersion: "9", After: json.RawMessage(dying)},
+		{Kind: KindWatch, Verb: Modified, Object: pod, ResourceVersion: "9", After: json.RawMessage(dying)},
+		{Kind: KindCall, Actor: "kubelet", Verb: VerbPatch, Object: pod, ResourceVersion: "10", After: json.RawMessage(dying)},
+		{Kind: KindWatch, Verb: Modified, Object: pod, ResourceVersion: "10", After: json.RawMessage(dying)},
+		{
+			Kind: KindCall, Actor: "ender", Verb: VerbUpdate, Object: namespace, ResourceVersion: "11",
+			After: json.RawMessage(bare[:len(bare)-1] + `, "spec": {"finalizers": ["kubernetes"]}}`),
+		},
+		{Kind: KindWatch, Verb: Modified, Object: namespace, ResourceVersion: "11", After: json.RawMessage(bare)},
+	}
+	want := map[string]string{"7": "collector", "8": "protector", "9": "person", "10": "kubelet", "11": "ender"}
+	for range 20 {
+		j := New(Options{})
+		for _, i := range rand.Perm(len(events)) {
+			j.Append(events[i])
+		}
+		line := NewTimeline(j)
+		line.Update()
+		for _, e := range j.Since(0) {
+			if e.Kind != KindWatch {
+				continue
+			}
+			if cause := line.Tip().Cause(e); cause == nil || cause.Actor != want[e.ResourceVersion] {
+				t.Errorf("%s %s at version %s is said to be caused by %+v, want %s", e.Verb, e.Object, e.ResourceVersion, cause, want[e.ResourceVersion])
+			}
+		}
+	}
+}
+
 // TestOvertakenWrite checks that a watch event may arrive before the answer to the write that caused it.
 func TestOvertakenWrite(t *testing.T) {
 	j := New(Options{})
@@ -274,8 +321,72 @@ func TestOvertakenWrite(t *testing.T) {
 	if woke := s.Woke(tl.Event(call)); len(woke) != 1 || woke[0].ID != 2 {
 		t.Errorf("the write woke %+v", woke)
 	}
-	if tl.At(2).Cause(tl.Event(watch)) != nil {
-		t.Error("the past knows the future")
+	if got := tl.At(2).Cause(tl.Event(watch)); got == nil || got.Seq != call {
+		t.Errorf("as of then, the cause is %+v", got)
+	}
+}
+
+// overtaken appends a reconcile that answers the watch event of a write, and returns the answer to that write.
+func overtaken(j *Journal, n int) (answer Event) {
+	name := fmt.Sprint("s", n)
+	obj := Ref{APIVersion: "v1", Kind: "Secret", Name: name, UID: name}
+	of := func(e Event) int64 {
+		e.Operator, e.Controller, e.Key = "o", "c", Key{"", name}
+		return j.Append(e)
+	}
+	watch := j.Append(Event{Kind: KindWatch, Operator: "o", Actor: "o", Verb: Added, Object: obj, ResourceVersion: "7"})
+	enqueue, id := of(Event{Kind: KindEnqueue, Cause: watch}), j.NewReconcile()
+	of(Event{Kind: KindDequeue, Cause: enqueue, Reconcile: id})
+	of(Event{Kind: KindEnd, Reconcile: id, Outcome: OutcomeDone})
+	return Event{Kind: KindCall, Actor: "you", Verb: VerbCreate, Object: obj, ResourceVersion: "7"}
+}
+
+// TestPrintedLineWaitsForAuthor checks that a line, which cannot be changed later, is printed when its author is known, or
+// when nobody has told for long.
+func TestPrintedLineWaitsForAuthor(t *testing.T) {
+	now := time.Unix(0, 0)
+	j := New(Options{Now: func() time.Time { return now }})
+	var b bytes.Buffer
+	p := NewPrinter(&b, j, PrintOptions{})
+	answer := overtaken(j, 1)
+	if late := p.print(authorPatience); late == nil || b.Len() > 0 {
+		t.Errorf("before the author is known: %q", b.String())
+	}
+	j.Append(answer)
+	if p.print(authorPatience); !strings.Contains(b.String(), "woken by Secret s1 ADDED (you)\n") {
+		t.Errorf("when the author is known: %q", b.String())
+	}
+	b.Reset()
+	overtaken(j, 2)
+	now = now.Add(authorPatience)
+	if late := p.print(authorPatience); late != nil || !strings.Contains(b.String(), "woken by Secret s2 ADDED\n") {
+		t.Errorf("when nobody tells: %q", b.String())
+	}
+}
+
+// TestFollowNamesAuthors has many writers whose answers come after what they caused, while the printer follows.
+func TestFollowNamesAuthors(t *testing.T) {
+	const writers, each = 8, 50
+	j := New(Options{})
+	var b bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	followed := make(chan error, 1)
+	go func() { followed <- NewPrinter(&b, j, PrintOptions{}).Follow(ctx) }()
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for n := range each {
+				j.Append(overtaken(j, w*each+n))
+			}
+		})
+	}
+	all.Wait()
+	cancel()
+	if err := <-followed; err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(b.String(), " ADDED (you)"); got != writers*each {
+		t.Errorf("%d of %d reconciles say who woke them", got, writers*each)
 	}
 }
 

@@ -13,12 +13,14 @@ type causeKind int
 
 const (
 	causeOutside causeKind = iota // a key added by something other than a watch
+	causeUnknown                  // the program's log does not tell, and nothing that was seen fits
 	causeFound                    // the object was there when the operator started
 	causeOwn                      // the operator's own write
 	causeOther                    // a recorded write of somebody else
 	causeChange                   // a change whose author is not known
 	causeTimer                    // RequeueAfter, or another delay
 	causeBackoff                  // an error's back-off
+	causeRetry                    // an error, after a back-off that is not known
 	causeAgain                    // Result.Requeue
 )
 
@@ -30,10 +32,19 @@ type cause struct {
 	write     string // verb of the write
 	sub       string // subresource written
 	by        string // actor of the write
-	reconcile int64  // the reconcile that made the write or set the timer; 0 if none
+	reconcile int64  // the reconcile that set the timer; 0 if none
+	within    within // the reconcile of the write
 	delay     time.Duration
 	try       int
 }
+
+// within says in which reconcile something happened.
+type within struct {
+	id       int64 // 0: in none
+	probably bool
+}
+
+func withinOf(e *Event) within { return within{e.Reconcile, e.Probably} }
 
 // causeOf returns the cause of an enqueue, merge or ready event.
 func (s *State) causeOf(e *Event) cause {
@@ -45,6 +56,12 @@ func (s *State) causeOf(e *Event) cause {
 		case ReasonBackoff:
 			c.kind = causeBackoff
 		case ReasonRequeue:
+			c.kind = causeAgain
+		}
+		switch w.Requeue.Outcome {
+		case OutcomeError, OutcomePanic:
+			c.kind = causeRetry
+		case OutcomeRequeue:
 			c.kind = causeAgain
 		}
 		return c
@@ -65,7 +82,7 @@ func (s *State) causeOfWatch(w Wake) cause {
 		c.kind = causeFound
 	case w.Write != nil:
 		c.kind, c.write, c.sub = causeOther, w.Write.Verb, w.Write.Object.Subresource
-		c.by, c.reconcile = w.Write.Actor, w.Write.Reconcile
+		c.by, c.within = w.Write.Actor, withinOf(w.Write)
 		if w.Own {
 			c.kind = causeOwn
 		}
@@ -75,22 +92,32 @@ func (s *State) causeOfWatch(w Wake) cause {
 
 // reconcileFacts are the facts about a reconcile that its explanation tells.
 type reconcileFacts struct {
-	id      int64
-	cause   cause
-	merged  int
-	writes  []*Event // that succeeded
-	failed  *Event   // the last write that failed
-	woke    []int64  // reconciles that its writes woke
-	pending int      // writes whose watch event has not come yet
-	held    *Event
-	end     *Event
+	id     int64
+	logged bool // see Reconcile.Logged
+	cause  cause
+	// probably marks the cause as concluded.
+	probably bool
+	merged   int
+	writes   []*Event // that succeeded
+	failed   *Event   // the last write that failed
+	woke     []int64  // reconciles that its writes woke
+	pending  int      // writes whose watch event has not come yet
+	again    bool     // see Reconcile.Again
+	held     *Event
+	end      *Event
 }
 
 // reconcileFacts collects the facts about a reconcile.
 func (s *State) reconcileFacts(reconcile *Reconcile) reconcileFacts {
-	f := reconcileFacts{id: reconcile.ID, merged: reconcile.Merged(), held: reconcile.Held, end: reconcile.End}
-	if len(reconcile.Woken) > 0 {
-		f.cause = s.causeOf(reconcile.Woken[0])
+	f := reconcileFacts{
+		id: reconcile.ID, logged: reconcile.Logged, merged: reconcile.Merged(), held: reconcile.Held, end: reconcile.End,
+		again: reconcile.Again,
+	}
+	switch {
+	case len(reconcile.Woken) > 0:
+		f.cause, f.probably = s.causeOf(reconcile.Woken[0]), reconcile.Woken[0].Probably
+	case reconcile.Logged:
+		f.cause.kind = causeUnknown
 	}
 	for _, e := range reconcile.Calls() {
 		if !e.IsWrite() {
@@ -111,6 +138,16 @@ func (s *State) reconcileFacts(reconcile *Reconcile) reconcileFacts {
 		}
 	}
 	return f
+}
+
+// ofReconcile returns a description of writes in a reconcile that says of which it is concluded that they belong to it.
+func ofReconcile(write func(*Event) string, probably string) func(*Event) string {
+	return func(e *Event) string {
+		if e.Probably {
+			return probably + write(e)
+		}
+		return write(e)
+	}
 }
 
 // changed returns the writes that changed something, each object and verb once.
@@ -154,6 +191,7 @@ type eventFacts struct {
 	*Event
 	cause cause
 	woke  []int64 // reconciles that answer it
+	guess bool    // that they answer it was concluded
 	keys  []Key   // keys made of a watch event
 	drops int     // controllers that made no key of a watch event
 	next  int64   // the reconcile that answers an enqueued key
@@ -173,6 +211,9 @@ func (s *State) eventFacts(e *Event) eventFacts {
 			switch k.Kind {
 			case KindDrop:
 				n.drops++
+			case KindDequeue: // read in the program's log
+				n.guess = true
+				n.woke = append(n.woke, k.Reconcile)
 			case KindEnqueue, KindMerge:
 				n.keys = append(n.keys, k.Key)
 				if reconcile := s.Answer(k); reconcile != nil && !slices.Contains(n.woke, reconcile.ID) {
@@ -183,6 +224,7 @@ func (s *State) eventFacts(e *Event) eventFacts {
 	case KindCall:
 		for _, reconcile := range s.Woke(e) {
 			n.woke = append(n.woke, reconcile.ID)
+			n.guess = n.guess || reconcile.Logged
 		}
 	}
 	return n
@@ -219,8 +261,8 @@ type objectFacts struct {
 
 // author is the actor of a change and the reconcile it was made in.
 type author struct {
-	actor     string
-	reconcile int64
+	actor  string
+	within within
 }
 
 // authorOf returns the author of a call, or of the write that caused a watch event.
@@ -230,5 +272,5 @@ func (s *State) authorOf(e *Event) author {
 			return author{}
 		}
 	}
-	return author{e.Actor, e.Reconcile}
+	return author{e.Actor, withinOf(e)}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"unsafe"
 )
 
@@ -16,8 +17,12 @@ const FormatName = "operator-lab-journal"
 // FormatVersion is the version of the file format that is written, and the newest that is read.
 const FormatVersion = 1
 
-// line is an event as a line of a file.
-type line struct {
+// MaxLine bounds a line of a file, in bytes. An object in the API has at most about 1.5 MiB, and an event may carry two
+// of them.
+const MaxLine = 16 << 20
+
+// Line is an event as a line of a file.
+type Line struct {
 	*Event
 	// BeforeSeq replaces a Before that is the After of the event with this Seq.
 	BeforeSeq int64 `json:"beforeSeq,omitempty"`
@@ -37,12 +42,16 @@ type Writer struct {
 	j      *Journal
 	seq    int64
 	afters map[*byte]int64 // address of an After's first byte -> Seq of its event
+	prune  int             // size of afters at which events that the journal has forgotten are looked for
 }
+
+// minPrune is the least size of a writer's index of objects at which it is pruned.
+const minPrune = 4096
 
 // NewWriter returns a writer and writes the header.
 func NewWriter(w io.Writer, j *Journal) (*Writer, error) {
 	b := bufio.NewWriterSize(w, 64<<10)
-	out := &Writer{w: b, enc: json.NewEncoder(b), j: j, afters: map[*byte]int64{}}
+	out := &Writer{w: b, enc: json.NewEncoder(b), j: j, afters: map[*byte]int64{}, prune: minPrune}
 	out.enc.SetEscapeHTML(false)
 	if err := out.enc.Encode(j.Header()); err != nil {
 		return nil, fmt.Errorf("write the journal: %w", err)
@@ -65,21 +74,36 @@ func (w *Writer) Update() error {
 }
 
 // line returns an event's line. An object's Before is usually the After of an earlier event; then the line refers to
-// that event.
-func (w *Writer) line(e *Event) line {
+// that event, unless the journal has forgotten it, because other bytes may be at the same address by now.
+func (w *Writer) line(e *Event) Line {
 	if len(e.After) > 0 {
-		w.afters[unsafe.SliceData([]byte(e.After))] = e.Seq
+		w.afters[unsafe.SliceData(e.After)] = e.Seq
+		w.forget()
 	}
 	if len(e.Before) == 0 {
-		return line{Event: e}
+		return Line{Event: e}
 	}
-	seq, ok := w.afters[unsafe.SliceData([]byte(e.Before))]
+	first := unsafe.SliceData(e.Before)
+	seq, ok := w.afters[first]
 	if !ok || seq == e.Seq {
-		return line{Event: e}
+		return Line{Event: e}
+	}
+	if before := w.j.Get(seq); before == nil || unsafe.SliceData(before.After) != first {
+		return Line{Event: e}
 	}
 	short := *e
 	short.Before = nil
-	return line{Event: &short, BeforeSeq: seq}
+	return Line{Event: &short, BeforeSeq: seq}
+}
+
+// forget removes the events that the journal has forgotten from afters, whenever that has doubled.
+func (w *Writer) forget() {
+	if len(w.afters) < w.prune {
+		return
+	}
+	first := w.j.Stats().First
+	maps.DeleteFunc(w.afters, func(_ *byte, seq int64) bool { return seq < first })
+	w.prune = max(minPrune, 2*len(w.afters))
 }
 
 // Close writes the remaining events and the last line. It does not close the file.

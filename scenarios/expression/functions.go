@@ -57,6 +57,11 @@ func (c caller) CallFunction(name string, arguments []any) (any, error) {
 	if err := checkPadding(name, arguments); err != nil {
 		return nil, err
 	}
+	if name == "sort_by" && len(arguments) > 0 { // it sorts the list that it is given
+		if list, ok := arguments[0].([]any); ok {
+			arguments[0] = slices.Clone(list)
+		}
+	}
 	out, err := all.CallFunction(name, arguments)
 	if rest, ok := out.(late); ok && err == nil {
 		out, err = rest(c.of.ctx)

@@ -10,6 +10,8 @@ type ActionBindings struct {
 	Bindings []Binding `json:"bindings,omitempty"`
 }
 
+func (a ActionBindings) bindings() []Binding { return a.Bindings }
+
 // ActionCheck judges the result of a program.
 type ActionCheck struct {
 	// Check is an assertion tree for $stdout, $stderr and $error. Nil: the program must end with exit code 0.
@@ -85,6 +87,8 @@ type ActionOutputs struct {
 	// Outputs are the bindings, each with its value.
 	Outputs []Output `json:"outputs,omitempty"`
 }
+
+func (a ActionOutputs) outputs() []Output { return a.Outputs }
 
 // FileRef names files: a path relative to the folder of the test, a pattern, or a URL.
 type FileRef struct {

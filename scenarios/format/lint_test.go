@@ -159,6 +159,7 @@ func TestStarter(t *testing.T) {
 	for name, o := range map[string]StarterOptions{
 		"nothing":  {},
 		"operator": {Name: "zundoko-sings", Operator: "zundoko"},
+		"sample":   {Name: "serves", Operator: "zundoko", Sample: []byte("# one\napiVersion: example.com/v1\nkind: Song\nmetadata:\n  name: zun\nspec:\n  times: 4\n")},
 		"odd":      {Name: "A {{ b }}: \"c\"\n" + string(make([]byte, 100)), Operator: "x\ny: z"},
 	} {
 		t.Run(name, func(t *testing.T) {

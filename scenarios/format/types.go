@@ -1,6 +1,9 @@
 package format
 
 import (
+	"reflect"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -247,102 +250,48 @@ type CatchFinally struct {
 
 // Operation returns the same operation as an operation of try.
 func (c *CatchFinally) Operation() *Operation {
-	return &Operation{
-		OperationBase: OperationBase{Description: c.Description, Compiler: c.Compiler},
-		PodLogs:       c.PodLogs,
-		Events:        c.Events,
-		Describe:      c.Describe,
-		Wait:          c.Wait,
-		Get:           c.Get,
-		Delete:        c.Delete,
-		Command:       c.Command,
-		Script:        c.Script,
-		Sleep:         c.Sleep,
-		Position:      c.Position,
+	o := &Operation{OperationBase: OperationBase{Description: c.Description, Compiler: c.Compiler}, Position: c.Position}
+	from, to := reflect.ValueOf(c).Elem(), reflect.ValueOf(o).Elem()
+	for i := range from.NumField() {
+		if f := from.Type().Field(i); f.Tag.Get("check") == "action" {
+			to.FieldByName(f.Name).Set(from.Field(i))
+		}
 	}
+	return o
+}
+
+// action returns the action that is set, and its key in the file; nil if none is.
+func (o *Operation) action() (key string, action any) {
+	v := reflect.ValueOf(o).Elem()
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Tag.Get("check") == "action" && !v.Field(i).IsNil() {
+			key, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+			return key, v.Field(i).Interface()
+		}
+	}
+	return "", nil
 }
 
 // Type returns the action's key in the file, such as podLogs; empty if no action is set.
 func (o *Operation) Type() string {
-	switch {
-	case o.Apply != nil:
-		return "apply"
-	case o.Assert != nil:
-		return "assert"
-	case o.Command != nil:
-		return "command"
-	case o.Create != nil:
-		return "create"
-	case o.Delete != nil:
-		return "delete"
-	case o.Describe != nil:
-		return "describe"
-	case o.Error != nil:
-		return "error"
-	case o.Events != nil:
-		return "events"
-	case o.Get != nil:
-		return "get"
-	case o.Patch != nil:
-		return "patch"
-	case o.PodLogs != nil:
-		return "podLogs"
-	case o.Proxy != nil:
-		return "proxy"
-	case o.Script != nil:
-		return "script"
-	case o.Sleep != nil:
-		return "sleep"
-	case o.Update != nil:
-		return "update"
-	case o.Wait != nil:
-		return "wait"
-	}
-	return ""
+	key, _ := o.action()
+	return key
 }
 
 // Bindings returns the bindings of the action; nil if it has none.
 func (o *Operation) Bindings() []Binding {
-	switch {
-	case o.Apply != nil:
-		return o.Apply.Bindings
-	case o.Assert != nil:
-		return o.Assert.Bindings
-	case o.Command != nil:
-		return o.Command.Bindings
-	case o.Create != nil:
-		return o.Create.Bindings
-	case o.Delete != nil:
-		return o.Delete.Bindings
-	case o.Error != nil:
-		return o.Error.Bindings
-	case o.Patch != nil:
-		return o.Patch.Bindings
-	case o.Script != nil:
-		return o.Script.Bindings
-	case o.Update != nil:
-		return o.Update.Bindings
+	_, a := o.action()
+	if with, has := a.(interface{ bindings() []Binding }); has {
+		return with.bindings()
 	}
 	return nil
 }
 
 // Outputs returns the outputs of the action; nil if it has none.
 func (o *Operation) Outputs() []Output {
-	switch {
-	case o.Apply != nil:
-		return o.Apply.Outputs
-	case o.Command != nil:
-		return o.Command.Outputs
-	case o.Create != nil:
-		return o.Create.Outputs
-	case o.Patch != nil:
-		return o.Patch.Outputs
-	case o.Proxy != nil:
-		return o.Proxy.Outputs
-	case o.Script != nil:
-		return o.Script.Outputs
-	case o.Update != nil:
-		return o.Update.Outputs
+	_, a := o.action()
+	if with, has := a.(interface{ outputs() []Output }); has {
+		return with.outputs()
 	}
 	return nil
 }

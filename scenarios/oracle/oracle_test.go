@@ -164,7 +164,7 @@ func newFixture(t *testing.T, bug string) *fixture {
 	})
 	must(t, tap.AwaitServing(t.Context()))
 	s := &fixture{
-		Witness: &oracle.Witness{Journal: journal, Reader: you, Loops: map[string]*taps.Taps{"worker": tap}, Off: map[string]bool{}},
+		Witness: &oracle.Witness{Journal: journal, Reader: you, Loops: map[string]oracle.Prober{"worker": tap}, Off: map[string]bool{}},
 		client:  you,
 		hikawa:  &v1beta1.Hikawa{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "song"}},
 	}

@@ -139,8 +139,7 @@ func (w *Witness) done() map[string]int {
 func (w *Witness) writes() []*trace.Event {
 	var writes []*trace.Event
 	for _, e := range w.Journal.Since(0) {
-		carriedOut := e.Kind == trace.KindCall && e.Error == "" || e.Kind == trace.KindFault && e.ResourceVersion != ""
-		if carriedOut && trace.IsWriteVerb(e.Verb) && e.Via == "" && w.Loops[e.Operator] != nil {
+		if e.Kind == trace.KindCall && e.Error == "" && trace.IsWriteVerb(e.Verb) && e.Via == "" && w.Loops[e.Operator] != nil {
 			writes = append(writes, e)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -164,6 +165,24 @@ steps: [{try: [{assert: {resource: {(length('ab')): 3}}}]}]
 `)).Tests[0]
 	if f := failure(t, r); len(f.Differences) != 1 || len(f.Diff) > 0 {
 		t.Errorf("the failure is %+v", f)
+	}
+}
+
+func TestTimeoutsAreScaled(t *testing.T) {
+	t.Parallel()
+	configuration := quick()
+	configuration.Spec.Timeouts.Exec.Duration = 20 * time.Millisecond
+	r := run(t, runner.Options{Configuration: configuration, TimeoutScale: 2.5, Tests: discover(t, folder(t, "chainsaw-test.yaml", test("scaled", `
+timeouts: {assert: 4s}
+steps:
+- try: [{script: {content: "echo $ASSERT", timeout: 1h, env: [{name: ASSERT, value: (to_string($timeouts.assert))}]}}]
+- try: [{script: {content: sleep 1h}}]
+`)))}).Tests[0]
+	if f := failure(t, r); !strings.Contains(f.Message, "not over after 50ms") {
+		t.Errorf("the failure is %+v", f)
+	}
+	if out := r.Steps[1].Operations[0].Output; out != "10000000000" {
+		t.Errorf("the timeout of asserts is %q nanoseconds", out)
 	}
 }
 

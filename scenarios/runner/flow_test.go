@@ -263,7 +263,7 @@ steps:
 func TestOtherClusters(t *testing.T) {
 	t.Parallel()
 	l := lab(t)
-	kubeconfig, err := sandbox.KubeconfigOf("other", l.Config())
+	kubeconfig, err := sandbox.KubeconfigOf("other", "", l.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

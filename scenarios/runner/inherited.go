@@ -18,8 +18,10 @@ import (
 // timeouts has the timeouts by kind of operation.
 type timeouts struct {
 	apply, assert, cleanup, delete, error, exec time.Duration
+	scale                                       float64 // see [Options]; not 0
 }
 
+// set replaces those that f has, by their scaled values.
 func (t *timeouts) set(f format.Timeouts) {
 	for _, each := range []struct {
 		to   *time.Duration
@@ -33,7 +35,7 @@ func (t *timeouts) set(f format.Timeouts) {
 		{&t.exec, f.Exec},
 	} {
 		if each.from != nil {
-			*each.to = each.from.Duration
+			*each.to = time.Duration(float64(each.from.Duration) * t.scale)
 		}
 	}
 }

@@ -31,6 +31,8 @@ type Options struct {
 	Connection *Connection
 	// Once makes assertions fail that do not hold at the first look. Default: the runner waits for them.
 	Once bool
+	// TimeoutScale multiplies every timeout, of the configuration and of the tests. Default: 1.
+	TimeoutScale float64
 	// Kubectl is the program for get, describe, events, podLogs, wait and proxy. If it is a path, its directory comes
 	// first on the PATH of scripts and commands. Default: kubectl.
 	Kubectl string

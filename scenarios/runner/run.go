@@ -238,11 +238,12 @@ func (s *suite) inherited(ctx context.Context) (inherited, error) {
 		skipDelete:  c.Cleanup.SkipDelete,
 		templating:  c.Templating.Enabled,
 		scope:       expression.Scope{}.WithCompiler(c.Templating.Compiler),
-		timeouts: timeouts{
-			apply: c.Timeouts.Apply.Duration, assert: c.Timeouts.Assert.Duration, cleanup: c.Timeouts.Cleanup.Duration,
-			delete: c.Timeouts.Delete.Duration, error: c.Timeouts.Error.Duration, exec: c.Timeouts.Exec.Duration,
-		},
+		timeouts:    timeouts{scale: cmp.Or(s.TimeoutScale, 1)},
 	}
+	base.timeouts.set(format.Timeouts{
+		Apply: &c.Timeouts.Apply, Assert: &c.Timeouts.Assert, Cleanup: &c.Timeouts.Cleanup,
+		Delete: &c.Timeouts.Delete, Error: &c.Timeouts.Error, Exec: &c.Timeouts.Exec,
+	})
 	base.scope = base.scope.With("timeouts", base.timeouts.values()).With("values", s.values())
 	var here *string
 	switch {

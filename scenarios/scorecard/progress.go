@@ -10,7 +10,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// Progress writes one line for each finished scenario. Failures are described by the card.
+// Progress writes a line when a scenario begins and one when it ends. Failures are described by the card.
 type Progress struct {
 	report.Nothing
 
@@ -31,6 +31,21 @@ func NewProgress(w io.Writer, tests []*format.Loaded) *Progress {
 	return p
 }
 
+// BeginTest writes that the test runs.
+func (p *Progress) BeginTest(t *report.Test) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.Skipped || t.Unfinished {
+		return
+	}
+	fmt.Fprintf(p.w, "%s  run     %s\n", p.position(p.done+1), t.Name)
+}
+
+// position returns the place of a test among all.
+func (p *Progress) position(n int) string {
+	return fmt.Sprintf("%*d/%d", len(strconv.Itoa(p.all)), n, p.all)
+}
+
 // EndTest writes the result of the test.
 func (p *Progress) EndTest(t *report.Test) {
 	p.mu.Lock()
@@ -40,5 +55,5 @@ func (p *Progress) EndTest(t *report.Test) {
 		return
 	}
 	took := t.Ended.Sub(t.Started).Seconds()
-	fmt.Fprintf(p.w, "%*d/%d  %-7s %s  %.1fs\n", len(strconv.Itoa(p.all)), p.done, p.all, t.Status(), t.Name, took)
+	fmt.Fprintf(p.w, "%s  %-7s %s  %.1fs\n", p.position(p.done), t.Status(), t.Name, took)
 }

@@ -60,8 +60,8 @@ type Row struct {
 type Card struct {
 	// Operator is the operator's name.
 	Operator string `json:"operator"`
-	// Variant is the operator's variant.
-	Variant string `json:"variant"`
+	// Variant is the operator's variant; empty for an operator of somebody's own.
+	Variant string `json:"variant,omitempty"`
 	// Seed is the seed of everything random in the runs.
 	Seed int64 `json:"seed"`
 	// Habits are the rated habits.
@@ -76,7 +76,7 @@ type Card struct {
 
 // Scope selects the operator, habits and phases to rate.
 type Scope struct {
-	// Operator and Variant select the operator.
+	// Operator and Variant select the operator; one of somebody's own has no variant.
 	Operator, Variant string
 	// Habits and Phases are the numbers to rate, in order. Default: all.
 	Habits, Phases []int
@@ -122,10 +122,12 @@ type Tag struct {
 }
 
 // TagOf returns what a scenario of the operator is evidence of within the scope; false if that is nothing. A scenario
-// that names its variant is evidence for that variant only.
+// that names its variant is evidence for that variant only. Without a variant the operator is somebody's own, and a
+// scenario that names no operator is about it.
 func (s Scope) TagOf(test *format.Test) (Tag, bool) {
 	lab, err := format.ReadLab(test)
-	if err != nil || !slices.Contains(lab.Operators, s.Operator) || cmp.Or(lab.Variant, s.Variant) != s.Variant {
+	named := slices.Contains(lab.Operators, s.Operator) || len(lab.Operators) == 0 && s.Variant == ""
+	if err != nil || !named || cmp.Or(lab.Variant, s.Variant) != s.Variant {
 		return Tag{}, false
 	}
 	t := Tag{

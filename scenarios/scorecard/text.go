@@ -87,6 +87,9 @@ func (p *page) failure(e Evidence) {
 	if !p.told[e.Scenario] {
 		p.fill(indent+"     ", e.Description)
 		p.fill(indent+"     ", e.Why)
+		if e.Journal != "" {
+			fmt.Fprintf(p, "%s     operator-lab replay %s\n", indent, e.Journal)
+		}
 	}
 	p.told[e.Scenario] = true
 }

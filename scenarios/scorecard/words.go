@@ -92,7 +92,12 @@ func (w words) summary(c Card) string {
 }
 
 // name returns the operator with its variant.
-func (c Card) name() string { return c.Operator + " (" + c.Variant + ")" }
+func (c Card) name() string {
+	if c.Variant == "" {
+		return c.Operator
+	}
+	return c.Operator + " (" + c.Variant + ")"
+}
 
 // held says how much is held. It mentions the phases only if they do not result in a capability.
 func (w words) held(c Card) []string {

@@ -13,7 +13,6 @@ import (
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
@@ -82,6 +81,7 @@ var commandValues = map[string]values{
 	"lint --format":   oneOf(lintFormats...),
 	"replay --format": oneOf("jsonl"),
 	"assets --print":  oneOf("path", "env"),
+	"run --context":   contextsOf,
 }
 
 // listForms are the forms of 'list', and of 'lesson list', which has one more.
@@ -130,9 +130,8 @@ func operatorsAndVariants() []string {
 // completeScenarios completes bundled scenarios; shells add the files that are there.
 func completeScenarios(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	files, _ := fs.Glob(scenarios.Bundled(), "*/*/chainsaw-test.yaml")
-	for _, f := range files {
-		if name := strings.TrimSuffix(f, "/chainsaw-test.yaml"); strings.HasPrefix(name, typed) {
+	for _, name := range scenarioNames() {
+		if strings.Contains(name, "/") && strings.HasPrefix(name, typed) {
 			names = append(names, name)
 		}
 	}

@@ -51,7 +51,7 @@ func TestCompletions(t *testing.T) {
 		"lint --output ":                      "json",
 		"replay ":                             journal,
 		"replay --format ":                    "jsonl",
-		"new ":                                "scenario lesson",
+		"new ":                                "scenario lesson operator",
 		"new scenario --operator ":            "zundoko",
 		"new lesson --operator ":              "zundoko",
 		"up --crds-of ":                       "maintpage/classic",

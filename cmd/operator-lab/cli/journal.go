@@ -17,7 +17,7 @@ import (
 const journalsKept = 20
 
 // saveJournal keeps the record of the run and says where it is. A run in which nothing happened leaves none.
-func (p *demoRun) saveJournal() error {
+func (p *liveRun) saveJournal() error {
 	if p.journal.Stats().Events == 0 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (p *demoRun) saveJournal() error {
 		if err != nil {
 			return err
 		}
-		path = filepath.Join(dir, p.op.Name+"-"+time.Now().Format("20060102-150405")+".jsonl")
+		path = filepath.Join(dir, p.name+"-"+time.Now().Format("20060102-150405")+".jsonl")
 	}
 	if err := writeJournal(path, p.journal); err != nil {
 		return fmt.Errorf("save the journal: %w", err)

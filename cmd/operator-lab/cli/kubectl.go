@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/network"
 )
 
@@ -19,7 +23,8 @@ func kubectlCommand(programs Programs) *cobra.Command {
 		Use:   "kubectl [--name sandbox] [kubectl arguments…]",
 		Short: "Run kubectl against a sandbox",
 		Long: `Run upstream's kubectl, linked into this binary, against a sandbox. --name chooses the sandbox
-and comes first; everything else is kubectl's.`,
+and comes first; everything else is kubectl's. Without it, it is the sandbox default, or the only one
+that runs.`,
 		Example: `  operator-lab kubectl get pods -A
   operator-lab kubectl --name demo apply -f hikawa.yaml`,
 		DisableFlagParsing: true, // all flags but a leading --name are kubectl's
@@ -35,20 +40,57 @@ and comes first; everything else is kubectl's.`,
 
 // kubectl runs kubectl in this process, against a sandbox.
 func (p Programs) kubectl(name string, args []string) error {
-	if needsCluster(args) {
-		r, err := running(name)
-		if err != nil {
-			return err
-		}
-		// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
-		if err := errors.Join(
-			os.Setenv("KUBECONFIG", r.Kubeconfig()),
-			os.Setenv("KUBECACHEDIR", sandbox.KubectlCache(r.Dir)),
-		); err != nil {
-			return err
-		}
+	if !needsCluster(args) {
+		return runLinked(p.Kubectl, "kubectl", args)
+	}
+	r, err := running(name)
+	if err != nil {
+		return err
+	}
+	// What kubectl learns of a sandbox goes with the sandbox, not into the person's ~/.kube.
+	if err := errors.Join(
+		os.Setenv("KUBECONFIG", r.Kubeconfig()),
+		os.Setenv("KUBECACHEDIR", sandbox.KubectlCache(r.Dir)),
+	); err != nil {
+		return err
+	}
+	if namesLabKinds(args) && !hasLab(r) { // said before: kubectl ends this process when it fails
+		fmt.Fprintf(os.Stderr, "hint: sandbox %s has no lab: Fault, Loop and Operator are there while 'operator-lab run', "+
+			"'operator-lab lesson' or 'operator-lab test' uses a sandbox; 'operator-lab list' shows them, --name chooses one\n", r.Name)
 	}
 	return runLinked(p.Kubectl, "kubectl", args)
+}
+
+// labKinds matches what kubectl is told of the lab's kinds: as resources, or in a file.
+var labKinds = regexp.MustCompile(`^(?i:(fault|loop)s?|(fault|loop|operator)s?\.operator-lab\.dev)(/|,|$)`)
+
+// namesLabKinds reports whether arguments of kubectl are about kinds of the lab.
+func namesLabKinds(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		if labKinds.MatchString(arg) {
+			return true
+		}
+		_, file, found := strings.Cut(arg, "=")
+		if !found {
+			file = strings.TrimPrefix(arg, "-f")
+		}
+		text, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(text), "apiVersion: "+v1alpha1.GroupVersion.Group+"/")
+	})
+}
+
+// hasLab reports whether the kinds of the lab are there in a sandbox.
+func hasLab(r *sandbox.Record) bool {
+	box, err := r.Open()
+	if err != nil {
+		return true // nothing is known of it
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(box.Config())
+	if err != nil {
+		return true
+	}
+	_, err = client.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+	return !apierrors.IsNotFound(err)
 }
 
 // runLinked runs a program in this process, by its name and with its arguments. Ctrl-C is the program's.

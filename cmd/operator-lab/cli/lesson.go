@@ -63,6 +63,7 @@ Without a terminal, or with --plain, it is text, prompts and typed commands.`,
 		lessonRemoteCommand(io, "check", "Look whether the task under way is done, and say what is missing", session.Check),
 		lessonRemoteCommand(io, "solution", "Show the solution of the task under way", session.Solution),
 		lessonRemoteCommand(io, "reset", "Bring the cluster back to the start of the task under way", session.Reset),
+		lessonRemoteCommand(io, "back", "Go back to the start of the task before the one under way", session.Back),
 		lessonAnswerCommand(io), lessonShellCommand(io), lessonVerifyCommand(io),
 	)
 	return cmd

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/operator-lab/operator-lab/lessons"
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/operators"
@@ -90,7 +92,7 @@ func (c *course) follow(track string) error {
 		for _, t := range book.Tracks {
 			names = append(names, t.Name)
 		}
-		return usageError("tracks: "+strings.Join(names, ", "), "there is no track %q", track)
+		return usageError(meant(track, names)+"tracks: "+strings.Join(names, ", "), "there is no track %q", track)
 	}
 	c.track, c.along = lessons, track
 	return nil
@@ -117,12 +119,12 @@ func (c *course) After(l *book.Lesson) *book.Lesson {
 	return nil
 }
 
-// bundledOperators returns the operators of a lesson.
-func bundledOperators(l *book.Lesson) []operators.Operator {
-	var out []operators.Operator
+// typesOf returns what adds the types of a lesson's operators to a scheme.
+func typesOf(l *book.Lesson) []func(*runtime.Scheme) error {
+	var out []func(*runtime.Scheme) error
 	for _, wanted := range l.Operators {
 		if op, found := operators.Find(wanted.Name); found {
-			out = append(out, op)
+			out = append(out, op.AddToScheme)
 		}
 	}
 	return out

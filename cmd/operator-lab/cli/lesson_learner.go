@@ -96,7 +96,7 @@ func (l *learner) controls() (tui.Controls, error) {
 	if running == nil {
 		return tui.Controls{}, l.Between()
 	}
-	scheme, err := personScheme(bundledOperators(running.Lesson)...)
+	scheme, err := personScheme(typesOf(running.Lesson)...)
 	if err != nil {
 		return tui.Controls{}, err
 	}
@@ -105,17 +105,17 @@ func (l *learner) controls() (tui.Controls, error) {
 		return tui.Controls{}, err
 	}
 	c := tui.Controls{
-		Cluster: screenObjects{you}, Shell: l.greetedShell,
+		Cluster: screenObjects{you}, Shell: l.greetedShell, Command: l.shownCommand,
 		Facts: "k8s " + dependency("k8s.io/kubernetes"),
 	}
 	operator := ""
 	if len(running.Lesson.Operators) > 0 {
 		operator = running.Lesson.Operators[0].Name
 		if loop := running.Lab.Taps(operator); loop != nil {
-			c.Loop = loop
+			c.Loop, c.Restart = loop, func() { running.Lab.Restart(operator) }
 		}
 	}
-	c.Faults = faultMenu(you, operator, l.look.language(), running.Lesson.Nodes > 0)
+	c.Faults = faultMenu(asObjects(you), operator, l.look.language(), running.Lesson.Nodes > 0)
 	return c, nil
 }
 
@@ -132,7 +132,33 @@ func (l *learner) greetedShell() (*exec.Cmd, error) {
 	v := t.View()
 	text := "\n" + session.TaskNumber(v.Index, v.Tasks, v.TaskTitle) + "\n\n" + tui.Plain(v.Text, plainWidth) + "\n" +
 		l.Text("(exit goes back to the screen)", "(exit で画面に戻ります)") + "\n"
+	return greeted(cmd, text), nil
+}
+
+// shownCommand returns a command that runs another one in the learner's shell; see [shown].
+func (l *learner) shownCommand(command string) (*exec.Cmd, error) {
+	cmd, err := l.Shell()
+	if err != nil {
+		return nil, err
+	}
+	return shown(cmd, command, l.language()), nil
+}
+
+// shown returns a command that runs another one in a shell, says how it failed, and waits for enter, because the screen
+// will hide what it printed.
+func shown(shell *exec.Cmd, command string, language book.Language) *exec.Cmd {
+	const script = `printf '\n$ %s\n\n' "$1"; "$2" -c "$1"; code=$?
+[ $code -eq 0 ] || printf '(%s %d)\n' "$3" $code
+printf '\n%s' "$4"; read -r _`
+	cmd := exec.Command("/bin/sh", "-c", script, "sh", command, shell.Path,
+		language.Choose("exit code", "終了コード"), language.Choose("(enter goes back to the screen)", "(enter で画面に戻ります)"))
+	cmd.Dir, cmd.Env = shell.Dir, shell.Env
+	return cmd
+}
+
+// greeted returns a shell that prints a text first.
+func greeted(cmd *exec.Cmd, text string) *exec.Cmd {
 	greeted := exec.Command("/bin/sh", "-c", `printf '%s\n' "$1"; exec "$2"`, "sh", text, cmd.Path)
 	greeted.Dir, greeted.Env = cmd.Dir, cmd.Env
-	return greeted, nil
+	return greeted
 }

@@ -186,7 +186,7 @@ func (p *plain) page() {
 }
 
 func (p *plain) box(c tutor.Check) {
-	state := p.Text("to do", "未達成")
+	state := p.Text("to do", "まだ")
 	if c.Done {
 		state = p.Text("done", "達成")
 	}
@@ -280,6 +280,8 @@ func (p *plain) doTask(ctx context.Context, t *tutor.Tutor, line, verb, rest str
 		return t.Answer(ctx, rest)
 	case "reset", "undo", "u":
 		return p.Undo(ctx)
+	case "back":
+		return p.Back(ctx)
 	case "check":
 		return p.check(ctx, t)
 	case "wait":
@@ -304,6 +306,7 @@ func (p *plain) help() {
 		{"solution", "show the solution", "解答を表示する"},
 		{"solve", "have the solution carried out", "解答を実行する"},
 		{"reset", "bring the cluster back to the start of the task", "クラスターをタスクの開始時点に戻す"},
+		{"back", "go back to the start of the task before", "1 つ前のタスクの開始時点に戻る"},
 		{"again", "print the task again", "タスクをもう一度表示する"},
 		{"shell", "a shell in which kubectl finds the cluster", "kubectl が使えるシェルを開く"},
 		{"quit", "leave; what you have done is remembered", "終了する (進み具合は保存される)"},

@@ -95,7 +95,7 @@ func (g *guide) Page() tui.Page {
 		Lesson: lessonNumber(v.Number, v.Title), Task: session.TaskNumber(v.Index, v.Tasks, v.TaskTitle), Text: v.Text,
 		Question: v.Question, Answer: v.Answer, Missing: v.Missing, Notice: v.Notice, Hints: v.Hints, More: v.More,
 		Solution: v.Solution, Done: v.Done, DoneText: v.DoneText, Last: v.Last, Next: v.Next, Serial: moved<<32 | v.Serial,
-		Moved: moved != g.showing(),
+		Moved: moved != g.showing(), Earlier: v.Index > 1, NoOperator: len(running.Lesson.Operators) == 0,
 	}
 	if v.Done && v.Finally != "" {
 		p.DoneText += "\n\n" + v.Finally
@@ -145,6 +145,9 @@ func (g *guide) Do(ctx context.Context, what tui.Action, text string, step func(
 	case tui.ActUndo:
 		t.Tell(sayStep(step))
 		return g.moveAfter(g.Undo(ctx))
+	case tui.ActBack:
+		t.Tell(sayStep(step))
+		return g.moveAfter(g.Back(ctx))
 	case tui.ActNext:
 		t.Tell(sayStep(step))
 		return g.goOn(ctx, step)

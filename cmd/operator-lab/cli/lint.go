@@ -78,7 +78,7 @@ func (f lintFlags) run(io streams, args []string) error {
 	case "github":
 		result.annotate(io)
 	case "sarif":
-		err = printJSON(io.out, result.sarif())
+		err = printJSON(io.out, result.sarif("operator-lab lint", sarifRule{"scenario", sarifText{"A scenario says what it is meant to say"}}))
 	default:
 		result.print(io)
 	}
@@ -143,13 +143,8 @@ func (f lintFlags) lint(paths []string) (*lintResult, error) {
 
 // operatorProblems returns what is wrong with the operators that tests ask for.
 func operatorProblems(tests []*format.Loaded) format.Problems {
-	var t suite
-	for _, test := range tests {
-		if test.Err == nil {
-			t.tests = append(t.tests, test)
-		}
-	}
-	return t.operatorProblems()
+	tests = slices.DeleteFunc(slices.Clone(tests), func(t *format.Loaded) bool { return t.Err != nil })
+	return new(givenOperators).problems(tests)
 }
 
 // print lists the problems, and counts them for people.

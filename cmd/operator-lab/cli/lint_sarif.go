@@ -52,15 +52,13 @@ type (
 	}
 )
 
-// sarifRuleID is the only rule: problems have no identifiers of their own.
-const sarifRuleID = "scenario"
-
-// sarif returns the problems as SARIF. Names of files are relative where they were given so.
-func (r *lintResult) sarif() sarifLog {
+// sarif returns the problems that a tool found as SARIF. They are of one rule: they have no identifiers of their own. Names
+// of files are relative where they were given so.
+func (r *lintResult) sarif(tool string, rule sarifRule) sarifLog {
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}} // not null in JSON
-	run.Tool.Driver = sarifDriver{"operator-lab lint", version(), []sarifRule{{sarifRuleID, sarifText{"A scenario says what it is meant to say"}}}}
+	run.Tool.Driver = sarifDriver{tool, version(), []sarifRule{rule}}
 	for _, p := range r.Problems {
-		result := sarifResult{RuleID: sarifRuleID, Level: p.Severity, Message: sarifText{p.text()}}
+		result := sarifResult{RuleID: rule.ID, Level: p.Severity, Message: sarifText{p.text()}}
 		if p.File != "" {
 			var at sarifPhysical
 			name := url.URL{Path: filepath.ToSlash(p.File)}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,26 +11,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
 func newCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Make a commented file to start from",
+		Short: "Make something to start from",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError(newKinds, "what is to be made?")
 			}
-			return usageError(newKinds, "there is nothing new of the kind %q", args[0])
+			return usageError(meant(args[0], []string{"scenario", "lesson", "operator"})+newKinds, "there is nothing new of the kind %q", args[0])
 		},
 	}
-	cmd.AddCommand(newScenarioCommand(io), newLessonCommand(io))
+	cmd.AddCommand(newScenarioCommand(io), newLessonCommand(io), newOperatorCommand(io))
 	return cmd
 }
 
 // newKinds is the hint that lists what 'new' can write.
-const newKinds = "there are: scenario, lesson"
+const newKinds = "there are: scenario, lesson, operator"
 
 type newScenarioFlags struct {
 	operator string
@@ -75,7 +78,7 @@ func (f newScenarioFlags) run(io streams, name string) error {
 	}
 	folder := filepath.Join(f.dir, name)
 	file := filepath.Join(folder, "chainsaw-test.yaml")
-	if err := writeNew(file, format.Starter(format.StarterOptions{Name: name, Operator: f.operator})); err != nil {
+	if err := writeNew(file, format.Starter(format.StarterOptions{Name: name, Operator: f.operator, Sample: sampleOf(f.operator)})); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return usageError("choose another name, or another folder with --dir", "%s is there already", file)
 		}
@@ -85,6 +88,34 @@ func (f newScenarioFlags) run(io streams, name string) error {
 	fmt.Fprintf(io.err, "check it  operator-lab lint %[1]s\nrun it    operator-lab test %[1]s\n", shellQuote(folder))
 	return nil
 }
+
+// sampleOf returns the manifest of the object that an operator's demo begins with, or else the first of its samples with one
+// object; nil if there is none.
+func sampleOf(operator string) []byte {
+	op, found := operators.Find(operator)
+	if !found {
+		return nil
+	}
+	demo, _ := fs.ReadFile(scenarios.Bundled(), operator+"/demo/chainsaw-test.yaml")
+	files, _ := fs.Glob(op.Manifests, "samples/*.yaml")
+	var first []byte
+	for _, file := range files {
+		text, err := fs.ReadFile(op.Manifests, file)
+		if err != nil || bytes.Contains(text, []byte("\n---")) {
+			continue
+		}
+		if first == nil {
+			first = text
+		}
+		if kind := kindLine.Find(text); kind != nil && bytes.Contains(demo, append([]byte(" "), kind...)) {
+			return text
+		}
+	}
+	return first
+}
+
+// kindLine matches the line of a manifest that names its kind.
+var kindLine = regexp.MustCompile(`(?m)^kind: \S+$`)
 
 // writeNew writes a file that is not there yet, and the folders above it.
 func writeNew(file string, text []byte) error {
@@ -97,4 +128,21 @@ func writeNew(file string, text []byte) error {
 	}
 	_, err = f.Write(text)
 	return errors.Join(err, f.Close())
+}
+
+// writeFolder makes a folder that is not there yet, with files by their slash-separated paths in it, and the folders
+// above it. If a file cannot be written, nothing of the folder is left.
+func writeFolder(folder string, files map[string][]byte) error {
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := writeNew(filepath.Join(folder, filepath.FromSlash(name)), text); err != nil {
+			return errors.Join(err, os.RemoveAll(folder))
+		}
+	}
+	return nil
 }

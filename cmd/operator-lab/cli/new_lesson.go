@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -74,21 +73,5 @@ func (f newLessonFlags) run(io streams, id string) error {
 	}
 	fmt.Fprintln(io.out, folder)
 	fmt.Fprintf(io.err, "check it  operator-lab lesson verify %[1]s\nopen it   operator-lab lesson %[1]s\n", shellQuote(folder))
-	return nil
-}
-
-// writeFolder makes a folder that is not there yet, with files in it, and the folders above it.
-func writeFolder(folder string, files []book.StarterFile) error {
-	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
-		return err
-	}
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := writeNew(filepath.Join(folder, f.Name), f.Text); err != nil {
-			return err
-		}
-	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -8,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 
-	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -25,6 +26,16 @@ func (f *nodeFlags) bind(flags *pflag.FlagSet, nodes int) {
 	f.nodes = nodes
 	flags.Var((*nodeCount)(&f.nodes), "nodes", "how many simulated nodes run pods; 0: pods stay Pending")
 	flags.StringVar(&f.images, "images", "", "file that says which programs images are (default: only those that come with the lab)")
+}
+
+// take takes from a project's lab.yaml what no flag says.
+func (f *nodeFlags) take(p *project.Project, flags *pflag.FlagSet) {
+	if p.Nodes != nil && !flags.Changed("nodes") {
+		f.nodes = *p.Nodes
+	}
+	if !flags.Changed("images") {
+		f.images = cmp.Or(f.images, p.Images)
+	}
 }
 
 // use sets the options of a sandbox, after a check of the images file.
@@ -71,7 +82,7 @@ const (
 )
 
 // sayWhatIsSimulated writes a note into the journal about what is simulated.
-func (s *runningDemo) sayWhatIsSimulated() {
+func (s *liveOperator) sayWhatIsSimulated() {
 	if s.flags.nodes.nodes == 0 {
 		return
 	}
@@ -80,7 +91,7 @@ func (s *runningDemo) sayWhatIsSimulated() {
 		text = simulatedNodesJa
 	}
 	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
-	if _, ok := s.instance.Demo().(operators.Store); ok {
+	if d, ok := s.subject.(*demo); ok && d.hasStore() {
 		text := simulatedVersion
 		if s.flags.look.language() == trace.Japanese {
 			text = simulatedVersionJa

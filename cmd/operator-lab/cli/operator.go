@@ -156,7 +156,7 @@ func operatorList() string {
 }
 
 func unknownOperator(name string) error {
-	return usageError("operators: "+operatorNames(), "there is no bundled operator %q", name)
+	return usageError(meant(name, operators.Names())+"operators: "+operatorNames(), "there is no bundled operator %q", name)
 }
 
 // checkOperators returns an error for a name that is not that of a bundled operator. Empty names are ignored.

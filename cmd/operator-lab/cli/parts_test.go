@@ -262,3 +262,18 @@ func TestReadLine(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesLabKinds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fault.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: operator-lab.dev/v1alpha1\nkind: Fault\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]bool{
+		"get faults": true, "get loop/x": true, "get operators.operator-lab.dev": true, "get operators": false,
+		"apply -f " + file: true, "apply -f" + file: true, "apply --filename=" + file: true, "get pods": false, "logs loopback": false,
+	} {
+		if got := namesLabKinds(strings.Fields(line)); got != want {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}

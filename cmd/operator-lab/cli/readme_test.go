@@ -158,6 +158,8 @@ func checkCall(args []string, prose bool) error {
 	switch n := cmd.Flags().NArg(); {
 	case cmd.Flags().Changed("help"), prose && n == 0:
 		return nil
+	case cmd.CommandPath() == "operator-lab run" && (cmd.ArgsLenAtDash() == 0 || isPath(cmd.Flags().Arg(0))): // the reader's own
+		return nil
 	case n > 0 && cmd.HasSubCommands() && cmd.Args == nil: // such as the name of an operator
 		return fmt.Errorf("there is no %q", cmd.Flags().Arg(0))
 	}
@@ -269,6 +271,9 @@ func TestCheckCall(t *testing.T) {
 		`eval "$(operator-lab env --name x)"`:                     false,
 		"operator-lab kubectl get pods --all-namespaces":          false,
 		"FOO=$(operator-lab assets -p path) go test ./... # text": false,
+		"operator-lab run ./mine --apply":                         false,
+		"operator-lab run -- ./bin/manager --flag":                false,
+		"operator-lab run ./mine --aply":                          true,
 		"operator-lab run zundok":                                 true,
 		"operator-lab rn zundoko":                                 true,
 		"operator-lab run zundoko --sed 8":                        true,
@@ -445,9 +450,12 @@ func TestDocumentedBlocks(t *testing.T) {
 		}
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()
-			dir, state := t.TempDir(), t.TempDir()
+			dir, state, home := t.TempDir(), t.TempDir(), t.TempDir()
+			if err := sandboxtest.MakeHome(home); err != nil {
+				t.Fatal(err)
+			}
 			environment := []string{
-				"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+				"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home,
 				"OPERATOR_LAB_STATE_DIR=" + state, "GOGC=" + os.Getenv("GOGC"), "TMPDIR=" + os.TempDir(),
 			}
 			t.Cleanup(func() {

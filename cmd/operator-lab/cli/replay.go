@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ func (f replayFlags) show(cmd *cobra.Command, out streams, journal *trace.Journa
 		return usageError("use --format jsonl, or leave it out", "unknown format %q", f.format)
 	case f.html != "":
 		return writeTo(f.html, "--html", func(w io.Writer) error {
-			return trace.WriteHTML(w, journal, trace.HTMLOptions{Language: f.look.language(), Title: filepath.Base(path), Report: report})
+			return trace.WriteHTML(w, journal, trace.HTMLOptions{Language: f.look.language(), Title: cmp.Or(journal.Header().Title, filepath.Base(path)), Report: report})
 		})
 	case f.perfetto != "":
 		return writeTo(f.perfetto, "--perfetto", func(w io.Writer) error { return trace.WritePerfetto(w, journal, f.look.language()) })
@@ -122,7 +123,9 @@ func (f replayFlags) show(cmd *cobra.Command, out streams, journal *trace.Journa
 		return errors.Join(printer.Update(), printer.Summary())
 	}
 	o := f.look.options(out, journal)
-	o.Title, o.Replay, o.Notice = path, true, missing
+	o.Title, o.Replay, o.Notice = cmp.Or(journal.Header().Title, path), true, missing
+	recorded := journal.Header().Product
+	o.Code = bundledSource(recorded != version() || recorded == unreleased)
 	return tui.Run(cmd.Context(), o)
 }
 

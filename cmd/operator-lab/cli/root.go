@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,9 +43,7 @@ Learn with:  operator-lab lesson`,
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("see '"+cmd.CommandPath()+" --help'", "%w", err)
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: "learn", Title: "See operators at work:"},
 		&cobra.Group{ID: "sandbox", Title: "Sandboxes:"},
@@ -60,7 +59,7 @@ Learn with:  operator-lab lesson`,
 			kubectlCommand(programs), ocCommand(io, programs), etcdctlCommand(programs), etcdutlCommand(programs), trafficCommand(io), membersCommand(io), envCommand(io), proxyCommand(io),
 		}},
 		{"develop", []*cobra.Command{
-			testCommand(io), lintCommand(io), scorecardCommand(io), newCommand(io), operatorCommand(io), assetsCommand(io),
+			testCommand(io), verifyCommand(io), lintCommand(io), scorecardCommand(io), newCommand(io), operatorCommand(io), assetsCommand(io),
 		}},
 		{"", []*cobra.Command{versionCommand(io), manCommand(io)}},
 	} {
@@ -164,9 +163,15 @@ func lookup(name string) (*sandbox.Record, error) {
 	return nil, notRunning(name)
 }
 
-// running is lookup for a sandbox that must be running.
+// running is lookup for a sandbox that must be running. Where there is no default sandbox, the only one that runs stands
+// for it.
 func running(name string) (*sandbox.Record, error) {
 	r, err := lookup(name)
+	if err != nil && name == sandbox.DefaultName {
+		if running := runningNow(); len(running) == 1 {
+			return running[0], nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -176,13 +181,30 @@ func running(name string) (*sandbox.Record, error) {
 	return r, nil
 }
 
+// runningNow returns the sandboxes that can be used.
+func runningNow() []*sandbox.Record {
+	state, err := sandbox.StateDir()
+	if err != nil {
+		return nil
+	}
+	all, _ := sandbox.List(state)
+	return slices.DeleteFunc(all, func(r *sandbox.Record) bool { return !r.Running || !r.Ready })
+}
+
 func notRunning(name string) error {
+	var names []string
+	for _, r := range runningNow() {
+		names = append(names, r.Name)
+	}
 	hint := "start it with 'operator-lab up --detach"
 	if name != sandbox.DefaultName {
-		hint += " --name " + name
+		hint = meant(name, names) + hint + " --name " + name
 	}
-	return &sandbox.Problem{
-		Err:  fmt.Errorf("%w: %s", sandbox.ErrNotRunning, name),
-		Hint: hint + "'; 'operator-lab list' shows all",
+	hint += "'"
+	if len(names) > 0 {
+		hint += "; these run, use one with --name: " + strings.Join(names, ", ")
+	} else {
+		hint += "; 'operator-lab list' shows all"
 	}
+	return &sandbox.Problem{Err: fmt.Errorf("%w: %s", sandbox.ErrNotRunning, name), Hint: hint}
 }

@@ -30,51 +30,113 @@ type runFlags struct {
 }
 
 func runCommand(io streams) *cobra.Command {
+	var f ownFlags
 	cmd := &cobra.Command{
-		Use:   "run <operator>",
-		Short: "Watch an operator at work: boot a sandbox, run the operator in it, play its demo",
-		Long: `Boot a sandbox, run a bundled operator in it and play its demo. On a terminal you see the
-reconcile loop live, can pause it, step it, hold a write before it is sent, and go back in
-time. Without one, or with --plain, you get a paragraph for each reconcile: why it ran, what
-it read, what it wrote.
+		Use:   "run <operator> | <directory> | -- <program> [arguments]",
+		Short: "Watch an operator at work: a bundled one with its demo, or your own, unmodified",
+		Long: `Boot a sandbox and run an operator in it. On a terminal you see the reconcile loop live, can
+pause it, step it, hold a write before it is sent, break things, and go back in time. Without
+one, or with --plain, you get a paragraph for each reconcile: why it ran, what it read, what it
+wrote.
 
-Operators:
-` + operatorList(),
+A bundled operator plays its demo:
+` + operatorList() + `
+Your own is named by its directory, such as . or ./my-operator. If it is in Go and uses
+controller-runtime 0.19 or later, it is built with taps, without a change in your files, and all
+of its loop is seen. What config/default would deploy is applied first, and the operator has the
+permissions of its service account. Arguments after -- are added to those of its Deployment.
+
+Any other program runs behind --. It must take its cluster from the variable KUBECONFIG. Then
+what it asks the API server for is seen, and what it is told; a work queue is not. If it logs its
+reconciles (controller-runtime: --zap-log-level=5 --zap-encoder=json), they are seen, too.
+
+With --kubeconfig it runs against a cluster of yours, and no sandbox is booted. Nothing is applied
+there but what --install and --apply name.`,
 		Example: `  operator-lab run zundoko
   operator-lab run zundoko --plain --variant classic --seed 7
-  operator-lab run zundoko --plain --interval 20ms --song Zun,Zun,Zun,Zun,Doko`,
+  operator-lab run ./my-operator --dry-run
+  operator-lab run ./my-operator --apply
+  operator-lab run -- ./bin/manager --leader-elect
+  operator-lab run . --kubeconfig ~/.kube/config`,
 	}
-	return withOperators(cmd, func(op operators.Operator) *cobra.Command { return runOneCommand(io, op) })
+	withOperators(cmd, func(op operators.Operator) *cobra.Command { return runOneCommand(io, op) })
+	named := cmd.RunE // the error for a name that no operator has
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		own := cmd.ArgsLenAtDash() == 0 && len(args) > 0 || len(args) > 0 && isPath(args[0])
+		if !own {
+			return hintAtDirectory(named(cmd, args), args)
+		}
+		return runOwn(cmd, io, &f, args)
+	}
+	cmd.FParseErrWhitelist.UnknownFlags = false
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if args := cmd.Flags().Args(); len(args) > 0 && !isPath(args[0]) {
+			return unknownOperator(args[0]) // whose flags are not known either
+		}
+		return cmd.Root().FlagErrorFunc()(cmd, err)
+	})
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	f.bind(cmd.Flags())
+	_ = cmd.MarkFlagFilename("kubeconfig") // it has just been bound
+	return cmd
+}
+
+// hintAtDirectory adds to the error for an unknown operator how a directory of that name is run.
+func hintAtDirectory(err error, args []string) error {
+	problem, is := errors.AsType[*sandbox.Problem](err)
+	if len(args) == 0 || !is {
+		return err
+	}
+	if info, statErr := os.Stat(args[0]); statErr == nil && info.IsDir() {
+		problem.Hint = "the directory of that name is run with: operator-lab run ./" + args[0]
+	}
+	return err
 }
 
 func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 	var f runFlags
+	var auto bool
 	instance := op.New()
 	cmd := &cobra.Command{
 		Use:   op.Name,
 		Short: op.Summary,
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := &demoRun{
-				io: io, op: op, instance: instance, spec: specOf(op, cmd.Flags()), flags: f,
-				journal: trace.New(trace.Options{Product: version()}),
+			values, err := instance.Demo().Values()
+			if err != nil {
+				return usageError("see 'operator-lab run "+op.Name+" --help'", "%w", err)
 			}
+			p := &liveRun{
+				io: io, name: op.Name, title: op.Name + " / " + instance.Variant(), spec: specOf(op, cmd.Flags()), flags: f,
+				subject: &demo{op: op, instance: instance, values: values, auto: auto},
+				step:    noStep,
+			}
+			p.journal = trace.New(trace.Options{Product: version(), Title: p.title})
 			return p.run(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var((*nameValue)(&f.name), "name", "name of the sandbox (default: one of its own)")
-	flags.BoolVar(&f.keep, "keep", false, "leave the sandbox running afterwards, with everything in it")
-	flags.BoolVar(&f.plain, "plain", false, "print plain text also on a terminal; ends by itself when the demo is over")
-	flags.BoolVar(&f.logs, "logs", false, "print the operator's log lines too (plain)")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print no progress of the boot (plain)")
+	f.bindLive(flags)
+	flags.Lookup("plain").Usage += "; ends by itself when the demo is over"
+	flags.BoolVar(&auto, "auto", false, "play the demo to its end; default: on the screen, wait before each deed for the key g")
 	flags.DurationVar(&f.timeout, "timeout", 0, "give up after this long, with exit code 1; 0: never (plain)")
-	flags.StringVar(&f.record, "record", "", "save the journal to this file (default: among the last "+fmt.Sprint(journalsKept)+" in the state directory)")
-	f.look.bind(flags)
 	f.nodes.bind(flags, nodesOf(instance.Demo()))
 	instance.Flags(flags)
 	instance.Demo().Flags(flags)
 	return cmd
+}
+
+// bindLive binds the flags of all runs.
+func (f *runFlags) bindLive(flags *pflag.FlagSet) {
+	flags.Var((*nameValue)(&f.name), "name", "name of the sandbox (default: one of its own)")
+	flags.BoolVar(&f.keep, "keep", false, "leave the sandbox running afterwards, with everything in it")
+	flags.BoolVar(&f.plain, "plain", false, "print plain text also on a terminal")
+	flags.BoolVar(&f.logs, "logs", false, "print the operator's log lines too (plain)")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print no progress of the boot (plain)")
+	flags.StringVar(&f.record, "record", "", "save the journal to this file (default: among the last "+fmt.Sprint(journalsKept)+" in the state directory)")
+	f.look.bind(flags)
 }
 
 // nodesOf returns the number of nodes of a demo.
@@ -102,16 +164,11 @@ func specOf(op operators.Operator, flags *pflag.FlagSet) v1alpha1.OperatorSpec {
 	return spec
 }
 
-// run shows the demo on the screen where there is one, else prints.
-func (p *demoRun) run(ctx context.Context) error {
+// run shows the run on the screen where there is one, else prints.
+func (p *liveRun) run(ctx context.Context) error {
 	if err := p.flags.look.check(); err != nil {
 		return err
 	}
-	values, err := p.instance.Demo().Values()
-	if err != nil {
-		return usageError("see 'operator-lab run "+p.op.Name+" --help'", "%w", err)
-	}
-	p.values = values
 	if p.flags.record != "" {
 		if err := canWrite(p.flags.record); err != nil {
 			return usageError("name a file that can be written with --record", "%w", err)
@@ -135,8 +192,8 @@ func isTerminal(stream any) bool {
 
 var errTimeout = errors.New("timeout")
 
-// inPrint runs the demo to its end, printing a paragraph for each reconcile.
-func (p *demoRun) inPrint(ctx context.Context) (err error) {
+// inPrint runs to the end, printing a paragraph for each reconcile.
+func (p *liveRun) inPrint(ctx context.Context) (err error) {
 	if p.flags.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, p.flags.timeout, errTimeout)
@@ -149,24 +206,26 @@ func (p *demoRun) inPrint(ctx context.Context) (err error) {
 			err = &sandbox.Problem{Err: fmt.Errorf("the demo is not over after %v", p.flags.timeout), Hint: "give it more time with --timeout, or less to do"}
 		}
 	}()
-	if !p.flags.quiet {
-		fmt.Fprintln(p.io.err, "booting a control plane")
+	if p.cluster != nil {
+		p.say("cluster    %s", p.cluster)
+	} else {
+		p.say("booting a control plane")
 	}
-	demo, err := p.begin(ctx, func(s sandbox.Step) { p.say("%s", progressLine(s)) })
+	s, err := p.begin(ctx, func(s sandbox.Step) { p.say("%s", progressLine(s)) })
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, demo.end(ctx)) }()
-	if err := demo.awaitEnd(ctx); err != nil {
+	defer func() { err = errors.Join(err, s.end(ctx)) }()
+	if err := p.subject.awaitEnd(ctx, s); err != nil {
 		return err
 	}
-	if err := demo.lab.Stop(); err != nil {
+	if err := s.lab.Stop(); err != nil {
 		return err
 	}
 	if err := errors.Join(printing.stop(), printing.Summary()); err != nil {
 		return err
 	}
-	return demo.summary(ctx)
+	return p.subject.summary(ctx, s)
 }
 
 // printing is a running printer; stop prints the rest and ends it.
@@ -175,9 +234,9 @@ type printing struct {
 	stop func() error
 }
 
-func (p *demoRun) print(ctx context.Context) *printing {
+func (p *liveRun) print(ctx context.Context) *printing {
 	printer := trace.NewPrinter(p.io.out, p.journal, trace.PrintOptions{
-		Language: p.flags.look.language(), Logs: p.flags.logs, Caption: p.instance.Demo().Caption,
+		Language: p.flags.look.language(), Logs: p.flags.logs, Caption: p.subject.caption,
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -189,8 +248,8 @@ func (p *demoRun) print(ctx context.Context) *printing {
 	return &printing{printer, func() error { cancel(); <-done; return err }}
 }
 
-func (p *demoRun) say(format string, args ...any) {
-	if !p.flags.quiet {
+func (p *liveRun) say(format string, args ...any) {
+	if !p.flags.quiet && !p.screen.Load() {
 		fmt.Fprintf(p.io.err, format+"\n", args...)
 	}
 }

@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
@@ -17,17 +24,17 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
-// demo is the running scenario of a demo.
-type demo struct {
+// playing is the running scenario of a demo.
+type playing struct {
 	cancel context.CancelFunc
 	// done is closed when it is over; err then says what failed.
 	done chan struct{}
 	err  error
 }
 
-// beginDemo starts the operator's scenario named demo.
-func (s *runningDemo) beginDemo(ctx context.Context) (*demo, error) {
-	found, err := format.Discover(format.Discovery{FS: scenarios.Bundled(), Paths: []string{s.op.Name + "/demo"}})
+// play starts the operator's scenario named demo.
+func (d *demo) play(ctx context.Context, s *liveOperator) (*playing, error) {
+	found, err := format.Discover(format.Discovery{FS: scenarios.Bundled(), Paths: []string{d.op.Name + "/demo"}})
 	if err != nil {
 		return nil, err
 	}
@@ -41,21 +48,72 @@ func (s *runningDemo) beginDemo(ctx context.Context) (*demo, error) {
 	}
 	config := s.target.Config()
 	config.UserAgent = lab.Person
-	d := &demo{done: make(chan struct{})}
+	p := &playing{done: make(chan struct{})}
 	// The person may take as long as they like to look at it: it ends when they quit.
-	ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	options := runner.Options{
-		Configuration: demoConfiguration(), Tests: found, Values: s.values, Name: s.op.Name, Seed: 1,
+		Configuration: demoConfiguration(), Tests: found, Values: d.values, Name: d.op.Name, Seed: 1,
 		Config:     taps.New(s.journal, taps.Options{Operator: lab.Person}).RESTConfig(config),
 		Kubeconfig: s.target.kubeconfig, Kubectl: kubectl, Environment: s.target.environment(),
-		Sink: &stepRecorder{journal: s.journal, japanese: says.Japanese, lang: s.flags.look.language()},
 	}
+	steps := &stepRecorder{journal: s.journal, japanese: says.Japanese, lang: s.flags.look.language(), deeds: map[string]bool{}}
+	for _, step := range found[0].Test.Spec.Steps {
+		steps.deeds[step.Name] = isDeed(step)
+	}
+	d.pace = &pace{unasked: d.auto || !s.screen.Load()}
+	steps.await = func(text string) { d.pace.await(ctx, text) }
+	options.Sink = steps
 	go func() {
-		defer close(d.done)
-		run, err := runner.Run(ctx, options)
-		d.err = errors.Join(err, failures(run))
+		defer close(p.done)
+		again := "begin again: delete what the demo has made, and play it once more"
+		if s.flags.look.language() == trace.Japanese {
+			again = "最初から: デモが作ったものを削除し、もう一度行う"
+		}
+		for {
+			run, err := runner.Run(ctx, options)
+			if p.err = errors.Join(err, failures(run)); p.err != nil || !d.pace.again(ctx, again) {
+				return
+			}
+			if p.err = clearAway(ctx, s); p.err != nil {
+				return
+			}
+		}
 	}()
-	return d, nil
+	return p, nil
+}
+
+// goneEvery is how often an object that was deleted is looked for.
+const goneEvery = 50 * time.Millisecond
+
+// clearAway deletes what the demo has made by the journal, the newest first, with what belongs to it, and returns when it is
+// gone. What it only changed stays.
+func clearAway(ctx context.Context, s *liveOperator) error {
+	reader, err := client.New(s.target.Config(), client.Options{}) // what it looks at is not in the journal
+	if err != nil {
+		return err
+	}
+	events := s.journal.Since(0)
+	for _, e := range slices.Backward(events) {
+		made := e.Verb == trace.VerbCreate || e.Verb == trace.VerbApply && len(e.Before) == 0
+		if e.Kind != trace.KindCall || e.Actor != lab.Person || !made || e.Error != "" || e.NoOp || e.Object.Subresource != "" {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind))
+		object.SetNamespace(e.Object.Namespace)
+		object.SetName(e.Object.Name)
+		err := s.you.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		if err == nil {
+			err = wait.PollUntilContextCancel(ctx, goneEvery, true, func(ctx context.Context) (bool, error) {
+				err := reader.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
+				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+			})
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("clear %s away: %w", e.Object, err)
+		}
+	}
+	return nil
 }
 
 // aWhile is the timeout of a demo's asserts: long enough for a person who pauses the demo for hours.
@@ -70,9 +128,9 @@ func demoConfiguration() *format.Configuration {
 	return c
 }
 
-func (d *demo) stop() {
-	d.cancel()
-	<-d.done
+func (p *playing) stop() {
+	p.cancel()
+	<-p.done
 }
 
 // failures returns the failed operations as one error.
@@ -95,6 +153,8 @@ type stepRecorder struct {
 	journal  *trace.Journal
 	japanese map[string]string // by step
 	lang     trace.Language
+	deeds    map[string]bool // by step: whether it does something
+	await    func(deed string)
 }
 
 // scenario is the actor of those notes.
@@ -105,6 +165,9 @@ func (n *stepRecorder) BeginStep(_ *report.Test, step *report.Step) {
 	text := step.Description
 	if ja := n.japanese[step.Name]; n.lang == trace.Japanese && ja != "" {
 		text = ja
+	}
+	if n.deeds[step.Name] {
+		n.await(cmp.Or(text, step.Name))
 	}
 	if text != "" {
 		n.journal.Append(trace.Event{Kind: trace.KindNote, Actor: scenario, Message: text})

@@ -26,7 +26,7 @@ type scorecardFlags struct {
 func scorecardCommand(io streams) *cobra.Command {
 	var f scorecardFlags
 	cmd := &cobra.Command{
-		Use:   "scorecard [flags] <operator>…",
+		Use:   "scorecard [flags] <operator>… | <directory>",
 		Short: "Judge operators by the seven habits and the five phases, with evidence",
 		Long: `Run the bundled scenarios that are evidence of a habit of successful operators or of a phase of
 the capability model, and print where an operator stands: what is held, what is not and why, and
@@ -36,6 +36,11 @@ One sandbox is booted, and the scenarios take turns in it. That takes a minute f
 maintpage and eight for etcd, and longer where much fails, because it is waited for. --habit and
 --phase look at a part.
 
+An operator of your own is named by its directory, such as . or ./my-operator. Evidence are its
+manifests, scenarios that are made of its samples (they are reconciled; the operator dies and comes
+back; it dies at each of its first writes), and your own scenarios below that directory whose
+annotations name habits or phases. What none of them shows is not shown.
+
 Exit codes: 0 it could be judged, 1 with --fail a habit is not held, or a phase that --phase asks for,
 2 the command line is wrong, 3 there is no sandbox, 130 interrupted.
 
@@ -44,16 +49,17 @@ Operators:
 		Example: `  operator-lab scorecard zundoko
   operator-lab scorecard zundoko --variant classic --habit 3 --habit 7
   operator-lab scorecard etcd --phase 1,2 --lang ja
-  operator-lab scorecard --all --list`,
+  operator-lab scorecard --all --list
+  operator-lab scorecard ./my-operator`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := f.check(args)
+			names, own, err := f.check(args)
 			if err != nil {
 				return err
 			}
-			return newScoring(io, f, names).run(cmd.Context())
+			return newScoring(io, f, names, own).run(cmd.Context())
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return namesOfOperators(), cobra.ShellCompDirectiveNoFileComp
+			return namesOfOperators(), cobra.ShellCompDirectiveFilterDirs
 		},
 	}
 	flags := cmd.Flags()
@@ -77,13 +83,13 @@ func namesOfOperators() []string {
 	return names
 }
 
-// check checks the flags and returns the names of the operators.
-func (f *scorecardFlags) check(args []string) ([]string, error) {
+// check checks the flags and returns the names of the operators, or the directory of one of the user's.
+func (f *scorecardFlags) check(args []string) (names []string, own string, err error) {
 	if err := checkOutput(f.output); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := f.look.check(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, numbered := range []struct {
 		flag    string
@@ -92,11 +98,18 @@ func (f *scorecardFlags) check(args []string) ([]string, error) {
 	}{{"habit", f.habits, format.Habits}, {"phase", f.phases, format.Phases}} {
 		for _, n := range numbered.numbers {
 			if n < 1 || n > numbered.most {
-				return nil, usageError(fmt.Sprintf("use a number from 1 to %d", numbered.most), "there is no %s %d", numbered.flag, n)
+				return nil, "", usageError(fmt.Sprintf("use a number from 1 to %d", numbered.most), "there is no %s %d", numbered.flag, n)
 			}
 		}
 	}
-	return f.names(args)
+	if i := slices.IndexFunc(args, isPath); i >= 0 && !f.all {
+		if len(args) > 1 {
+			return nil, "", usageError("judge it alone", "%s is an operator of your own, and there are others", args[i])
+		}
+		return nil, args[i], nil
+	}
+	names, err = f.names(args)
+	return names, "", err
 }
 
 func (f *scorecardFlags) names(args []string) ([]string, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
@@ -23,8 +24,9 @@ import (
 type scoring struct {
 	*suite
 	asked scorecardFlags
-	// names of the operators.
+	// names of the operators, and the directory of one of the user's.
 	names []string
+	own   string
 	// evidence by operator, in the order of the tests.
 	evidence map[string][]*evidence
 	// afterwards are errors of the clean-up, which change no result.
@@ -37,13 +39,13 @@ type evidence struct {
 	scorecard.Result
 }
 
-func newScoring(io streams, f scorecardFlags, names []string) *scoring {
+func newScoring(io streams, f scorecardFlags, names []string, own string) *scoring {
 	defaults := &cobra.Command{}
 	t := &suite{io: io, flags: defaults.Flags(), configuration: format.DefaultConfiguration()}
 	t.bind(defaults)
-	t.testFlags.variant = f.variant
+	t.given.variant = f.variant
 	t.testFlags.seed = cmp.Or(f.seed, 1+rand.Int64N(999_999))
-	return &scoring{suite: t, asked: f, names: names, evidence: map[string][]*evidence{}}
+	return &scoring{suite: t, asked: f, names: names, own: own, evidence: map[string][]*evidence{}}
 }
 
 // scope returns the habits and phases that are judged of an operator.
@@ -56,7 +58,11 @@ func (s *scoring) scope(name string) scorecard.Scope {
 }
 
 func (s *scoring) run(ctx context.Context) error {
-	if err := s.checkGiven(s.names); err != nil {
+	defer s.given.close()
+	if err := s.findOwn(ctx); err != nil {
+		return err
+	}
+	if err := s.given.checkSpec(s.names, v1alpha1.OperatorSpec{Variant: s.asked.variant}); err != nil {
 		return err
 	}
 	if err := s.load(); err != nil {
@@ -78,14 +84,16 @@ func (s *scoring) run(ctx context.Context) error {
 	return s.conclude()
 }
 
-// load reads the bundled scenarios of the operators that show one of the judged habits or phases.
+// load reads the scenarios of the operators that show one of the judged habits or phases.
 func (s *scoring) load() error {
+	if s.own != "" {
+		return s.loadOwn()
+	}
 	bundled, err := unpackBundled(scenarios.Bundled())
 	if err != nil { // nobody's file is wrong: the state directory is, which a sandbox needs too
 		return sandboxError(fmt.Errorf("unpack the bundled scenarios: %w", err))
 	}
 	for _, name := range s.names {
-		scope := s.scope(name)
 		found, err := format.Discover(discoveryOf(s.configuration, []string{filepath.Join(bundled, name)}))
 		if err != nil {
 			return err
@@ -94,13 +102,18 @@ func (s *scoring) load() error {
 			if loaded.Err != nil {
 				return loaded.Err
 			}
-			if tag, is := scope.TagOf(loaded.Test); is {
-				s.tests = append(s.tests, loaded)
-				s.evidence[name] = append(s.evidence[name], &evidence{loaded.Folder, scorecard.Result{Tag: tag}})
-			}
+			s.take(name, loaded)
 		}
 	}
 	return nil
+}
+
+// take takes a scenario that shows one of the judged habits or phases of an operator.
+func (s *scoring) take(name string, loaded *format.Loaded) {
+	if tag, is := s.scope(name).TagOf(loaded.Test); is {
+		s.tests = append(s.tests, loaded)
+		s.evidence[name] = append(s.evidence[name], &evidence{loaded.Folder, scorecard.Result{Tag: tag}})
+	}
 }
 
 // runIn runs the scenarios in a sandbox and collects their results. A scenario with a matrix ends with the first row that
@@ -120,15 +133,16 @@ func (s *scoring) runIn(ctx context.Context, target *target) error {
 		if err != nil {
 			return err
 		}
-		s.collect(run)
+		s.collect(run, hooks)
 	}
 	return nil
 }
 
-// byMatrix returns the scenarios that have no matrix, together, and each of those that have one alone.
+// byMatrix returns the scenarios that have no matrix, together, and each of those that have one alone. Of an operator of the
+// user's each is alone.
 func (s *scoring) byMatrix() (single []*format.Loaded, matrices [][]*format.Loaded) {
 	for _, loaded := range s.tests {
-		if len(loaded.Test.Spec.Scenarios) == 0 {
+		if len(loaded.Test.Spec.Scenarios) == 0 && s.own == "" {
 			single = append(single, loaded)
 			continue
 		}
@@ -147,8 +161,8 @@ func oneByOne(c *format.Configuration, wanted bool) *format.Configuration {
 	return &changed
 }
 
-// collect adds the runs to the evidence.
-func (s *scoring) collect(run *report.Run) {
+// collect adds the runs to the evidence, unless they show nothing.
+func (s *scoring) collect(run *report.Run, hooks runner.Hooks) {
 	byFolder := map[string]*evidence{}
 	for _, all := range s.evidence {
 		for _, e := range all {
@@ -157,6 +171,9 @@ func (s *scoring) collect(run *report.Run) {
 	}
 	for _, test := range run.Tests {
 		e := byFolder[test.Folder]
+		if inLab, is := hooks.(*scenarios.LabHooks); is && s.own != "" && !s.shows(e, inLab.Lab.Journal()) {
+			continue
+		}
 		e.Runs = append(e.Runs, test)
 	}
 }

@@ -13,14 +13,33 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// held is the time for which the break menu holds a write.
+// held is the time for which the break menu holds a write, or an older view.
 var held = &metav1.Duration{Duration: 5 * time.Second}
 
 // away is the time for which the break menu switches a node off: long enough for Kubernetes to notice.
 var away = &metav1.Duration{Duration: 20 * time.Second}
 
-// faultMenu returns the faults of the break menu. Each is made as a Fault object, as 'kubectl apply' would make it.
-func faultMenu(c client.Client, operator string, lang trace.Language, nodes bool) []tui.Fault {
+// arming arms a fault.
+type arming func(context.Context, v1alpha1.FaultSpec) error
+
+// arming returns how faults are armed: as Fault objects, as 'kubectl apply' would make them, or in the lab itself, in a
+// cluster where that kind does not exist.
+func (s *liveOperator) arming() arming {
+	if s.cluster != nil {
+		return func(_ context.Context, spec v1alpha1.FaultSpec) error { return s.lab.Arm(spec) }
+	}
+	return asObjects(s.you)
+}
+
+// asObjects arms faults as Fault objects.
+func asObjects(c client.Client) arming {
+	return func(ctx context.Context, spec v1alpha1.FaultSpec) error {
+		return c.Create(ctx, &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{GenerateName: "break-"}, Spec: spec})
+	}
+}
+
+// faultMenu returns the faults of the break menu.
+func faultMenu(how arming, operator string, lang trace.Language, nodes bool) []tui.Fault {
 	spec := func(change func(*v1alpha1.FaultSpec)) v1alpha1.FaultSpec {
 		s := v1alpha1.FaultSpec{Operator: operator}
 		change(&s)
@@ -35,36 +54,59 @@ func faultMenu(c client.Client, operator string, lang trace.Language, nodes bool
 	kill := func(program string) v1alpha1.FaultSpec {
 		return v1alpha1.FaultSpec{ControlPlane: &v1alpha1.ControlPlaneFault{Program: program}}
 	}
-	of := func(about aim, en, ja string, s v1alpha1.FaultSpec) tui.Fault {
-		text := en
+	say := func(en, ja string) string {
 		if lang == trace.Japanese {
-			text = ja
+			return ja
 		}
-		return tui.Fault{Text: text, Do: func(ctx context.Context, ref trace.Ref) error { return arm(ctx, c, about, ref, s) }}
+		return en
+	}
+	of := func(about aim, likely bool, text, more string, s v1alpha1.FaultSpec) tui.Fault {
+		return tui.Fault{Text: text, More: more, Likely: likely, Do: func(ctx context.Context, ref trace.Ref) error { return how(ctx, aimed(about, ref, s)) }}
 	}
 	menu := []tui.Fault{
-		of(write, "crash the operator before its next write", "次の書き込みの直前にオペレーターを落とす", crash(v1alpha1.Before)),
-		of(write, "crash the operator after its next write", "次の書き込みの直後にオペレーターを落とす", crash(v1alpha1.After)),
-		of(write, "fail the operator's next write", "オペレーターの次の書き込みを失敗させる", reply(v1alpha1.ReplyInternalError)),
-		of(write, "lose the answer to its next write", "次の書き込みの応答を失わせる", reply(v1alpha1.ReplyLost)),
-		of(object, "write it between the operator's read and write", "読み取りと書き込みの間に割り込んで変更する",
-			spec(func(s *v1alpha1.FaultSpec) { s.Conflict = &v1alpha1.ConflictFault{} })),
-		of(write, "hold the operator at its next write for 5 s", "次の書き込みで 5 秒間止める",
-			spec(func(s *v1alpha1.FaultSpec) { s.Hold = &v1alpha1.HoldFault{For: held} })),
-		of(kind, "cut its watches of this kind at the next event", "この種類のウォッチを次のイベントで切る",
-			spec(func(s *v1alpha1.FaultSpec) { s.Watch = &v1alpha1.WatchFault{Action: v1alpha1.WatchCut} })),
-		of(nothing, "crash the operator now", "今すぐオペレーターを落とす", crash(v1alpha1.After)),
-		of(nothing, "kill the control plane's etcd", "コントロールプレーンの etcd を強制終了する", kill("etcd")),
-		of(nothing, "kill the API server", "API サーバーを強制終了する", kill("kube-apiserver")),
-		of(nothing, "kill the controllers", "コントローラーを強制終了する", kill("kube-controller-manager")),
+		of(nothing, true, say("crash the operator now", "今すぐオペレーターを落とす"),
+			say("Its process ends. The lab starts it again, and it begins with a list of everything.", "プロセスが終了する。ラボが再起動し、オペレーターはすべての list から始める。"),
+			crash(v1alpha1.After)),
+		of(write, true, say("crash the operator after its next write", "次の書き込みの直後にオペレーターを落とす"),
+			say("The write is stored, and its answer is lost: does the next life write it again?", "書き込みは保存されるが、応答は届かない。次の起動で同じ書き込みを繰り返すか。"),
+			crash(v1alpha1.After)),
+		of(nothing, true, say("kill the API server", "API サーバーを強制終了する"),
+			say("Calls fail and watches end until the sandbox has started it again; client-go lists anew.", "再起動まで呼び出しは失敗し、watch は切れる。その後 client-go が list し直す。"),
+			kill("kube-apiserver")),
 	}
-	if !nodes {
-		return menu
+	if nodes {
+		menu = append(menu,
+			of(containers, true, say("kill its containers, or those of its namespace", "そのコンテナか、名前空間のコンテナを強制終了する"),
+				say("The kubelet starts them again, each time a little later (CrashLoopBackOff).", "kubelet が再起動する。繰り返すと間隔が延びる (CrashLoopBackOff)。"), v1alpha1.FaultSpec{}),
+			of(nothing, true, say("take the power of node-1 away for 20 s", "node-1 の電源を 20 秒間切る"),
+				say("Its pods stop at once; Kubernetes notices when the node's lease is not renewed.", "Pod はすぐに止まる。Kubernetes はノードの lease が更新されないことで気づく。"),
+				v1alpha1.FaultSpec{Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeLost, Name: sandbox.NodeName(1), For: away}}),
+		)
 	}
 	return append(menu,
-		of(containers, "kill its containers, or those of its namespace", "そのコンテナか、名前空間のコンテナを強制終了する", v1alpha1.FaultSpec{}),
-		of(nothing, "take the power of node-1 away for 20 s", "node-1 の電源を 20 秒間切る",
-			v1alpha1.FaultSpec{Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeLost, Name: sandbox.NodeName(1), For: away}}),
+		of(write, false, say("crash the operator before its next write", "次の書き込みの直前にオペレーターを落とす"),
+			say("Nothing was stored: the next life has to find out by itself what is missing.", "何も保存されない。次の起動で、足りないものを自力で見つける必要がある。"),
+			crash(v1alpha1.Before)),
+		of(write, false, say("fail the operator's next write", "オペレーターの次の書き込みを失敗させる"),
+			say("The API server answers 500; the key comes back after a back-off.", "API サーバーが 500 を返す。キーはバックオフの後に戻る。"), reply(v1alpha1.ReplyInternalError)),
+		of(write, false, say("lose the answer to its next write", "次の書き込みの応答を失わせる"),
+			say("It is stored, but the operator is told that it failed, and tries again.", "保存されるが、オペレーターには失敗と伝わり、再試行する。"), reply(v1alpha1.ReplyLost)),
+		of(object, false, say("write it between the operator's read and write", "読み取りと書き込みの間に割り込んで変更する"),
+			say("The operator's resourceVersion is too old: its write is a Conflict, and it reads again.", "resourceVersion が古くなり、書き込みは Conflict になる。読み直して再試行する。"),
+			spec(func(s *v1alpha1.FaultSpec) { s.Conflict = &v1alpha1.ConflictFault{} })),
+		of(write, false, say("hold the operator at its next write for 5 s", "次の書き込みで 5 秒間止める"),
+			say("Others go on meanwhile: is what it writes still right afterwards?", "その間も周りは動く。その後の書き込みはまだ正しいか。"),
+			spec(func(s *v1alpha1.FaultSpec) { s.Hold = &v1alpha1.HoldFault{For: held} })),
+		of(kind, false, say("cut its watches of this kind at the next event", "この種類の watch を次のイベントで切る"),
+			say("client-go opens the watch again where it ended, or lists anew.", "client-go が途切れた位置から watch を開き直すか、list し直す。"),
+			spec(func(s *v1alpha1.FaultSpec) { s.Watch = &v1alpha1.WatchFault{Action: v1alpha1.WatchCut} })),
+		of(kind, false, say("from the next event on show it this kind as it was, for 5 s", "次のイベントから 5 秒間、この種類を前の姿で見せる"),
+			say("Its cache is behind: does it act on what is no longer so?", "キャッシュが古いままになる。もう正しくない情報で動いてしまわないか。"),
+			spec(func(s *v1alpha1.FaultSpec) { s.Stale = &v1alpha1.StaleFault{For: held} })),
+		of(nothing, false, say("kill the control plane's etcd", "コントロールプレーンの etcd を強制終了する"),
+			say("The API server cannot read or write until etcd runs again; nothing stored is lost.", "etcd が戻るまで API サーバーは読み書きできない。保存済みのものは失われない。"), kill("etcd")),
+		of(nothing, false, say("kill the controllers", "コントローラーを強制終了する"),
+			say("Deployments, ReplicaSets and the garbage collector stand still until they run again.", "戻るまで Deployment、ReplicaSet、ガベージコレクションが止まる。"), kill("kube-controller-manager")),
 	)
 }
 
@@ -79,8 +121,8 @@ const (
 	containers            // the containers of the pod that it is, else of all in its namespace
 )
 
-// arm creates a Fault. A crash without a match would happen at once.
-func arm(ctx context.Context, c client.Client, about aim, ref trace.Ref, spec v1alpha1.FaultSpec) error {
+// aimed completes a fault with the object that is chosen on the screen. A crash without a match would happen at once.
+func aimed(about aim, ref trace.Ref, spec v1alpha1.FaultSpec) v1alpha1.FaultSpec {
 	switch about {
 	case write:
 		spec.Match = &v1alpha1.FaultMatch{}
@@ -94,5 +136,5 @@ func arm(ctx context.Context, c client.Client, about aim, ref trace.Ref, spec v1
 			spec.Pod.Name = ref.Name
 		}
 	}
-	return c.Create(ctx, &v1alpha1.Fault{ObjectMeta: metav1.ObjectMeta{GenerateName: "break-"}, Spec: spec})
+	return spec
 }

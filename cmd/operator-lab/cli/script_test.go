@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the scripts")
@@ -34,7 +36,7 @@ func TestScript(t *testing.T) {
 			state, home := filepath.Join(e.WorkDir, "state"), filepath.Join(e.WorkDir, "home")
 			e.Setenv("OPERATOR_LAB_STATE_DIR", state)
 			e.Setenv("HOME", home)
-			return errors.Join(os.Mkdir(home, 0o700), os.Mkdir(state, 0o700))
+			return errors.Join(sandboxtest.MakeHome(home), os.Mkdir(state, 0o700))
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "root" {

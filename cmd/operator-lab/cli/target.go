@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,11 +26,12 @@ import (
 
 // target is the cluster that tests or a demo run against.
 type target struct {
-	// Cluster is the sandbox; nil when it is another cluster, or none.
+	// Cluster is the sandbox, or the cluster of the user's in which their operator runs; nil when tests run against another
+	// cluster, or none.
 	operatorhost.Cluster
 	// name of the sandbox, empty without one.
 	name string
-	// dir is the directory of the sandbox, proxy the URL of the proxy that knows its names.
+	// dir is the directory of the sandbox, proxy the URL of the proxy that knows its names; both are empty without one.
 	dir, proxy string
 	// config is for the tests; nil without a cluster.
 	config *rest.Config
@@ -73,7 +77,7 @@ func recordTarget(record *sandbox.Record) (*target, error) {
 
 // environment returns the variables of programs, in addition to those of this process.
 func (t *target) environment() []string {
-	if t.Cluster == nil {
+	if t.Cluster == nil || t.dir == "" {
 		return nil
 	}
 	return sandbox.Environment(t.dir, t.proxy)
@@ -226,7 +230,7 @@ func (t *suite) openForeign(ctx context.Context) (*target, error) {
 		return nil, err
 	}
 	c.config.QPS, c.config.Burst = foreignQPS, foreignBurst
-	if err := answers(ctx, c.config); err != nil {
+	if _, err := answers(ctx, c.config); err != nil {
 		return nil, errors.Join(err, c.leave(ctx, false))
 	}
 	return c, nil
@@ -274,24 +278,35 @@ func (t *suite) overrides() (given bool) {
 	return given
 }
 
-// answers returns an error if a cluster does not answer.
-func answers(ctx context.Context, config *rest.Config) error {
+// answers returns the version of a cluster, or an error if it does not answer.
+func answers(ctx context.Context, config *rest.Config) (version string, err error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answerTime
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return usageError("look at the kubeconfig", "use the cluster: %w", err)
+		return "", usageError("look at the kubeconfig", "use the cluster: %w", err)
 	}
-	if _, err := client.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return &exitError{exitSandbox, &sandbox.Problem{
+	raw, err := client.RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	var info apiversion.Info
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return "", &exitError{exitSandbox, &sandbox.Problem{
+			Err: fmt.Errorf("the cluster at %s refuses the credentials: %w", config.Host, err), Hint: "try 'kubectl auth whoami' with the same kubeconfig",
+		}}
+	case err != nil:
+		return "", &exitError{exitSandbox, &sandbox.Problem{
 			Err:  fmt.Errorf("the cluster does not answer: %w", err),
 			Hint: "try 'kubectl version' with the same kubeconfig, or leave it out to run in a sandbox",
 		}}
 	}
-	return nil
+	if err := json.Unmarshal(raw, &info); err != nil {
+		return "", &exitError{exitSandbox, &sandbox.Problem{
+			Err: fmt.Errorf("%s is no API server: %w", config.Host, err), Hint: "look at the address in the kubeconfig",
+		}}
+	}
+	return info.GitVersion, nil
 }
 
 // mergedKubeconfig is the kubeconfig with all that flags say in it.

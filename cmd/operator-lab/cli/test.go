@@ -37,6 +37,7 @@ away; a second Ctrl-C leaves it.`,
 		Example: `  operator-lab test                             all tests below this folder
   operator-lab test zundoko/sings               one of the bundled ones
   operator-lab test --failed                    again what failed
+  operator-lab test --operator . scenarios      your own operator, built and run with faults and rules
   operator-lab test --pause-on-failure my-test  look at what failed before it is gone
   operator-lab test --kubeconfig ~/.kube/config --report-format JUNIT-TEST tests/e2e`,
 		ValidArgsFunction: completeScenarios,
@@ -66,6 +67,8 @@ type suite struct {
 	listener lab.Listener
 	// installed are the variants whose CRDs the sandbox has, by operator.
 	installed map[string]string
+	// given are the operators that flags name.
+	given givenOperators
 	// last holds the failed tests of the last run; nil unless they are to be run again.
 	last *rerun
 }
@@ -89,7 +92,11 @@ func (t *suite) run(ctx context.Context) error {
 		return badFiles(t.io.err, err)
 	}
 	if t.list {
-		return t.printList()
+		return t.printTests()
+	}
+	defer t.given.close()
+	if err := t.findOperators(ctx); err != nil {
+		return err
 	}
 	if err := t.checkOperators(); err != nil {
 		return badFiles(t.io.err, err)
@@ -295,6 +302,7 @@ func (t *suite) runnerOptions(target *target, hooks runner.Hooks) runner.Options
 		Environment:   target.environment(),
 		Values:        t.values,
 		Seed:          t.seed,
+		TimeoutScale:  t.scale,
 		Hooks:         hooks,
 	}
 }

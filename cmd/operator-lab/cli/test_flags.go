@@ -70,6 +70,8 @@ type testFlags struct {
 	list       bool
 	dryRun     bool
 	journals   string
+	keepAll    bool
+	scale      float64 // of timeouts
 	keep       bool
 	nodes      nodeFlags
 	verbose    bool
@@ -144,14 +146,16 @@ func (f *testFlags) bindRun(flags *pflag.FlagSet) {
 func (f *testFlags) bindLab(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "run against this cluster instead of a sandbox; nothing is injected there")
 	flags.Var((*nameValue)(&f.name), "name", "run in this sandbox, which is running (default: in one of its own)")
-	flags.StringSliceVar(&f.operators, "operator", nil, "bundled operators that run during all tests, whatever these ask for")
+	flags.StringSliceVar(&f.operators, "operator", nil, "operators that run during all tests, whatever these ask for: bundled ones, or directories of your own such as .")
 	flags.StringVar(&f.variant, "variant", "", "variant of the operators, whatever tests ask for")
 	flags.StringArrayVar(&f.parameters, "parameter", nil, "parameter of the operators, whatever tests ask for: name=value")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of everything random; 0: another one each time, which is printed")
+	flags.Float64Var(&f.scale, "timeout-scale", 1, "multiply every timeout, of flags, configuration and tests: for slow machines")
 	flags.BoolVar(&f.failed, "failed", false, "run only what failed in the last run that was started in this directory")
 	flags.BoolVar(&f.list, "list", false, "list the tests instead of running them")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what each test would do instead of running it")
 	flags.StringVar(&f.journals, "journal", "", "folder for the journals of tests that failed (default: in the state directory)")
+	flags.BoolVar(&f.keepAll, "all-journals", false, "save the journals of tests that passed, too")
 	f.nodes.bind(flags, 1)
 	nodes := flags.Lookup("nodes")
 	nodes.Usage, nodes.DefValue = nodes.Usage+" (default: 1, or as many as demos of the operators have)", ""
@@ -228,10 +232,13 @@ func (f *testFlags) checkValues(flags *pflag.FlagSet) error {
 			return usageError("use a number from 1", "--%s cannot be %d", name, n)
 		}
 	}
+	if !(f.scale > 0 && f.scale <= 1000) {
+		return usageError("such as --timeout-scale 3, which waits three times as long", "--timeout-scale cannot be %v", f.scale)
+	}
 	if f.shardCount < 0 || f.shardIndex < 0 || f.shardIndex >= max(f.shardCount, 1) {
 		return usageError("shards are counted from 0: of 3 there are 0, 1 and 2", "there is no shard %d of %d", f.shardIndex, f.shardCount)
 	}
-	if err := checkOperators(f.operators...); err != nil {
+	if err := checkOperators(slices.DeleteFunc(slices.Clone(f.operators), isPath)...); err != nil {
 		return err
 	}
 	for _, p := range f.parameters {

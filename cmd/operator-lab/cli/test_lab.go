@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
-	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
@@ -31,6 +28,10 @@ func prepareTestLab(t *suite, o *sandbox.Options) {
 	}
 	slices.Sort(o.Operators)
 	o.CRDs, t.installed = crds, installed
+	for _, own := range t.given.own {
+		own.startBuild()
+		o.Operators = append(o.Operators, own.project.Name)
+	}
 }
 
 // firstVariants returns the first variant that the tests use of each operator, and its CRDs. Installing them with the
@@ -38,7 +39,7 @@ func prepareTestLab(t *suite, o *sandbox.Options) {
 func (t *suite) firstVariants() (map[string]string, []*apiextensionsv1.CustomResourceDefinition) {
 	installed := map[string]string{}
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for op, spec := range t.operatorsOfTests() {
+	for op, spec := range t.given.ofTests(t.tests) {
 		if _, has := installed[op.Name]; has {
 			continue
 		}
@@ -57,39 +58,11 @@ func (t *suite) moreNodes() {
 	if t.flags.Changed("nodes") {
 		return
 	}
-	for op := range t.operatorsOfTests() {
+	for op := range t.given.ofTests(t.tests) {
 		if demo, has := op.New().Demo().(operators.Nodes); has {
 			t.nodes.nodes = max(t.nodes.nodes, demo.Nodes())
 		}
 	}
-}
-
-// operatorsOfTests returns the operators of all tests with their specs. Tests with wrong annotations are left out: they
-// fail by themselves.
-func (t *suite) operatorsOfTests() iter.Seq2[operators.Operator, v1alpha1.OperatorSpec] {
-	return func(yield func(operators.Operator, v1alpha1.OperatorSpec) bool) {
-		for _, loaded := range t.tests {
-			setup, err := t.operatorFlags().Setup(loaded.Test)
-			if err != nil {
-				continue
-			}
-			for _, name := range setup.Operators {
-				if op, found := operators.Find(name); found && !yield(op, setup.Spec) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// operatorFlags returns the operators, the variant and the parameters that flags set.
-func (t *suite) operatorFlags() scenarios.Selection {
-	parameters := map[string]string{}
-	for _, p := range t.parameters {
-		name, value, _ := strings.Cut(p, "=")
-		parameters[name] = value
-	}
-	return scenarios.Selection{Operators: t.operators, Variant: t.variant, Parameters: parameters}
 }
 
 // openTestLab opens the lab in a sandbox and returns hooks that run operators, check oracles and save journals; for another
@@ -98,9 +71,15 @@ func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Ho
 	if target.Cluster == nil {
 		return scenarios.Foreign{None: t.noCluster}, func(context.Context) error { return nil }, nil
 	}
-	l, err := lab.Open(ctx, lab.Options{
+	options := lab.Options{
 		Cluster: target.Cluster, Kill: target.kill, Machines: target.machines, Installed: t.installed, Seed: t.seed, Version: version(),
-	})
+	}
+	for _, own := range t.given.own {
+		if err := own.lab(ctx, target, &options); err != nil {
+			return nil, nil, err
+		}
+	}
+	l, err := lab.Open(ctx, options)
 	if err != nil {
 		return nil, nil, sandboxError(err)
 	}
@@ -109,12 +88,12 @@ func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Ho
 	if err != nil {
 		return nil, nil, err
 	}
-	inLab := scenarios.NewLabHooks(l, reader, t.operatorFlags())
-	inLab.SaveJournal = t.saveJournal
+	inLab := scenarios.NewLabHooks(l, reader, t.given.selection())
+	inLab.SaveJournal, inLab.SaveAll = t.saveJournal, t.keepAll
 	return inLab, l.Close, nil
 }
 
-// saveJournal keeps the journal of a test that failed.
+// saveJournal keeps the journal of a test.
 func (t *suite) saveJournal(name string, journal *trace.Journal) (string, error) {
 	dir := t.journals
 	if dir == "" {

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
@@ -201,9 +204,12 @@ func subjectOf[T any](file format.Expression, resource T) string {
 	return strings.TrimSpace(kind + " " + name)
 }
 
-// printList lists the tests.
-func (t *suite) printList() error {
+// printTests lists the tests; in a folder without any, when none is named, the bundled ones.
+func (t *suite) printTests() error {
 	all, err := t.plan(false)
+	if err == nil && len(all) == 0 && len(t.paths) == 0 && t.last == nil {
+		all, err = t.planBundled()
+	}
 	if err != nil {
 		return badFiles(t.io.err, err)
 	}
@@ -217,9 +223,35 @@ func (t *suite) printList() error {
 	w := tabwriter.NewWriter(t.io.out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAME\tRUN\tOPERATOR\tWHERE\tDESCRIPTION")
 	for _, p := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.whether(), cmp.Or(p.operators(), "-"), p.place(), cmp.Or(clipped(p.Description), "-"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.whether(), cmp.Or(p.operators(), "-"), p.place(), cmp.Or(oneLine(p.Description), "-"))
 	}
 	return w.Flush()
+}
+
+// planBundled is every bundled test, by the name that it is run by.
+func (t *suite) planBundled() ([]planned, error) {
+	bundled, err := unpackBundled(scenarios.Bundled())
+	if err != nil {
+		return nil, fmt.Errorf("unpack the bundled scenarios: %w", err)
+	}
+	t.where.Paths = nil
+	for _, name := range operators.Names() {
+		t.where.Paths = append(t.where.Paths, filepath.Join(bundled, name))
+	}
+	if t.tests, err = format.Discover(t.where); err != nil || len(t.tests) == 0 {
+		return nil, err
+	}
+	t.sayf("there is no test below this folder; these are the bundled ones, which are run by their names")
+	var all []planned
+	for _, loaded := range t.tests {
+		p, err := t.planOf(loaded)
+		if err != nil {
+			return nil, err
+		}
+		p.Name = path.Dir(filepath.ToSlash(p.File))
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // place returns the file and line of the test; one that is made of numbered manifests has a folder only.
@@ -242,16 +274,6 @@ func (p planned) operators() string {
 		names += "/" + p.Variant
 	}
 	return names
-}
-
-// clipped is the beginning of a text that may be long.
-func clipped(s string) string {
-	const most = 72
-	r := []rune(oneLine(s))
-	if len(r) <= most {
-		return string(r)
-	}
-	return strings.TrimSpace(string(r[:most-1])) + "…"
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

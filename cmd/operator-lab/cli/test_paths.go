@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/scenarios"
 )
@@ -66,6 +67,9 @@ func isBundled(name string) bool {
 
 // bundledHint says what there is instead of a bundled scenario.
 func bundledHint(name string) string {
+	if near := meant(name, scenarioNames()); near != "" {
+		return near + "'operator-lab test --list " + strings.Join(operators.Names(), " ") + "' lists the bundled ones"
+	}
 	folder := "."
 	if parent := path.Dir(name); isBundled(parent) {
 		folder = parent
@@ -78,6 +82,16 @@ func bundledHint(name string) string {
 		}
 	}
 	return "name a folder with tests, or bundled scenarios: " + strings.Join(names, ", ")
+}
+
+// scenarioNames returns the names of the bundled scenarios, with and without their operators'.
+func scenarioNames() []string {
+	var names []string
+	files, _ := fs.Glob(scenarios.Bundled(), "*/*/chainsaw-test.yaml")
+	for _, f := range files {
+		names = append(names, path.Dir(f), path.Base(path.Dir(f)))
+	}
+	return names
 }
 
 // hasTests reports whether there are tests in a bundled folder, or in those below it.

@@ -15,23 +15,29 @@ import (
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
+		return unreleased
 	}
 	return info.Main.Version
 }
 
-// dependency is the version of a module that is linked in.
+// unreleased is the version of a build of which the go command recorded none.
+const unreleased = "devel"
+
+// unknown is the version of a module in a binary without build information, as tests are.
+const unknown = "unknown"
+
+// dependency is the version of a module that is linked in, or unknown.
 func dependency(path string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return unknown
 	}
 	for _, m := range info.Deps {
 		if m.Path == path {
 			return m.Version
 		}
 	}
-	return "unknown"
+	return unknown
 }
 
 func versionCommand(io streams) *cobra.Command {

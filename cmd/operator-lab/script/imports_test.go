@@ -112,7 +112,7 @@ var rules = []rule{
 	{
 		name:  "the lab's API server knows the lab by an interface",
 		of:    under(module + "/sandbox/labapi"),
-		never: oursBut("/sandbox/labapi", "/sandbox/api"),
+		never: oursBut("/sandbox/labapi", "/sandbox/api", "/sandbox/certificate"),
 	},
 	{
 		name: "the types of the lab's API can be imported for next to nothing",

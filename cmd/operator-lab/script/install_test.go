@@ -32,6 +32,9 @@ func TestInstall(t *testing.T) {
 	version := modules.Version{Path: module, Version: "v0.0.1-test"}
 	proxy := serveModule(t, root, version)
 	home := t.TempDir()
+	if err := sandboxtest.MakeHome(home); err != nil {
+		t.Fatal(err)
+	}
 	goEnv := func(name string) string { return output(t, exec.CommandContext(t.Context(), "go", "env", name)) }
 	env := []string{
 		"HOME=" + home, "PATH=" + os.Getenv("PATH"),

@@ -24,12 +24,14 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the scripts")
 
 // patience is how long something may take to come true. It only matters in tests that fail.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 func TestScript(t *testing.T) {
 	binary := os.Getenv("OPERATOR_LAB_BINARY")
@@ -49,6 +51,12 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Scripts that build an operator share the caches of this machine.
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "CGO_ENABLED").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goEnv := strings.Split(string(caches), "\n")
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "testdata", "script"),
 		UpdateScripts:       *update,
@@ -62,10 +70,12 @@ func TestScript(t *testing.T) {
 			e.Setenv("BINARY", binary)
 			e.Setenv("REPO", repository)
 			e.Setenv("PREPARED", prepared)
+			for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "CGO_ENABLED"} {
+				e.Setenv(name, goEnv[i])
+			}
 			e.Defer(func() { clearUp(t, filepath.Join(bin, "operator-lab"), e.WorkDir, e.Vars) })
 			return errors.Join(
-				os.Mkdir(home, 0o700), os.Mkdir(state, 0o700),
-				os.Symlink(prepared, filepath.Join(state, "prepared")),
+				sandboxtest.MakeHome(home), os.Mkdir(state, 0o700), os.Symlink(prepared, filepath.Join(state, "prepared")),
 			)
 		},
 		Condition: func(name string) (bool, error) {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // maxFilter bounds the length of a filter: it is shown in the title of its pane.
@@ -49,15 +50,26 @@ func (m *Model) press(pressed string) tea.Cmd {
 }
 
 // pauseOrResume asks the journal what holds now.
-func (m *Model) pauseOrResume() {
+func (m *Model) pauseOrResume() tea.Cmd {
 	mode := m.index.timeline.Tip().Mode()
 	if mode.Paused || mode.HoldWrites {
-		m.controls.Loop.Resume()
 		m.follow = true
-	} else {
-		m.controls.Loop.Pause()
+		return m.order(Loop.Resume)
 	}
-	m.refresh(true)
+	return m.order(Loop.Pause)
+}
+
+// explain opens the window that says what the words on the screen mean.
+func explain(m *Model) tea.Cmd {
+	m.popup = &wordsPopup{lang: m.lang, shown: ansi.Strip(m.frame())}
+	return nil
+}
+
+// restart begins another life of the operator.
+func (m *Model) restart() {
+	m.controls.Restart()
+	m.follow = true
+	m.say(m.t("r: its next life begins when this one has ended", "r: 今のオペレーターが終了すると、次が起動する"))
 }
 
 // paste adds pasted text to what is being typed.

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -27,12 +28,34 @@ func TestBreakMenu(t *testing.T) {
 		t.Errorf("says %q", b.flash)
 	}
 	b.cluster.err = errors.New("forbidden")
-	b.keys("x down enter")
+	b.keys("x down enter enter")
 	if got := b.cluster.calls[len(b.cluster.calls)-1]; got != `patch Zundoko demo-001 {"spec":{"say":"Zun-drift"}}` {
 		t.Errorf("asked for %q", got)
 	}
 	if !strings.Contains(b.flash, "forbidden") {
 		t.Errorf("the error is not shown: %q", b.flash)
+	}
+}
+
+// TestCopy checks that all of the open tab is copied, also what is not in sight.
+func TestCopy(t *testing.T) {
+	b := newBench(t, story())
+	b.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	copied := fmt.Sprint(b.keys("1 down y Y"))
+	for _, line := range []string{"apiVersion: ", "kind: Zundoko\n", "metadata:\n  ", "\n  name: demo-001\n", "\n  resourceVersion: "} {
+		if !strings.Contains("\n"+copied, "\n"+strings.TrimPrefix(line, "\n")) {
+			t.Errorf("no %q in\n%s", line, copied)
+		}
+	}
+	if want := itoa(strings.Count(copied, "\n")) + " lines"; !strings.Contains(b.flash, want) {
+		t.Errorf("says %q, not %s", b.flash, want)
+	}
+	if diff := fmt.Sprint(b.keys("d Y")); strings.Contains(diff, "…") || diff == copied {
+		t.Errorf("of the diff it copies\n%s", diff)
+	}
+	b = newBench(t, &clockwork{journal: trace.New(trace.Options{})})
+	if msg := b.keys("Y"); msg != nil || !strings.Contains(b.flash, "nothing is selected") {
+		t.Errorf("of nothing it copies %v, and says %q", msg, b.flash)
 	}
 }
 
@@ -114,7 +137,7 @@ func TestBoot(t *testing.T) {
 	for m.booting != nil {
 		m.Update(receive(m.ctx, m.booting.news)())
 	}
-	if m.press("space"); len(loop.calls) != 1 {
+	if press(m, "space"); len(loop.calls) != 1 {
 		t.Error("the loop cannot be held after the boot")
 	}
 }
@@ -122,7 +145,7 @@ func TestBoot(t *testing.T) {
 func TestFaultsOfTheCaller(t *testing.T) {
 	b := newBench(t, story())
 	var broken trace.Ref
-	b.controls.Faults = []Fault{{"fail its next write", func(_ context.Context, r trace.Ref) error {
+	b.controls.Faults = []Fault{{Text: "fail its next write", Do: func(_ context.Context, r trace.Ref) error {
 		broken = r
 		return nil
 	}}}

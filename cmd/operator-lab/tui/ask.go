@@ -35,6 +35,13 @@ func withoutLast(s string) string {
 	return strings.TrimSuffix(s, last)
 }
 
+// withoutFirst returns a text without its first character, with the marks that combine with it.
+func withoutFirst(s string) string {
+	g := displaywidth.StringGraphemes(s)
+	g.Next()
+	return strings.TrimPrefix(s, g.Value())
+}
+
 // add appends what fits.
 func (t *typed) add(text string, most int) {
 	for _, r := range clean(text) {
@@ -106,6 +113,37 @@ func (p *answerPopup) press(m *Model, pressed string) tea.Cmd {
 		return m.ask(ActAnswer, string(p.text))
 	default:
 		p.text.press(pressed, longestAnswer)
+	}
+	return nil
+}
+
+// numberPopup takes the number of a reconcile to go to.
+type numberPopup struct{ text typed }
+
+func (p *numberPopup) window(s *state) []string {
+	rows := []row{*(&row{}).add(plain, " ").add(tool, "# ").add(bold, string(p.text)).add(plain, "_")}
+	return s.theme.window(s.screen(), s.t("Go to reconcile", "reconcile へ移動"), rows, 30, 0)
+}
+
+func (p *numberPopup) keys(s *state) ([]string, []string) {
+	return []string{s.t("type", "入力"), "enter", "esc"}, []string{s.t("a number", "番号"), s.t("go there", "移動"), s.t("never mind", "やめる")}
+}
+
+func (p *numberPopup) press(m *Model, pressed string) tea.Cmd {
+	switch pressed {
+	case "esc":
+		m.popup = nil
+	case "enter":
+		m.popup = nil
+		for _, reconcile := range m.loop().reconciles() {
+			if itoa(reconcile.ID) == string(p.text) {
+				m.nav().goToReconcile(reconcile)
+				return nil
+			}
+		}
+		m.say("#: " + m.t("there is no reconcile ", "その reconcile はない: ") + string(p.text))
+	default:
+		p.text.press(pressed, 9)
 	}
 	return nil
 }

@@ -57,9 +57,11 @@ type (
 )
 
 // addStep notes a step; one of the same name is replaced.
-func addStep(steps []Step, st Step) []Step {
+func addStep(steps []Step, st Step, now time.Duration) []Step {
 	i := slices.IndexFunc(steps, func(old Step) bool { return old.Name == st.Name })
+	st.began = now
 	if i >= 0 {
+		st.began = steps[i].began
 		steps[i] = st
 		return steps
 	}
@@ -71,7 +73,7 @@ func (s bootScreen) draw() []string {
 		*(&row{}).add(title, " operator-lab  ").add(accent, s.title),
 		{},
 	}
-	rows = append(rows, s.stepRows(s.booting.steps, s.booting.err != nil, s.w)...)
+	rows = append(rows, s.stepRows(s.booting.steps, s.booting.err != nil)...)
 	if s.booting.err != nil {
 		rows = append(rows, row{}, text(bad, " "+s.t("it did not start:", "起動に失敗:")))
 		rows = append(rows, wrapped(plain, "   ", s.booting.err.Error(), s.w-6)...)
@@ -107,7 +109,7 @@ func (s bootScreen) centred(rows []row) []string {
 func (m *Model) boots(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case stepMsg:
-		m.booting.steps = addStep(m.booting.steps, msg.Step)
+		m.booting.steps = addStep(m.booting.steps, msg.Step, m.nav().time())
 		return receive(m.ctx, m.booting.news)
 	case bootedMsg:
 		if msg.err != nil {

@@ -40,7 +40,7 @@ func (b *causeTree) trigger(r *row, reconcile *trace.Reconcile) {
 	case w.Requeue != nil && w.Requeue.Reconcile > 0:
 		r.add(dim, b.t("  set by #", "  設定元 #")+itoa(w.Requeue.Reconcile))
 	case w.Write != nil && w.Write.Reconcile > 0:
-		r.add(dim, "  "+w.Write.Verb+b.t(" in #", " 調整 #")+itoa(w.Write.Reconcile))
+		r.add(dim, "  "+w.Write.Verb+b.t(" in #", " reconcile #")+itoa(w.Write.Reconcile))
 	}
 	if n := reconcile.Merged(); n > 0 {
 		r.add(note, " + "+itoa(n)+b.t(" merged", " 件統合"))
@@ -91,6 +91,9 @@ func (b *causeTree) wroteNothing(reconcile *trace.Reconcile) string {
 	if reconcile.Outcome() == trace.OutcomeAborted {
 		return b.t("no write was answered", "応答のあった書き込みなし")
 	}
+	if reconcile.Logged {
+		return b.t("no write known to be its own", "自分のものと分かる書き込みなし")
+	}
 	return b.t("wrote nothing", "書き込みなし")
 }
 
@@ -134,6 +137,9 @@ func (b *causeTree) write(e *trace.Event, indent string, last bool) {
 	default:
 		r.add(st, "  "+result)
 	}
+	if e.Probably {
+		r.add(dim, b.t(" probably", " おそらく"))
+	}
 	b.line(r, e.Seq)
 	var watches []*trace.Event
 	for _, w := range b.newest.Effects(e) {
@@ -149,13 +155,17 @@ func (b *causeTree) write(e *trace.Event, indent string, last bool) {
 // watch adds a watch event and the keys made of it.
 func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 	r, below := b.branch(indent, last)
-	r.add(plain, b.t("watch ", "監視 ")+e.Verb).add(dim, " "+b.theme.arrow+" ")
+	r.add(plain, b.t("watch ", "watch ")+e.Verb).add(dim, " "+b.theme.arrow+" ")
 	var woken []*trace.Reconcile
-	keys, reason := "", ""
+	keys, reason, logged := "", "", b.newest.ModeOf(e.Operator).Logged
 	for _, k := range b.newest.Effects(e) {
 		switch k.Kind {
 		case trace.KindDrop:
 			reason = orElse(k.Reason, b.t("a predicate dropped it", "predicate が破棄"))
+		case trace.KindDequeue: // read in the program's log
+			if reconcile := b.newest.Reconcile(k.Reconcile); reconcile != nil {
+				woken = append(woken, reconcile)
+			}
 		case trace.KindEnqueue, trace.KindMerge:
 			if keys != "" {
 				keys += ", "
@@ -169,9 +179,14 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 			}
 		}
 	}
-	if keys != "" {
+	switch {
+	case keys != "":
 		r.add(plain, b.t("key ", "キー ")+keys)
-	} else {
+	case logged && len(woken) > 0:
+		r.add(dim, b.t("probably", "おそらく"))
+	case logged:
+		r.add(dim, b.t("key not seen", "キーは見えない"))
+	default:
 		r.add(dim, b.t("no key", "キーなし"))
 		if reason != "" {
 			r.add(dim, " ("+reason+")")
@@ -203,7 +218,10 @@ func (s causePane) draw(in Rect) content {
 	reconcile := s.causeReconcile()
 	p := content{title: s.t("Cause and effect", "原因と結果")}
 	if reconcile == nil {
-		p.rows = []row{text(dim, s.t("  select a reconcile", "  調整を選択すると表示"))}
+		p.rows = []row{text(dim, s.t("  select a reconcile", "  reconcile を選択すると表示"))}
+		if s.gated() {
+			p.rows = []row{text(dim, s.t("  not seen: only its requests are", "  見えない: 記録できるのはリクエストだけ"))}
+		}
 		return p
 	}
 	p.title += "  #" + itoa(reconcile.ID)

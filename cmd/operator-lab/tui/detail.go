@@ -2,6 +2,7 @@ package tui
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -53,24 +54,29 @@ func logStyle(e *trace.Event) style {
 }
 
 func (s detailPane) draw(in Rect) content {
-	sub := s.subject()
-	p := content{title: s.t("Detail  ", "詳細  ") + sub.name(&s.theme), right: s.tabs()}
-	var rows []row
-	switch s.tab {
-	case YAMLTab:
-		rows = s.yamlRows(sub)
-	case ConditionsTab:
-		rows = s.conditionRows(sub, in.W)
-	case LogTab:
-		rows = s.logRows(sub)
-	default:
-		rows = s.diffRows(sub, in)
-	}
+	p := content{title: s.t("Detail  ", "詳細  ") + s.subject().name(&s.theme), right: s.tabs()}
+	rows := s.rows(in)
 	if len(rows) == 0 {
 		rows = []row{text(dim, s.t("  nothing selected", "  何も選択されていない"))}
 	}
 	p.rows = scrolled(s.state, DetailPane, rows, in.H)
 	return p
+}
+
+// rows returns what the open tab has; none if nothing is selected.
+func (s detailPane) rows(in Rect) []row {
+	sub := s.subject()
+	switch s.tab {
+	case YAMLTab:
+		return s.yamlRows(sub)
+	case ConditionsTab:
+		return s.conditionRows(sub, in.W)
+	case LogTab:
+		return s.logRows(sub)
+	default:
+		rows := s.sourceRow(sub.event)
+		return append(rows, s.diffRows(sub, Rect{W: in.W, H: in.H - len(rows)})...)
+	}
 }
 
 func (sub subject) name(th *theme) string {
@@ -79,7 +85,7 @@ func (sub subject) name(th *theme) string {
 		return "#" + itoa(sub.reconcile.ID) + "  " + sub.event.Verb + " " + sub.event.Object.String()
 	case sub.reconcile != nil && sub.whole:
 		return "#" + itoa(sub.reconcile.ID) + "  " + keyName(sub.reconcile.Key)
-	case sub.reconcile != nil && sub.event != nil && sub.event.Kind == trace.KindLog:
+	case sub.event != nil && sub.event.Kind == trace.KindLog:
 		return th.t("log line", "ログ")
 	case sub.reconcile != nil && sub.event != nil:
 		return sub.event.Verb + " " + sub.event.Object.String()
@@ -109,7 +115,7 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 		return append(rows, s.objectRows(sub, in)...)
 	case e == nil && sub.object == nil:
 		return nil
-	case e == nil || sub.reconcile == nil && sub.object != nil:
+	case e == nil || sub.reconcile == nil && sub.object != nil && (s.from != LoopPane || e.Kind == trace.KindWatch):
 		return s.changeRows(sub.object, e, in)
 	case e.Kind == trace.KindLog:
 		return s.logEventRows(e)
@@ -124,7 +130,9 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 	if sub.reconcile != nil && sub.reconcile.Held == e && s.placed.Pane[LoopPane].H-2 < minForecast {
 		rows = append(rows, wrapped(plain, "  ", strings.Join(s.loop().ifSent(sub.reconcile), " "), in.W-3)...)
 	}
-	rows = append(rows, s.diffBody(e, Rect{W: in.W, H: in.H - len(rows)})...)
+	if e.IsWrite() {
+		rows = append(rows, s.diffBody(e, Rect{W: in.W, H: in.H - len(rows)})...)
+	}
 	if sub.whole && in.H > len(rows)+4 {
 		rows = append(rows, row{})
 		rows = append(rows, s.conditionRows(sub, in.W)...)
@@ -134,7 +142,7 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 
 // objectRows shows the conditions of the object a reconcile is about, below a remark.
 func (s detailPane) objectRows(sub subject, in Rect) []row {
-	if sub.object == nil || in.H < 6 {
+	if sub.object == nil || in.H < 5 {
 		return nil
 	}
 	return append([]row{{}}, s.conditionRows(sub, in.W)...)
@@ -143,13 +151,17 @@ func (s detailPane) objectRows(sub subject, in Rect) []row {
 // writeHead says how a write went, if there is anything to say.
 func (s detailPane) writeHead(e *trace.Event) []row {
 	switch {
+	case e.Kind == trace.KindHold && !e.IsWrite():
+		return []row{text(planned, s.t("  NOT SENT YET: a read that waits", "  未送信: 待っている読み取り"))}
 	case e.Kind == trace.KindHold:
 		return []row{text(planned, s.t("  NOT SENT YET: this is what would be sent", "  未送信: 送信される内容"))}
 	case e.Error != "":
 		return []row{text(bad, "  "+s.t("refused: ", "拒否: ")+orElse(e.Reason, "")+" "+e.Error)}
+	case e.Lost:
+		return []row{text(warn, "  "+trace.LostText(s.lang))}
 	case e.NoOp:
 		return []row{text(warn, s.t("  it changed nothing: same resourceVersion, so no watch event follows",
-			"  変化なし: resourceVersion が同じため、監視イベントは発生しない"))}
+			"  変化なし: resourceVersion が同じため、watch イベントは発生しない"))}
 	}
 	return nil
 }
@@ -157,7 +169,12 @@ func (s detailPane) writeHead(e *trace.Event) []row {
 // diffBody shows what a write changes; what is created or deleted as a whole is
 // written short where there is no room for all of it, and no scrolling asked for.
 func (s detailPane) diffBody(e *trace.Event, in Rect) []row {
-	before, after := e.Before, e.After
+	before, after := e.Change()
+	if e.Lost { // its watch event has what it changed
+		for _, watch := range s.snapshot.Effects(e) {
+			before, after = watch.Before, watch.After
+		}
+	}
 	switch {
 	case e.Verb == trace.VerbDelete:
 		after = nil
@@ -169,10 +186,26 @@ func (s detailPane) diffBody(e *trace.Event, in Rect) []row {
 		before = nil
 	}
 	rows := s.diffText(before, after)
-	if len(rows) <= in.H || before != nil && after != nil || s.focus == DetailPane {
+	switch {
+	case len(rows) <= in.H || s.focus == DetailPane:
 		return rows
+	case before != nil && after != nil:
+		return changedFirst(rows)
 	}
 	return s.flowRows(before, after, in.W)
+}
+
+// changedFirst puts the lines that differ before those around them, for where there is no room for all.
+func changedFirst(rows []row) []row {
+	around := func(r row) int {
+		if st := r.segs[0].st; st == added || st == taken {
+			return 0
+		}
+		return 1
+	}
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b row) int { return around(a) - around(b) })
+	return rows
 }
 
 // flowRows shows an object that is created or deleted in few lines.
@@ -219,13 +252,15 @@ func (s detailPane) changeRows(o *trace.Object, e *trace.Event, in Rect) []row {
 	if o == nil {
 		return s.diffBody(e, Rect{W: in.W, H: 1 << 20})
 	}
-	rows := wrapped(plain, " ", s.snapshot.WhyObject(o, s.lang), max(20, in.W-2))
-	rows = append(rows, row{})
 	before, after := o.Before, o.Raw
 	if o.Deleted {
 		before, after = o.Raw, nil
 	}
-	return append(rows, s.diffText(before, after)...)
+	rows := s.diffText(before, after)
+	if len(rows) > in.H && s.focus != DetailPane && before != nil && after != nil {
+		return changedFirst(rows)
+	}
+	return rows
 }
 
 func (s detailPane) yamlRows(sub subject) []row {
@@ -263,6 +298,9 @@ func (s detailPane) conditionRows(sub subject, w int) []row {
 		}
 	}
 	rows := []row{head}
+	if o.Deleted {
+		rows = append(rows, text(warn, s.t("  it is gone; these were its last conditions", "  もう存在しない。以下は最後の状態")))
+	}
 	if len(m.Conditions) == 0 {
 		return append(rows, text(dim, s.t("  it has no conditions", "  conditions なし")))
 	}
@@ -273,7 +311,10 @@ func (s detailPane) conditionRows(sub subject, w int) []row {
 	kind, reason = min(kind, w/4), min(reason, w/3)
 	for _, c := range m.Conditions {
 		st := warn
-		if c.Status == "True" {
+		switch {
+		case o.Deleted:
+			st = gone
+		case c.Status == "True":
 			st = ok
 		}
 		r := text(plain, "  ")
@@ -296,6 +337,14 @@ func (s detailPane) logRows(sub subject) []row {
 		}
 	}
 	var rows []row
+	if s.gated() {
+		for _, e := range s.index.requests {
+			if e.Kind == trace.KindLog && s.shows(e.Operator) && e.Seq <= s.cursor() {
+				rows = append(rows, *(&row{}).add(dim, "  "+clock(e.At)+" ").add(logStyle(e), logText(e)))
+			}
+		}
+		rows = rows[max(0, len(rows)-manyLogs):]
+	}
 	for _, reconcile := range reconciles {
 		for _, e := range reconcile.Logs() {
 			r := text(dim, "  "+clock(e.At)+" ")
@@ -349,5 +398,5 @@ func (s detailPane) nothingWritten(reconcile *trace.Reconcile) string {
 	case reconcile.Outcome() == trace.OutcomeAborted:
 		return s.t("it was cut off: no write was answered", "途中で中断された: 応答を受け取った書き込みはない")
 	}
-	return s.t("this reconcile wrote nothing", "この調整は何も書き込まなかった")
+	return s.t("this reconcile wrote nothing", "この reconcile は何も書き込まなかった")
 }

@@ -112,7 +112,7 @@ func (m *Model) editor(msg editMsg) tea.Cmd {
 		m.fail("e: " + msg.err.Error())
 		return nil
 	}
-	return tea.ExecProcess(editorCommand(m.ctx, m.opts.Getenv, msg.file), func(err error) tea.Msg {
+	return outside(editorCommand(m.ctx, m.opts.Getenv, msg.file), func(err error) tea.Msg {
 		return editedMsg{msg, err}
 	})
 }

@@ -52,6 +52,9 @@ func (s footerBar) shortText(c *command) string {
 	if c.Help().Key == "L" && s.replay {
 		return s.t("end", "末尾")
 	}
+	if c.Help().Key == "s" && s.queueless() {
+		return s.t("step", "1要求")
+	}
 	short, _ := c.words(s.lang)
 	return short
 }

@@ -81,14 +81,14 @@ func (m *Model) frame() string {
 			}
 		}
 	}
-	bars(placedBar{l.Header, headerBar{s}}, placedBar{l.Strip, stripBar{s}}, placedBar{l.Traffic, trafficBar{s}}, placedBar{l.Store, storeBar{s}})
+	bars(placedBar{l.Why, whyBar{s}}, placedBar{l.Header, headerBar{s}}, placedBar{l.Strip, stripBar{s}}, placedBar{l.Traffic, trafficBar{s}}, placedBar{l.Store, storeBar{s}})
 	for _, p := range drawOrder {
 		if r := l.Pane[p]; !r.Empty() {
 			c.put(r, box{s, p}.draw(r))
 		}
 	}
 	bars(placedBar{l.Scrubber, scrubberBar{s}}, placedBar{l.Legend, legendBar{s}}, placedBar{l.Rule, ruleBar{s}},
-		placedBar{l.Narration, narrationBar{s}}, placedBar{l.Rule2, ruleBar{s}}, placedBar{l.Footer, footerBar{s}})
+		placedBar{l.Aside, asideBar{s}}, placedBar{l.Footer, footerBar{s}})
 	switch {
 	case s.busy != nil && s.busy.shown:
 		return overlay(s.screen(), c.String(), s.busy.window(s))

@@ -30,6 +30,8 @@ const (
 	ActSolution
 	// ActUndo brings the cluster back to the start of the task.
 	ActUndo
+	// ActBack brings the cluster back to the start of the task before; requested only for a page with Earlier.
+	ActBack
 	// ActNext begins the next task or lesson; requested only for a page with Done and Next.
 	ActNext
 	// ActAnswer answers the question of a prediction.
@@ -74,6 +76,10 @@ type Page struct {
 	// Done is true when the task is done; DoneText explains what happened and why, in Markdown.
 	Done     bool
 	DoneText string
+	// Earlier is true when the lesson has a task before this one.
+	Earlier bool
+	// NoOperator is true when the lesson has no operator, so that there is no loop to show.
+	NoOperator bool
 	// Last is true for the last task of a lesson.
 	Last bool
 	// Next is the title of what comes next; empty at the very end.

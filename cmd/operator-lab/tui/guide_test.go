@@ -29,7 +29,7 @@ func lessonOf(p Page) *fakeGuide { return &fakeGuide{page: p} }
 func (g *fakeGuide) Page() Page { return g.page }
 
 func (g *fakeGuide) Do(ctx context.Context, what Action, text string, step func(Step)) (*Source, error) {
-	g.calls = append(g.calls, strings.TrimSpace([]string{"hint", "check", "solution", "undo", "next", "answer", "follow"}[what]+" "+text))
+	g.calls = append(g.calls, strings.TrimSpace([]string{"hint", "check", "solution", "undo", "back", "next", "answer", "follow"}[what]+" "+text))
 	if g.does != nil {
 		g.does(ctx, step)
 	}
@@ -76,7 +76,7 @@ func lessonBench(tb testing.TB, p Page, w, h int) (*bench, *fakeGuide) {
 
 func TestANewTaskIsRead(t *testing.T) {
 	b, g := lessonBench(t, pageOf(trace.English), 80, 24)
-	whole := func() bool { l := b.layout(); return l.Pane[LessonPane].H == 17 && l.Pane[LoopPane].Empty() }
+	whole := func() bool { l := b.layout(); return l.Pane[LessonPane].H == 18 && l.Pane[LoopPane].Empty() }
 	if b.focus != LessonPane || !whole() {
 		t.Fatalf("the lesson is not shown at first: focus %d, %+v", b.focus, b.layout().Pane)
 	}

@@ -65,11 +65,12 @@ func (w *work) window(s *state) []string {
 		ActCheck:    s.t("Checking", "確認中"),
 		ActSolution: s.t("Solution", "解答"),
 		ActUndo:     s.t("Putting the cluster back", "クラスターを戻しています"),
+		ActBack:     s.t("Going back", "前のタスクに戻っています"),
 		ActNext:     s.t("Going on", "次へ進んでいます"),
 		ActAnswer:   s.t("Checking the answer", "回答を確認中"),
 		ActFollow:   s.t("Going on", "次へ進んでいます"),
 	}[w.what]
-	rows := s.stepRows(w.steps, false, s.w)
+	rows := s.stepRows(w.steps, false)
 	if most := max(1, s.h-4); len(rows) > most { // the newest steps matter
 		rows = rows[len(rows)-most:]
 	}
@@ -89,7 +90,7 @@ func (m *Model) ask(what Action, text string) tea.Cmd {
 }
 
 func (m *Model) told(msg toldMsg) tea.Cmd {
-	msg.work.steps = addStep(msg.work.steps, msg.Step)
+	msg.work.steps = addStep(msg.work.steps, msg.Step, m.nav().time())
 	msg.work.shown = true
 	return receive(m.ctx, msg.work.news)
 }
@@ -126,7 +127,7 @@ func (m *Model) sayChecked() {
 		m.say(m.t("this task is done", "このタスクは完了"))
 		return
 	}
-	m.say(m.cutTo(m.t("not yet: ", "未達: ")+m.page.Missing, m.w-4))
+	m.say(m.cutTo(m.t("not yet: ", "まだ: ")+m.page.Missing, m.w-4))
 }
 
 // moveTo shows another source: the state is computed anew from its journal; the focus and the zoom stay.
@@ -155,6 +156,7 @@ func (m *Model) look() bool {
 	m.page = page
 	switch {
 	case page.Lesson != old.Lesson || page.Task != old.Task:
+		m.ran = nil
 		m.nav().read()
 	case page.Done && !old.Done, page.Notice != "" && page.Notice != old.Notice:
 		m.scroll[LessonPane] = 0 // that is told at the top
@@ -176,6 +178,14 @@ func undo(s *state) popup {
 	return &confirmPopup{
 		question: s.t("Bring the cluster back to the start of this task?", "クラスターをこのタスクの開始時点に戻しますか?"),
 		do:       asks(ActUndo),
+	}
+}
+
+// back asks first: what was done since is lost.
+func back(s *state) popup {
+	return &confirmPopup{
+		question: s.t("Go back to the start of the task before? What was done since is lost.", "1 つ前のタスクの開始時点に戻りますか? それ以降の操作は失われます。"),
+		do:       asks(ActBack),
 	}
 }
 
@@ -206,16 +216,16 @@ func openShell(m *Model) tea.Cmd {
 
 func (m *Model) shells(msg shellMsg) tea.Cmd {
 	if msg.err != nil {
-		m.fail("!: " + msg.err.Error())
+		m.fail(msg.err.Error())
 		return nil
 	}
-	return tea.ExecProcess(msg.cmd, func(err error) tea.Msg { return leftMsg{err} })
+	return outside(msg.cmd, func(err error) tea.Msg { return leftMsg{err} })
 }
 
 // left comes back from the shell. A failure of its last command is not shown: the user has seen it.
 func (m *Model) left(msg leftMsg) {
 	m.refresh(true)
 	if exit := (*exec.ExitError)(nil); msg.err != nil && !errors.As(msg.err, &exit) {
-		m.fail("!: " + msg.err.Error())
+		m.fail(msg.err.Error())
 	}
 }

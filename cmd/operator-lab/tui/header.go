@@ -2,6 +2,8 @@ package tui
 
 import (
 	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // headerBar is the first line: the title, the mode, and the position of the cursor.
@@ -18,6 +20,8 @@ func (s headerBar) modeWord() (string, style) {
 		return s.t("<< REWIND", "<< 巻き戻し"), past
 	case s.replay:
 		return s.t("REPLAY", "再生"), past
+	case s.downMode() != nil:
+		return s.downWord(*s.downMode()), alarm
 	case mode.Paused && s.held() == nil && len(s.snapshot.Running()) > 0:
 		return s.t("|| STEPPING", "|| ステップ実行中"), alarm
 	case mode.Paused:
@@ -28,16 +32,40 @@ func (s headerBar) modeWord() (string, style) {
 	return s.t("LIVE", "ライブ"), loud
 }
 
+// downMode returns the mode of an operator that is shown and whose program does not run; nil if there is none.
+func (s headerBar) downMode() *trace.Mode {
+	for _, operator := range s.index.operators {
+		if mode := s.snapshot.ModeOf(operator); mode.Down && s.shows(operator) {
+			return &mode
+		}
+	}
+	return nil
+}
+
+// downWord says that an operator's program does not run, and when it comes back.
+func (s headerBar) downWord(mode trace.Mode) string {
+	left := mode.Back - s.now
+	switch {
+	case !mode.Crashed:
+		return s.t("STOPPED", "停止中")
+	case left > 0:
+		return s.t("CRASHED, back in ", "クラッシュ、復帰まで ") + age(left)
+	}
+	return s.t("CRASHED, starts again", "クラッシュ、再起動中")
+}
+
 func (s headerBar) draw(r Rect) []row {
 	var left, right row
 	left.add(plain, " ")
 	if r.W >= 100 && s.title != "" {
 		left.add(title, "operator-lab").add(plain, "  ")
 	}
-	left.add(accent, orElse(s.title, "operator-lab"))
-	word, st := s.modeWord()
-	right.add(st, " "+word+" ")
-	right.add(plain, " "+s.position())
+	left.add(accent, orElse(s.title, "operator-lab")+s.level())
+	if !s.bare() {
+		word, st := s.modeWord()
+		right.add(st, " "+word+" ")
+		right.add(plain, " "+s.position())
+	}
 	if r.W >= 100 {
 		right.add(plain, s.place())
 		if s.controls.Facts != "" {
@@ -56,7 +84,7 @@ func (s headerBar) draw(r Rect) []row {
 	}
 	room := r.W - right.width()
 	if left.width() > room-1 {
-		left = text(accent, " "+s.cutTo(orElse(s.title, "operator-lab"), room-2))
+		left = text(accent, " "+s.cutTo(orElse(s.title, "operator-lab")+s.level(), room-2))
 	}
 	left.to(room)
 	left.segs = append(left.segs, right.segs...)
@@ -65,6 +93,9 @@ func (s headerBar) draw(r Rect) []row {
 
 // position says at which reconcile of how many the cursor is.
 func (s headerBar) position() string {
+	if s.gated() {
+		return itoa(len(s.loop().requests())) + s.t(" lines", " 行")
+	}
 	newest := int64(0)
 	if n := len(s.index.reconciles); n > 0 {
 		newest = s.index.reconciles[n-1].ID
@@ -79,7 +110,7 @@ func (s headerBar) position() string {
 			here = reconcile.ID
 		}
 	}
-	return "#" + itoa(here) + "/" + itoa(newest)
+	return "#" + itoa(here) + s.t(" of ", "/") + itoa(newest)
 }
 
 // place says in words what holds the loop.
@@ -95,6 +126,9 @@ func (s headerBar) place() string {
 	case s.replay:
 		return s.t("   at the end", "   末尾")
 	case held != nil:
+		if !held.Held.IsWrite() {
+			return s.t("   a read waits", "   読み取りが待機中")
+		}
 		return s.t("   a write is held", "   書き込みを保留中")
 	case mode.Paused:
 		return s.t("   for ", "   停止から ") + age(s.now-mode.Since)

@@ -43,15 +43,20 @@ type index struct {
 	oneKey     *trace.QueueKey    // the only key there ever was, or nil
 	keys       int                // 0, 1, or 2 for more than one
 	echoes     map[echo]int64
+	hit        map[int64]bool // reconciles at which a fault happened
 	notes      []*trace.Event // notes and faults, newest last, few
+	requests   []*trace.Event // what isRequest tells of, newest last
 	stats      trace.Stats
 }
+
+// manyRequests bounds the requests that are kept for display.
+const manyRequests = 5000
 
 // manyNotes bounds the notes that are kept for display.
 const manyNotes = 16
 
 func newIndex(j *trace.Journal) *index {
-	return &index{timeline: trace.NewTimeline(j), echoes: map[echo]int64{}}
+	return &index{timeline: trace.NewTimeline(j), echoes: map[echo]int64{}, hit: map[int64]bool{}}
 }
 
 // update folds in what was appended, and reports whether there was anything.
@@ -63,16 +68,27 @@ func (ix *index) update() bool {
 		switch e.Kind {
 		case trace.KindDequeue:
 			begun = append(begun, e.Reconcile)
+		case trace.KindCall:
+			ix.lost(e)
 		case trace.KindWatch:
 			ix.echoes[echo{e.Operator, e.Object.APIVersion, e.Object.Kind, e.Verb}] = e.Seq
 		case trace.KindNote, trace.KindFault:
 			ix.notes = append(ix.notes, e)
+			if e.Kind == trace.KindFault && e.Reconcile > 0 {
+				ix.hit[e.Reconcile] = true
+			}
 			if n := len(ix.notes); n > manyNotes {
 				ix.notes = ix.notes[n-manyNotes:]
 			}
 		}
+		if isRequest(e) {
+			ix.requests = append(ix.requests, e)
+			if n := len(ix.requests); n >= 2*manyRequests {
+				ix.requests = slices.Clone(ix.requests[n-manyRequests:])
+			}
+		}
 		ix.key(e)
-		if e.Operator != "" && e.Controller != "" && !slices.Contains(ix.operators, e.Operator) {
+		if e.Operator != "" && (e.Controller != "" || e.Via == trace.ViaGate) && !slices.Contains(ix.operators, e.Operator) {
 			ix.operators = append(ix.operators, e.Operator)
 		}
 	}
@@ -145,6 +161,14 @@ func (ix *index) begin(ids []int64) {
 	ix.reconciles = append(ix.reconciles, all[from:]...)
 }
 
+// lost takes a reconcile anew that has got a write after its end, whose answer was lost.
+func (ix *index) lost(e *trace.Event) {
+	i := slices.IndexFunc(ix.reconciles, func(r *trace.Reconcile) bool { return r.ID == e.Reconcile })
+	if now := ix.timeline.Tip().Reconcile(e.Reconcile); e.Lost && i >= 0 && now != nil {
+		ix.reconciles[i] = now
+	}
+}
+
 // forget lets go of what the journal has forgotten.
 func (ix *index) forget() {
 	ix.stats = ix.timeline.Journal().Stats()
@@ -154,6 +178,7 @@ func (ix *index) forget() {
 	}
 	i := sort.Search(len(ix.marks), func(i int) bool { return ix.marks[i].seq >= first })
 	ix.marks = slices.Clone(ix.marks[i:])
+	ix.requests = slices.DeleteFunc(ix.requests, func(e *trace.Event) bool { return e.Seq < first })
 	ix.reconciles = slices.DeleteFunc(ix.reconciles, func(s *trace.Reconcile) bool { return !s.Running() && s.Last < first })
 }
 

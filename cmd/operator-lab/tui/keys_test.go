@@ -50,31 +50,34 @@ func (c *fakeCluster) Delete(_ context.Context, r trace.Ref) error {
 // bench is a model with a loop and a cluster that note what they are told.
 type bench struct {
 	*Model
-	loop    *fakeLoop
-	cluster *fakeCluster
-	tb      testing.TB
+	loop     *fakeLoop
+	cluster  *fakeCluster
+	restarts int
+	tb       testing.TB
 }
 
 func newBench(tb testing.TB, c *clockwork) *bench {
 	tb.Helper()
 	b := &bench{loop: &fakeLoop{}, cluster: &fakeCluster{}, tb: tb}
-	b.Model = modelOf(tb, Options{Journal: c.journal, Controls: Controls{Loop: b.loop, Cluster: b.cluster}}, 120, 40)
+	b.Model = modelOf(tb, Options{Journal: c.journal, Controls: Controls{
+		Loop: b.loop, Cluster: b.cluster, Restart: func() { b.restarts++ },
+	}}, 120, 40)
 	return b
 }
 
-// keys presses keys, separated by blanks, and takes what the last one's command returns.
+// keys presses keys, separated by blanks, and takes what their commands return; it returns what the last one did.
 func (b *bench) keys(keys string) tea.Msg {
 	b.tb.Helper()
 	var cmd tea.Cmd
+	var msg tea.Msg
 	for k := range strings.FieldsSeq(keys) {
-		cmd = b.press(k)
+		msg = nil
+		if cmd = b.press(k); cmd != nil {
+			msg = cmd()
+			b.Update(msg)
+		}
 		checkSize(b.tb, b.Model)
 	}
-	if cmd == nil {
-		return nil
-	}
-	msg := cmd()
-	b.Update(msg)
 	return msg
 }
 
@@ -93,6 +96,64 @@ func TestLoopKeys(t *testing.T) {
 	}
 }
 
+// TestUnansweredOrders presses keys while the operator's process does not answer.
+func TestUnansweredOrders(t *testing.T) {
+	b := newBench(t, story())
+	now := time.Now()
+	b.clock = func() time.Time { return now }
+	carryOut := b.press("space")
+	if carryOut == nil || b.press("s") != nil {
+		t.Fatal("an order does not wait for the one before")
+	}
+	if b.refresh(false); strings.Contains(b.frame(), "does not answer") {
+		t.Error("it says at once that there is no answer")
+	}
+	now = now.Add(2 * answerAfter)
+	if b.refresh(false); !strings.Contains(b.frame(), "the operator does not answer") {
+		t.Errorf("the footer is %q", footerOf(b.Model))
+	}
+	if b.press("S") != nil || b.press("j") != nil {
+		t.Error("a key waits")
+	}
+	b.Update(carryOut())
+	if len(b.orders.waiting) > 0 || !b.orders.began.IsZero() || strings.Contains(b.frame(), "does not answer") {
+		t.Errorf("after the answer there are %+v", b.orders)
+	}
+	b.keys("s S")
+	if want := []string{"resume", "step", "step call"}; !slices.Equal(b.loop.calls, want) {
+		t.Errorf("the loop was told %q, want %q", b.loop.calls, want)
+	}
+}
+
+// playing is a demo with one deed to do.
+type playing struct {
+	deed   string
+	played []string
+}
+
+func (p *playing) Waiting() string { return p.deed }
+func (p *playing) Next()           { p.deed, p.played = "", append(p.played, "next") }
+func (p *playing) PlayOn()         { p.deed, p.played = "", append(p.played, "on") }
+
+func TestTheDemoWaits(t *testing.T) {
+	for key, want := range map[string]string{"g": "next", "G": "on"} {
+		b := newBench(t, story())
+		demo := &playing{deed: "A Hikawa is applied."}
+		b.controls.Demo = demo
+		b.refresh(false)
+		if !strings.Contains(b.frame(), "g does what comes next: A Hikawa is applied.") || !strings.Contains(footerOf(b.Model), "g go on") {
+			t.Errorf("the screen does not tell what comes next: %s", b.frame())
+		}
+		b.keys(key)
+		if !slices.Equal(demo.played, []string{want}) || strings.Contains(b.frame(), "comes next") {
+			t.Errorf("%s played %q", key, demo.played)
+		}
+		if b.keys("g"); len(demo.played) != 1 || !strings.Contains(b.flash, "no deed") {
+			t.Errorf("without a deed g says %q", b.flash)
+		}
+	}
+}
+
 // footerOf returns the text of the footer.
 func footerOf(m *Model) string {
 	r := footerBar{&m.state}.draw(Rect{W: 200})[0]
@@ -105,24 +166,27 @@ func TestActingKeysAreRefusedInThePast(t *testing.T) {
 	if !b.past() {
 		t.Fatal("[ does not rewind")
 	}
-	for _, k := range []string{"space", "s", "S", "x", "e"} {
+	for _, k := range []string{"space", "s", "S", "x", "e", "r"} {
 		b.keys(k)
 		if !strings.Contains(b.flash, "press L first") {
 			t.Errorf("%s says %q", k, b.flash)
 		}
 	}
-	if len(b.loop.calls)+len(b.cluster.calls) > 0 {
+	if len(b.loop.calls)+len(b.cluster.calls)+b.restarts > 0 {
 		t.Errorf("something was done: %q %q", b.loop.calls, b.cluster.calls)
 	}
 	b.keys("L")
 	if b.past() || !b.follow {
 		t.Error("L does not return to the live edge")
 	}
+	if b.keys("r"); b.restarts != 1 {
+		t.Errorf("r restarted the operator %d times", b.restarts)
+	}
 }
 
 func TestActingKeysAreRefusedInARecording(t *testing.T) {
 	m := modelOf(t, Options{Journal: duet().journal, Replay: true}, 80, 24)
-	for _, k := range []string{"space", "s", "S", "x", "e"} {
+	for _, k := range []string{"space", "s", "S", "x", "e", "r"} {
 		m.press(k)
 		if !strings.Contains(m.flash, "recording") {
 			t.Errorf("%s says %q", k, m.flash)
@@ -148,7 +212,7 @@ func TestEveryKeyIsInTheHelpInBothLanguages(t *testing.T) {
 			t.Errorf("key %s: %q, %q", c.Help().Key, english, japanese)
 		}
 	}
-	for k := range strings.FieldsSeq("space s S x [ ] { } L end home e f w o 1 6 tab shift+tab z / d y c l n h ? enter esc q ctrl+c j k up down") {
+	for k := range strings.FieldsSeq("space s S x r [ ] { } L end home e f w o 1 6 tab shift+tab z / d y c l n h ? enter esc q ctrl+c j k up down") {
 		if !seen[k] {
 			t.Errorf("key %s does nothing", k)
 		}
@@ -284,3 +348,24 @@ func TestFilterTakesWideCharacters(t *testing.T) {
 }
 
 // TestImports keeps Kubernetes out of the UI.
+
+// TestSamples applies a sample from its menu, which there is only if there are samples.
+func TestSamples(t *testing.T) {
+	applied := 0
+	controls := idle
+	controls.Samples = []Sample{{Text: "config/samples/a.yaml", Apply: func(context.Context) error { applied++; return nil }}}
+	m := modelOf(t, Options{Journal: story().journal, Controls: controls}, 80, 24)
+	press(m, "p")
+	if m.popup == nil || !strings.Contains(m.frame(), "config/samples/a.yaml") {
+		t.Errorf("the menu has not the sample: %s", m.frame())
+	}
+	press(m, "enter")
+	if applied != 1 {
+		t.Errorf("the sample was applied %d times", applied)
+	}
+	m = modelOf(t, Options{Journal: story().journal, Controls: idle}, 80, 24)
+	press(m, "p")
+	if m.popup != nil || !strings.Contains(m.flash, "no samples") {
+		t.Errorf("without samples there is a menu, and it says %q", m.flash)
+	}
+}

@@ -37,18 +37,18 @@ func (r Rect) inside() Rect { return Rect{0, 0, r.W - 2, r.H - 2} }
 
 // Layout says where everything is. What has an empty rectangle is not shown.
 type Layout struct {
-	TooSmall  bool
-	Header    Rect
-	Strip     Rect
-	Traffic   Rect // below the strip, when somebody asks a URL
-	Store     Rect // below that, when somebody looks at the members of a store
-	Pane      [panes]Rect
-	Scrubber  Rect
-	Legend    Rect // below the scrubber, on large screens
-	Rule      Rect
-	Narration Rect
-	Rule2     Rect
-	Footer    Rect
+	TooSmall bool
+	Why      Rect // the first rows: why what is selected happened
+	Header   Rect
+	Strip    Rect
+	Traffic  Rect // below the strip, when somebody asks a URL
+	Store    Rect // below that, when somebody looks at the members of a store
+	Pane     [panes]Rect
+	Scrubber Rect
+	Legend   Rect // below the scrubber, on large screens
+	Rule     Rect // on medium and large screens
+	Aside    Rect
+	Footer   Rect
 }
 
 // The smallest screen on which everything essential is legible.
@@ -61,7 +61,9 @@ type layoutArgs struct {
 	focus  Pane
 	top    Pane // in a stack: which of Objects, Queue, Loop and Cause is on top
 	low    Pane // which of Detail and Lesson is shown where they share a place
+	why    int  // how many rows the sentence takes
 	lesson bool // there is a lesson
+	bare   bool // it has no operator: there is nothing else to show
 	asked  bool // somebody asks a URL
 	store  int  // how many members somebody looks at, at most so far; 0 without a store
 }
@@ -79,6 +81,8 @@ type layoutArgs struct {
 //	                                                          | 4 or 5|
 //	                                                          +-------+
 //
+// A lesson without an operator has the screen for itself, as there is no loop.
+//
 // A lesson is to be read: while it is focused it takes all of a stack, and the
 // greater part of its place elsewhere.
 func layout(a layoutArgs) Layout {
@@ -87,6 +91,8 @@ func layout(a layoutArgs) Layout {
 	}
 	l, area := chrome(a)
 	switch {
+	case a.bare:
+		l.Pane[LessonPane] = area
 	case a.zoom == ZoomFull:
 		l.Pane[a.focus] = area
 	case a.zoom == ZoomHalf:
@@ -107,33 +113,41 @@ func layout(a layoutArgs) Layout {
 func chrome(a layoutArgs) (Layout, Rect) {
 	var l Layout
 	line := func(y, h int) Rect { return Rect{0, y, a.w, h} }
-	strip, narration, rules := 1, 2, 1
+	strip, aside, rule := 1, 2, 0
 	if a.w >= 100 && a.h >= 30 {
-		strip, rules = 2, 2
+		strip, rule = 2, 1
 	}
 	if a.h < 20 {
-		narration, rules = 1, 0
+		aside = 1
 	}
-	l.Header = line(0, 1)
-	l.Strip = line(1, strip)
+	top := 0
+	down := func(h int) Rect {
+		top += h
+		return line(top-h, h)
+	}
+	if !a.bare && (a.w >= 100 || a.h >= 45 || a.focus != LessonPane) { // there a lesson takes the place of what the sentence is about
+		l.Why = down(a.why)
+	}
+	l.Header = down(1)
+	if !a.bare {
+		l.Strip = down(strip)
+	}
 	if a.asked {
-		l.Traffic = line(1+strip, 1)
+		l.Traffic = down(1)
 	}
 	if a.store > 0 {
-		l.Store = line(1+strip+l.Traffic.H, storeLines(a))
+		l.Store = down(storeLines(a))
 	}
-	top := 1 + strip + l.Traffic.H + l.Store.H
 	y := a.h - 1
 	l.Footer = line(y, 1)
-	if rules > 0 {
-		y--
-		l.Rule2 = line(y, 1)
-	}
-	y -= narration
-	l.Narration = line(y, narration)
-	if rules > 1 {
+	y -= aside
+	l.Aside = line(y, aside)
+	if rule > 0 {
 		y--
 		l.Rule = line(y, 1)
+	}
+	if a.bare {
+		return l, Rect{0, top, a.w, y - top}
 	}
 	if a.w >= 160 && a.h >= 40 {
 		y--

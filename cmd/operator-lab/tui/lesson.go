@@ -139,7 +139,7 @@ func (t *lessonText) checks() {
 	}
 	named := func(c Task) bool { return !c.Done && c.Text == t.page.Missing }
 	if m := t.page.Missing; m != "" && !t.page.Done && !slices.ContainsFunc(t.page.Checks, named) {
-		t.rows = append(t.rows, wrapped(wait, "  ", t.t("Not yet: ", "未達: ")+m, min(t.w-4, longestText))...)
+		t.rows = append(t.rows, wrapped(wait, "  ", t.t("Not yet: ", "まだ: ")+m, min(t.w-4, longestText))...)
 	}
 }
 
@@ -189,7 +189,10 @@ func (s lessonPane) keysText() string {
 	if noHint(s.state) == "" && !s.page.Done {
 		keys = append(keys, s.t("h hint", "h ヒント"))
 	}
-	if s.focus == LessonPane && s.placed.Pane[LoopPane].Empty() {
+	if s.controls.Command != nil && strings.Contains(s.page.Text, "```sh") && !s.page.Done {
+		keys = append(keys, s.t("$ command", "$ コマンド"))
+	}
+	if s.focus == LessonPane && !s.bare() && s.placed.Pane[LoopPane].Empty() {
 		keys = append(keys, s.t("enter loop", "enter ループ"))
 	}
 	return strings.Join(keys, "  ")
@@ -212,6 +215,11 @@ func (s lessonPane) text(w int, tight bool) lessonText {
 
 // noTask is true between two lessons, when there is nothing to do, to undo or to be told done. n may open the next even so.
 func noTask(s *state) bool { return s.page.Task == "" }
+
+// bare reports whether there is a lesson and nothing beside it: it has no operator, and nobody has loaded one.
+func (s *state) bare() bool {
+	return s.guided && s.page.NoOperator && len(s.index.operators) == 0
+}
 
 // move scrolls the text.
 func (s lessonPane) move(n int) { s.scrollBy(LessonPane, n) }

@@ -30,7 +30,7 @@ func TestLive(t *testing.T) {
 func live(t *testing.T, binary string, w, h int) {
 	name := fmt.Sprint("live-", w)
 	record := filepath.Join(t.TempDir(), "journal.jsonl")
-	cmd := exec.Command(binary, "run", "zundoko", "--name", name, "--record", record,
+	cmd := exec.Command(binary, "run", "zundoko", "--auto", "--name", name, "--record", record,
 		"--interval", "250ms", "--song", "Zun,Doko,Zun,Zun,Zun,Zun,Doko")
 	cmd.Env = os.Environ()
 	term := startIn(t, cmd, w, h)
@@ -69,7 +69,8 @@ func live(t *testing.T, binary string, w, h int) {
 	term.await("Four Zun") // the scenario's last note: a later one would take the place of what the fault did
 	term.send("x")
 	term.await("delete it")
-	term.send("kkkkk") // up from the first line: the last, the three programs, and the operator
+	term.send("j")
+	term.await("▸ crash the operator now")
 	term.send("\r")
 	term.await("ended zundoko", "found")
 	if faults := kubectl(t, binary, name, "get", "faults", "--output", "jsonpath={.items[*].metadata.name} {.items[*].status.times}"); !strings.HasPrefix(faults, "break-") || !strings.HasSuffix(faults, " 1") {

@@ -70,17 +70,14 @@ func (s loopPane) opened(reconcile *trace.Reconcile) bool {
 }
 
 func (s loopPane) columns(w int, reconciles []*trace.Reconcile) loopColumns {
-	c := loopColumns{id: 4, key: 4, outcome: 17, took: 6, wrote: 5}
-	if w < 84 {
-		c.wrote = 3
-	}
-	if s.lang == trace.Japanese {
-		c.outcome += 4
-	}
+	c := loopColumns{id: 4, key: 4, outcome: 13, took: 6, wrote: 5}
 	operators := len(s.index.operators) > 1 && s.operator == ""
 	for _, reconcile := range reconciles {
 		c.id = max(c.id, 1+len(itoa(reconcile.ID)))
 		c.key = max(c.key, width(keyName(reconcile.Key)))
+		at, _ := s.reconcileNow(reconcile)
+		outcome, _ := s.outcome(at)
+		c.outcome = max(c.outcome, width(outcome))
 		if operators {
 			c.operator = max(c.operator, width(orElse(reconcile.Controller, reconcile.Operator)))
 		}
@@ -97,18 +94,32 @@ func (s loopPane) columns(w int, reconciles []*trace.Reconcile) loopColumns {
 
 func (s loopPane) draw(in Rect) content {
 	p := content{title: s.t("Loop  ", "ループ  ") + s.heading()}
+	gated := s.gated()
+	if gated {
+		p.title = s.t("Requests  ", "リクエスト  ") + s.heading()
+	}
 	p.right = s.t("follow off", "追従なし")
 	switch {
 	case s.placed.Pane[ObjectsPane].Empty():
 		p.right = s.t("1 objects 2 queue [3 loop]", "1 オブジェクト 2 キュー [3 ループ]") + s.lessonTab()
+		if gated {
+			p.right = s.t("1 objects 2 queue [3 requests]", "1 オブジェクト 2 キュー [3 リクエスト]")
+		}
 	case s.follow && s.live:
 		p.right = s.t("follow", "追従")
 	}
+	if gated {
+		if s.live && s.snapshot.Mode().Paused {
+			p.foot = s.t("paused: its requests wait at the gate", "一時停止中: リクエストはゲートで待つ")
+		}
+		p.rows = s.drawRequests(in)
+		return p
+	}
 	reconciles := s.reconciles()
 	if len(reconciles) == 0 {
-		p.rows = []row{text(dim, s.t("  no reconcile yet", "  調整はまだない"))}
+		p.rows = []row{text(dim, s.t("  no reconcile yet", "  reconcile はまだない"))}
 		if s.filter[LoopPane] != "" {
-			p.rows = []row{text(dim, s.t("  no reconcile matches the filter; / changes it", "  フィルターに一致する調整はない。/ で変更"))}
+			p.rows = []row{text(dim, s.t("  no reconcile matches the filter; / changes it", "  フィルターに一致する reconcile はない。/ で変更"))}
 		}
 		return p
 	}
@@ -314,6 +325,10 @@ func (s loopPane) addWoken(r *row, reconcile *trace.Reconcile, later bool, room 
 
 // move moves up or down by n lines: reconciles, and the steps of those that are open.
 func (s loopPane) move(n int) {
+	if s.gated() {
+		s.moveRequest(n)
+		return
+	}
 	for ; n < 0; n++ {
 		s.moveOne(-1)
 	}

@@ -17,6 +17,7 @@ import (
 type choice struct {
 	text string
 	more string
+	help string // shown while it is chosen: what it leads to
 	do   func(*Model) tea.Cmd
 }
 
@@ -39,6 +40,10 @@ func (p *menu) window(s *state) []string {
 			r.add(dim, "  "+c.more)
 		}
 		rows[i] = *r.add(plain, " ")
+	}
+	if help := p.choices[p.at].help; help != "" {
+		rows = append(rows, row{})
+		rows = append(rows, wrapped(note, " ", help, min(90, s.w-8))...)
 	}
 	return s.theme.window(s.screen(), p.heading, rows, 40, window(len(rows), p.at, s.h-4))
 }
@@ -66,9 +71,6 @@ func (p *menu) press(m *Model, pressed string) tea.Cmd {
 	}
 	return nil
 }
-
-// manyDrifts bounds the fields that the menu offers.
-const manyDrifts = 12
 
 // drift is a change of one field, as a user might make it by hand.
 type drift struct {
@@ -223,6 +225,17 @@ func operatorMenu(s *state) popup {
 	return p
 }
 
+// sampleMenu offers the samples of the project.
+func sampleMenu(s *state) popup {
+	p := &menu{heading: s.t("Apply which sample?", "どのサンプルを適用する?")}
+	for _, sample := range s.controls.Samples {
+		p.choices = append(p.choices, choice{text: sample.Text, do: func(m *Model) tea.Cmd {
+			return m.act(m.t("apply ", "適用 ")+sample.Text, sample.Apply)
+		}})
+	}
+	return p
+}
+
 // breakMenu offers faults of the selected object, or else which object to break.
 func breakMenu(m *Model) {
 	if o := m.subject().object; o != nil && !o.Deleted {
@@ -256,29 +269,49 @@ func faultMenu(m *Model, o *trace.Object) {
 	p := &menu{heading: m.t("Break ", "壊す: ") + o.Ref.String()}
 	p.choices = append(p.choices, choice{
 		text: m.t("delete it", "削除する"), more: m.t("behind the operator's back", "オペレーターに無断で"),
+		help: m.t("A watch event DELETED comes; its owner's operator or controller makes it again, if it has one.",
+			"watch イベント DELETED が届く。管理しているオペレーターかコントローラーがあれば、作り直す。"),
 		do: func(m *Model) tea.Cmd {
 			return m.act(m.t("delete ", "削除 ")+o.Ref.String(), func(ctx context.Context) error { return cluster.Delete(ctx, o.Ref) })
 		},
 	})
-	for _, d := range drifts(o.Raw) {
-		if len(p.choices) > manyDrifts {
-			break
+	add := func(likely bool) {
+		for _, f := range m.controls.Faults {
+			if f.Likely != likely {
+				continue
+			}
+			p.choices = append(p.choices, choice{text: f.Text, help: f.More, do: func(m *Model) tea.Cmd {
+				return m.act(f.Text, func(ctx context.Context) error { return f.Do(ctx, o.Ref) })
+			}})
 		}
+	}
+	add(true)
+	if fields := drifts(o.Raw); len(fields) > 0 {
 		p.choices = append(p.choices, choice{
-			text: m.t("change ", "変更 ") + d.path, more: d.from + " " + m.theme.arrow + " " + d.to,
+			text: m.t("change a field...", "フィールドを変更..."), do: just(func(m *Model) { fieldMenu(m, o, fields) }),
+			help: m.t("A watch event MODIFIED comes; whoever manages the field sets it back, or follows it where it is the spec of yours.",
+				"watch イベント MODIFIED が届く。管理者がいれば元に戻し、自分の spec ならそれに従う。"),
+		})
+	}
+	add(false)
+	p.choices = append(p.choices, choice{
+		text: m.t("another object...", "別のオブジェクト..."),
+		do:   just(victimMenu),
+	})
+	m.popup = p
+}
+
+// fieldMenu offers a change of one of the fields of an object.
+func fieldMenu(m *Model, o *trace.Object, fields []drift) {
+	cluster := m.controls.Cluster
+	p := &menu{heading: m.t("Change which field of ", "変更するフィールド: ") + o.Ref.String()}
+	for _, d := range fields {
+		p.choices = append(p.choices, choice{
+			text: d.path, more: d.from + " " + m.theme.arrow + " " + d.to,
 			do: func(m *Model) tea.Cmd {
 				return m.act(o.Ref.String()+" "+d.path, func(ctx context.Context) error { return cluster.Patch(ctx, o.Ref, d.merge) })
 			},
 		})
 	}
-	for _, f := range m.controls.Faults {
-		p.choices = append(p.choices, choice{text: f.Text, do: func(m *Model) tea.Cmd {
-			return m.act(f.Text, func(ctx context.Context) error { return f.Do(ctx, o.Ref) })
-		}})
-	}
-	p.choices = append(p.choices, choice{
-		text: m.t("another object...", "別のオブジェクト..."),
-		do:   just(victimMenu),
-	})
 	m.popup = p
 }

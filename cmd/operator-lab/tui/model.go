@@ -27,9 +27,11 @@ type Model struct {
 	flashEnd time.Time
 	clock    func() time.Time
 	drawn    string
+	deed     string // that waited when it was drawn
 	stale    bool
 	works    sync.WaitGroup // what the guide still does
-	followed int64          // serial of the page whose source was requested last
+	orders   orders
+	followed int64 // serial of the page whose source was requested last
 }
 
 // newModel returns a model. The context ends the commands it starts.
@@ -82,6 +84,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.boots(msg)
 	case doneMsg:
 		m.done(msg)
+	case orderedMsg:
+		cmd = m.ordered()
 	case toldMsg:
 		cmd = m.told(msg)
 	case workedMsg:
@@ -108,6 +112,9 @@ func (m *Model) refresh(always bool) bool {
 		m.nav().recall()
 	}
 	changed = m.look() || changed
+	if deed := m.state.deed(); deed != m.deed {
+		m.deed, changed = deed, true
+	}
 	if m.flash != "" && m.opts.Notice != m.flash && m.clock().After(m.flashEnd) {
 		m.flash, changed = "", true
 	}
@@ -118,6 +125,7 @@ func (m *Model) refresh(always bool) bool {
 	if m.live && m.follow && grown {
 		m.nav().selectNewest()
 	}
+	m.tellUnanswered()
 	if m.busy != nil && m.clock().Sub(m.busy.began) > busyAfter {
 		m.busy.shown = true
 	}

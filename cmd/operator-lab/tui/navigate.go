@@ -43,6 +43,9 @@ func (nav navigator) time() time.Duration {
 
 // setFocus focuses a pane and shows it where it shares a place.
 func (nav navigator) setFocus(p Pane) {
+	if nav.bare() {
+		p = LessonPane
+	}
 	nav.focus = p
 	switch p {
 	case ObjectsPane, QueuePane, LoopPane:
@@ -76,6 +79,7 @@ func (nav navigator) cycle(n int) {
 
 // selectNewest selects the newest reconcile, and of one that is held the write.
 func (nav navigator) selectNewest() {
+	nav.selectRequest()
 	reconciles := nav.loop().reconciles()
 	if len(reconciles) == 0 {
 		return
@@ -110,15 +114,19 @@ func (nav navigator) goHome() {
 	if reconciles := nav.loop().reconciles(); len(reconciles) > 0 {
 		nav.sel.reconcile, nav.sel.step = reconciles[0].First, 0
 	}
+	nav.selectRequest()
 	nav.follow = false
 }
 
 // goReconcile moves the cursor to the end of the reconcile before or after the
 // selected one. It returns what to say about it, as others do.
 func (nav navigator) goReconcile(n int) string {
+	if nav.gated() {
+		return nav.goRequest(n)
+	}
 	reconciles := nav.loop().reconciles()
 	if len(reconciles) == 0 {
-		return nav.t("no reconcile yet", "調整はまだない")
+		return nav.t("no reconcile yet", "reconcile はまだない")
 	}
 	i := reconcileAt(reconciles, nav.sel.reconcile) + n
 	if nav.past() && n > 0 && i < len(reconciles) && i >= 0 && reconciles[max(0, i-1)].First > nav.cursor() {
@@ -126,17 +134,46 @@ func (nav navigator) goReconcile(n int) string {
 	}
 	switch {
 	case i < 0:
-		return nav.t("this is the first reconcile; home goes to the beginning", "最初の調整。home で先頭へ")
+		return nav.t("this is the first reconcile; home goes to the beginning", "最初の reconcile。home で先頭へ")
 	case i >= len(reconciles):
 		nav.goLive()
 		return ""
 	}
-	reconcile := reconciles[i]
-	nav.from = LoopPane
+	nav.goToReconcile(reconciles[i])
+	return ""
+}
+
+// goToReconcile moves the cursor to the end of a reconcile, and selects it.
+func (nav navigator) goToReconcile(reconcile *trace.Reconcile) {
+	nav.from, nav.follow = LoopPane, false
 	nav.goTo(min(reconcile.Last, nav.index.last()))
 	nav.sel.reconcile, nav.sel.step = reconcile.First, 0
 	nav.scroll[DetailPane], nav.scroll[CausePane] = 0, 0
-	return ""
+}
+
+// jump goes to the next reconcile in a direction that is such; none is what to say if there is no other.
+func (nav navigator) jump(n int, such func(*trace.Reconcile) bool, none string) string {
+	reconciles := nav.loop().reconciles()
+	for i := reconcileAt(reconciles, nav.sel.reconcile) + n; i >= 0 && i < len(reconciles); i += n {
+		if such(reconciles[i]) {
+			nav.goToReconcile(reconciles[i])
+			return ""
+		}
+	}
+	return none
+}
+
+// goTrouble goes to the previous or next reconcile that failed or was hit by a fault.
+func (nav navigator) goTrouble(n int) string {
+	return nav.jump(n, func(r *trace.Reconcile) bool {
+		return r.End != nil && r.End.Error != "" || r.Outcome() == trace.OutcomeAborted || r.Tally.FailedCalls > 0 || nav.index.hit[r.ID]
+	}, nav.t("no other error or fault that way", "その方向にエラーや障害はもうない"))
+}
+
+// goWrite goes to the previous or next reconcile that wrote.
+func (nav navigator) goWrite(n int) string {
+	return nav.jump(n, func(r *trace.Reconcile) bool { return r.Tally.Writes > 0 },
+		nav.t("no other write that way", "その方向に書き込みはもうない"))
 }
 
 // goEvent moves the cursor by one event and selects the reconcile it belongs to.
@@ -151,6 +188,7 @@ func (nav navigator) goEvent(n int) string {
 	if e == nil {
 		return ""
 	}
+	nav.selectRequest()
 	for _, reconcile := range nav.loop().reconciles() {
 		if e.Reconcile != 0 && reconcile.ID == e.Reconcile {
 			nav.sel.reconcile, nav.sel.step = reconcile.First, 0

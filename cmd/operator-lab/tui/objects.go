@@ -43,14 +43,16 @@ func sameObject(a, b trace.Ref) bool { return bare(a) == bare(b) }
 
 // memo keeps what is costly to compute and may be computed anew at any time.
 type memo struct {
-	treeSeq int64
-	treeKey string
-	tree    []treeLine
-	tipSeq  int64
-	summary map[*trace.Object]string
-	diffs   map[diffKey][]trace.DiffLine
-	bars    []byte
-	barsKey barsKey
+	treeSeq  int64
+	treeKey  string
+	tree     []treeLine
+	tipSeq   int64
+	summary  map[*trace.Object]string
+	diffs    map[diffKey][]trace.DiffLine
+	bars     []byte
+	barsKey  barsKey
+	broken   *trace.Aftermath // at brokenAt
+	brokenAt int64
 }
 
 type treeBuilder struct {
@@ -60,21 +62,33 @@ type treeBuilder struct {
 	lines   []treeLine
 }
 
+// shown reports whether an object, or something that it owns, has a line.
+func (b *treeBuilder) shown(n *trace.Node) bool {
+	faded := n.Deleted && n.Changed < b.fade
+	return !faded && b.listed(n) || slices.ContainsFunc(n.Children, b.shown)
+}
+
+// listed reports whether an object passes the filter.
+func (b *treeBuilder) listed(n *trace.Node) bool {
+	return b.matches(ObjectsPane, n.Ref.String()+" "+n.Ref.Namespace)
+}
+
 // node adds an object and what it owns.
 func (b *treeBuilder) node(n *trace.Node, branch, below string, root bool) {
-	if n.Deleted && n.Changed < b.fade && len(n.Children) == 0 {
+	if !b.shown(n) {
 		return
 	}
 	ref := bare(n.Ref)
 	plan := b.planned[ref]
 	delete(b.planned, ref)
-	if b.matches(ObjectsPane, n.Ref.String()+" "+n.Ref.Namespace) {
+	if b.listed(n) {
 		b.lines = append(b.lines, treeLine{object: n.Object, branch: branch, root: root, planned: plan})
 	}
 	creates := b.createsUnder(n)
-	for i, c := range n.Children {
+	children := slices.DeleteFunc(slices.Clone(n.Children), func(c *trace.Node) bool { return !b.shown(c) })
+	for i, c := range children {
 		tee, bar := b.tee, b.bar
-		if i == len(n.Children)-1 && len(creates) == 0 {
+		if i == len(children)-1 && len(creates) == 0 {
 			tee, bar = b.end, "   "
 		}
 		b.node(c, below+tee, below+bar, false)
@@ -200,12 +214,16 @@ func (s objectsPane) draw(in Rect) content {
 			selected = i
 		}
 	}
+	shown := selected
+	if s.follow && s.focus != ObjectsPane {
+		shown = newestLine(lines)
+	}
 	p := content{title: s.t("Objects", "オブジェクト") + s.asOf(), right: itoa(n)}
 	if len(lines) == 0 {
 		p.rows = []row{text(dim, s.t(" nothing seen yet", " まだ何も見えていない"))}
 		return p
 	}
-	from := window(len(lines), selected, in.H)
+	from := window(len(lines), shown, in.H)
 	fade := s.fadeSeq()
 	for i := from; i < len(lines) && i < from+in.H; i++ {
 		r := s.row(lines[i], in.W, fade)
@@ -216,6 +234,20 @@ func (s objectsPane) draw(in Rect) content {
 		p.rows = append(p.rows, r)
 	}
 	return p
+}
+
+// newestLine is the line of what was changed last, or is about to be; -1 if there is none.
+func newestLine(lines []treeLine) int {
+	at, newest := -1, int64(0)
+	for i, t := range lines {
+		switch {
+		case t.planned != nil:
+			return i
+		case t.object != nil && !t.later && t.object.Changed > newest:
+			at, newest = i, t.object.Changed
+		}
+	}
+	return at
 }
 
 // fadeSeq is the Seq before which changes are not marked any more: the
@@ -237,7 +269,7 @@ func (s objectsPane) lines() []treeLine {
 	}
 	planned := map[trace.Ref]*trace.Event{}
 	for _, reconcile := range s.snapshot.Running() {
-		if reconcile.Held != nil {
+		if reconcile.Held != nil && reconcile.Held.IsWrite() {
 			planned[bare(reconcile.Held.Object)] = reconcile.Held
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // Loop holds and steps the loop that is watched; *taps.Taps is one. Its methods
-// return at once. That they had an effect is read from the journal.
+// are called one after the other, and may take as long as the operator's process
+// takes to answer. That they had an effect is read from the journal.
 type Loop interface {
 	// Pause holds workers before they take a key.
 	Pause()
@@ -43,19 +44,52 @@ type Controls struct {
 	Cluster Cluster
 	// Faults are more ways to break things, for the menu. Default: deleting and changing objects.
 	Faults []Fault
+	// Samples are objects that can be applied, for a menu of their own. Default: none.
+	Samples []Sample
+	// Restart ends the operator in order and begins its next life. It returns at once.
+	Restart func()
+	// Demo is what is played.
+	Demo Demo
 	// Shell returns the command that is run while the screen steps aside, such as
 	// a shell in which kubectl finds the cluster. It may take a moment.
 	Shell func() (*exec.Cmd, error)
+	// Command returns a command that runs another one in such a shell, and waits until the user has read what it says.
+	// Default: the keys for such commands say that there is no shell.
+	Command func(command string) (*exec.Cmd, error)
+	// Reach is the beginning of the command that reaches the cluster from another terminal, for the help. Default: empty.
+	Reach string
 	// Facts is a short text for the header, such as "k8s 1.36". Default: empty.
 	Facts string
+}
+
+// Demo waits before each of its deeds until it is asked to do it. Its methods return at once.
+type Demo interface {
+	// Waiting returns what the deed that waits will do; empty if none does.
+	Waiting() string
+	// Next plays it.
+	Next()
+	// PlayOn plays it and all that follow.
+	PlayOn()
 }
 
 // Fault is a way to break something.
 type Fault struct {
 	// Text names it in the menu, such as "fail its next write".
 	Text string
+	// More says in a sentence what it will show, and who acts then. Default: empty.
+	More string
+	// Likely puts it before those that are seldom wanted.
+	Likely bool
 	// Do brings it about, for the object that was chosen.
 	Do func(ctx context.Context, object trace.Ref) error
+}
+
+// Sample is a file with objects that can be applied.
+type Sample struct {
+	// Text names it in the menu, such as "config/samples/cache.yaml".
+	Text string
+	// Apply applies its objects.
+	Apply func(ctx context.Context) error
 }
 
 // Step is one step of the boot.
@@ -64,10 +98,12 @@ type Step struct {
 	Name string
 	// Done is true when it is over; until then it is shown as under way.
 	Done bool
-	// Took is its duration. Default: it is not shown.
+	// Took is its duration. Default: it is not shown; while it is under way, how long it takes is.
 	Took time.Duration
 	// Detail is more to say, such as an address. Default: empty.
 	Detail string
+
+	began time.Duration // when it was first told of, on the journal's clock
 }
 
 // Options are the options of [Run]. Only Journal is required.
@@ -89,6 +125,9 @@ type Options struct {
 	Notice string
 	// Guide leads through a lesson. Default: the lines at the bottom say why the selected reconcile ran.
 	Guide Guide
+	// Code returns a file of an operator's source, by the path in the Line of its events. Changed says that the file may not
+	// be the one that the operator was built from. Default: no source is shown.
+	Code func(operator, file string) (text string, changed bool, err error)
 	// Language is the language of all texts. Default: English.
 	Language trace.Language
 	// ASCII draws with ASCII only; automatic if the locale is not UTF-8 or TERM is linux. Default: false.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -27,7 +28,7 @@ func part(m *Model, name string) (lines []string, w int) {
 	s, l := &m.state, m.placed
 	bars := map[string]placedBar{
 		"header": {l.Header, headerBar{s}}, "strip": {l.Strip, stripBar{s}}, "traffic": {l.Traffic, trafficBar{s}}, "store": {l.Store, storeBar{s}},
-		"scrubber": {l.Scrubber, scrubberBar{s}}, "narration": {l.Narration, narrationBar{s}}, "footer": {l.Footer, footerBar{s}},
+		"scrubber": {l.Scrubber, scrubberBar{s}}, "why": {l.Why, whyBar{s}}, "aside": {l.Aside, asideBar{s}}, "footer": {l.Footer, footerBar{s}},
 	}
 	numbered := map[string]Pane{
 		"objects": ObjectsPane, "queue": QueuePane, "loop": LoopPane, "detail": DetailPane, "lesson": LessonPane, "cause": CausePane,
@@ -71,32 +72,121 @@ func goldenParts(t *testing.T, file string, cases []partCase) {
 var (
 	idle      = Controls{Loop: &fakeLoop{}, Cluster: &demoCluster{}, Facts: "k8s 1.36"}
 	withShell = Controls{
-		Loop: idle.Loop, Cluster: idle.Cluster, Facts: idle.Facts,
-		Shell: func() (*exec.Cmd, error) { return exec.Command("true"), nil },
+		Loop: idle.Loop, Cluster: idle.Cluster, Facts: idle.Facts, Reach: "operator-lab kubectl --name zundoko",
+		Shell:   func() (*exec.Cmd, error) { return exec.Command("true"), nil },
+		Command: func(string) (*exec.Cmd, error) { return exec.Command("true"), nil },
 	}
 )
 
 func TestPanes(t *testing.T) {
 	story, duet := story().journal, duet().journal
 	goldenParts(t, "panes", []partCase{
-		{"story", 120, 40, Options{Journal: story, Controls: idle}, "", "header strip objects queue loop detail scrubber narration footer"},
-		{"story in ASCII", 120, 40, Options{Journal: story, Controls: idle, ASCII: true}, "", "header strip objects queue loop detail scrubber narration footer"},
-		{"story in Japanese", 120, 40, Options{Journal: story, Controls: idle, Language: trace.Japanese}, "", "header strip objects queue loop detail scrubber narration footer"},
-		{"small, in Japanese", 80, 24, Options{Journal: story, Controls: idle, Language: trace.Japanese, ASCII: true}, "", "header strip loop detail narration footer"},
-		{"duet", 200, 50, Options{Journal: duet, Replay: true, Title: "duet"}, "", "header strip objects queue loop detail cause narration"},
+		{"story", 120, 40, Options{Journal: story, Controls: idle}, "", "header strip objects queue loop detail scrubber why aside footer"},
+		{"story in ASCII", 120, 40, Options{Journal: story, Controls: idle, ASCII: true}, "", "header strip objects queue loop detail scrubber why aside footer"},
+		{"story in Japanese", 120, 40, Options{Journal: story, Controls: idle, Language: trace.Japanese}, "", "header strip objects queue loop detail scrubber why aside footer"},
+		{"small, in Japanese", 80, 24, Options{Journal: story, Controls: idle, Language: trace.Japanese, ASCII: true}, "", "header strip loop detail why aside footer"},
+		{"duet", 200, 50, Options{Journal: duet, Replay: true, Title: "duet"}, "", "header strip objects queue loop detail cause why aside"},
 		{"duet in ASCII", 200, 50, Options{Journal: duet, Replay: true, ASCII: true}, "", "objects queue loop cause"},
-		{"small", 80, 24, Options{Journal: duet, Replay: true}, "", "header strip loop detail narration footer"},
-		{"rewound", 200, 50, Options{Journal: duet, Replay: true}, "[ [ [ [", "header objects queue loop detail cause scrubber narration"},
-		{"rewound while it runs", 120, 40, Options{Journal: story, Controls: idle}, "[ [ [ s", "header objects loop narration footer"},
+		{"small", 80, 24, Options{Journal: duet, Replay: true}, "", "header strip loop detail why aside footer"},
+		{"rewound", 200, 50, Options{Journal: duet, Replay: true}, "[ [ [ [", "header objects queue loop detail cause scrubber why aside"},
+		{"rewound while it runs", 120, 40, Options{Journal: story, Controls: idle}, "[ [ [ s", "header objects loop why aside footer"},
 		{"merged events", 80, 24, Options{Journal: merging().journal, Controls: idle}, "2", "queue"},
-		{"an object", 80, 24, Options{Journal: story, Controls: idle}, "1 down down y", "objects detail narration"},
+		{"an object", 80, 24, Options{Journal: story, Controls: idle}, "1 down down y", "objects detail why aside"},
 		{"one operator", 120, 40, Options{Journal: duet, Replay: true}, "o down down enter", "strip queue loop"},
 		{"a filter", 120, 40, Options{Journal: duet, Replay: true}, "/ t i m e r enter", "loop detail"},
 		{"zoomed", 120, 40, Options{Journal: duet, Replay: true}, "6 z z", "cause"},
 		{"tall", 80, 60, Options{Journal: duet, Replay: true}, "", "loop detail"},
-		{"nothing yet", 120, 40, Options{Journal: trace.New(trace.Options{}), Controls: idle}, "", "header strip objects queue loop detail scrubber narration footer"},
+		{"nothing yet", 120, 40, Options{Journal: trace.New(trace.Options{}), Controls: idle}, "", "header strip objects queue loop detail scrubber why aside footer"},
 		{"refused", 80, 24, Options{Journal: duet, Replay: true}, "space", "footer"},
+		{"requests only", 120, 40, Options{Journal: gated(), Replay: true}, "", "header strip objects queue loop detail scrubber why aside"},
+		{"requests only, one back", 120, 40, Options{Journal: gated(), Replay: true}, "[", "header loop detail why aside"},
+		{"requests only, filtered", 80, 24, Options{Journal: gated(), Replay: true}, "/ c r e a t e", "loop"},
+		{"requests only, in Japanese", 80, 24, Options{Journal: gated(), Replay: true, Language: trace.Japanese}, "3", "header strip loop why aside"},
+		{"requests only, in Japanese", 120, 40, Options{Journal: gated(), Replay: true, Language: trace.Japanese}, "", "queue"},
+		{"a request that waits", 120, 40, Options{Journal: waiting(), Controls: idle}, "", "loop detail why aside"},
+		{"a request that waits, in Japanese", 80, 24, Options{Journal: waiting(), Controls: idle, Language: trace.Japanese}, "", "loop why aside"},
+		{"logs and gate", 120, 40, Options{Journal: logged(), Replay: true}, "", "header strip queue loop detail why aside"},
+		{"logs and gate, cause", 200, 50, Options{Journal: logged(), Replay: true, Language: trace.Japanese}, "[ [", "header strip queue loop cause why aside"},
 	})
+}
+
+// logged is the journal of a program without taps whose log tells of its reconciles.
+func logged() *trace.Journal {
+	j := gated()
+	song := trace.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "song", UID: "u"}
+	for i, e := range []trace.Event{
+		{Kind: trace.KindDequeue, Reconcile: 1, Cause: 2, Probably: true},
+		{Kind: trace.KindStart, Reconcile: 1, Cause: 4},
+		{Kind: trace.KindCall, Verb: trace.VerbUpdate, Object: song, ResourceVersion: "6", Source: trace.Server, Reconcile: 1, Cause: 5, Via: trace.ViaGate},
+		{Kind: trace.KindCall, Verb: trace.VerbGet, Object: song, ResourceVersion: "6", Source: trace.Server, Reconcile: 1, Cause: 5, Probably: true, Via: trace.ViaGate},
+		{Kind: trace.KindWatch, Verb: trace.Modified, Object: song, ResourceVersion: "6", Cause: 6, Via: trace.ViaGate},
+		{Kind: trace.KindEnd, Reconcile: 1, Cause: 5, Outcome: trace.OutcomeError, Error: "no luck", Duration: 3 * time.Second},
+		{Kind: trace.KindDequeue, Reconcile: 2, Cause: 8, Probably: true},
+		{Kind: trace.KindStart, Reconcile: 2, Cause: 10},
+		{Kind: trace.KindEnd, Reconcile: 2, Cause: 11, Outcome: trace.OutcomeDone, Duration: time.Second},
+		{Kind: trace.KindDequeue, Reconcile: 3},
+		{Kind: trace.KindStart, Reconcile: 3, Cause: 13},
+	} {
+		e.At, e.Operator, e.Actor = time.Duration(i+4)*time.Second, "pyop", "pyop"
+		if e.Reconcile > 0 {
+			e.Controller, e.Key = "configmap", trace.Key{Namespace: "default", Name: "song"}
+		}
+		if e.Via == "" {
+			e.Via = trace.ViaLog
+		}
+		j.Append(e)
+	}
+	return j
+}
+
+// gated is the journal of a program of which only the requests are seen.
+func gated() *trace.Journal {
+	j := trace.New(trace.Options{})
+	song := trace.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "song", UID: "u"}
+	for i, e := range []trace.Event{
+		{Kind: trace.KindCall, Verb: trace.VerbCreate, Object: song, ResourceVersion: "5", Source: trace.Server, Status: 201},
+		{Kind: trace.KindWatch, Verb: trace.Added, Object: song, ResourceVersion: "5"},
+		{Kind: trace.KindCall, Verb: trace.VerbGet, Object: song, ResourceVersion: "5", Source: trace.Server, Status: 200},
+	} {
+		e.At, e.Operator, e.Actor, e.Via = time.Duration(i+1)*time.Second, "pyop", "pyop", trace.ViaGate
+		j.Append(e)
+	}
+	return j
+}
+
+// waiting is gated with a request that came while the loop was paused.
+func waiting() *trace.Journal {
+	j := gated()
+	song := j.Get(1).Object
+	j.Append(trace.Event{At: 4 * time.Second, Kind: trace.KindControl, Operator: "pyop", Actor: "you", Verb: trace.VerbPause})
+	j.Append(trace.Event{
+		At: 5 * time.Second, Kind: trace.KindHold, Reason: trace.ReasonPaused, Operator: "pyop", Actor: "pyop", Via: trace.ViaGate,
+		Verb: trace.VerbUpdate, Object: song, Before: []byte(`{"data":{"word":"Zun"}}`), After: []byte(`{"data":{"word":"Doko"}}`),
+	})
+	return j
+}
+
+// TestChangedLinesComeFirst shows a change in the middle of an object where there is room for four lines of it.
+func TestChangedLinesComeFirst(t *testing.T) {
+	m := modelOf(t, Options{Journal: trace.New(trace.Options{})}, 80, 24)
+	pane := detailPane{&m.state}
+	before := []byte(`{"status":{"conditions":[{"type":"Ready","message":"a","reason":"b","status":"True"}],"count":1,"z":1}}`)
+	after := []byte(`{"status":{"conditions":[{"type":"Ready","message":"a","reason":"b","status":"True"}],"count":2,"z":1}}`)
+	e := &trace.Event{Kind: trace.KindCall, Verb: trace.VerbUpdate, Before: before, After: after}
+	shown := func(h int) string {
+		var text []string
+		for _, r := range pane.diffBody(e, Rect{W: 78, H: h}) {
+			text = append(text, strings.TrimSpace(r.plain()))
+		}
+		return strings.Join(text, "|")
+	}
+	if got := shown(4); !strings.HasPrefix(got, "-   count: 1|+   count: 2|status:") {
+		t.Errorf("with little room: %s", got)
+	}
+	m.focus = DetailPane
+	if got := shown(4); !strings.HasPrefix(got, "status:") {
+		t.Errorf("where one scrolls: %s", got)
+	}
 }
 
 func TestWindows(t *testing.T) {
@@ -109,8 +199,11 @@ func TestWindows(t *testing.T) {
 		{"help in a lesson, in Japanese", 80, 24, Options{Journal: story, Controls: idle, Language: trace.Japanese, Guide: lessonOf(pageOf(trace.Japanese))}, "? pgdown pgdown", "window"},
 		{"break", 80, 24, Options{Journal: story, Controls: idle}, "1 x", "window footer"},
 		{"operators", 80, 24, Options{Journal: duet, Replay: true}, "o", "window footer"},
+		{"help with a shell", 120, 40, Options{Journal: story, Controls: withShell}, "?", "window"},
 		{"undo", 120, 40, Options{Journal: story, Controls: withShell, Guide: lessonOf(halfTicked(trace.English))}, "u", "window footer"},
 		{"undo, in Japanese", 80, 24, Options{Journal: story, Controls: withShell, Language: trace.Japanese, Guide: lessonOf(halfTicked(trace.Japanese))}, "u", "window footer"},
+		{"a command", 80, 24, Options{Journal: story, Controls: withShell, Guide: lessonOf(halfTicked(trace.English))}, "$", "window footer"},
+		{"a command, in Japanese", 120, 40, Options{Journal: story, Controls: withShell, Language: trace.Japanese, Guide: lessonOf(halfTicked(trace.Japanese))}, "$ left left", "window footer"},
 		{"an answer", 80, 24, Options{Journal: story, Controls: withShell, Guide: lessonOf(pages(trace.English)["answered"])}, "a 1", "window footer"},
 		{"an answer, in Japanese", 120, 40, Options{Journal: story, Controls: withShell, Language: trace.Japanese, Guide: lessonOf(pages(trace.Japanese)["answered"])}, "a 1", "window footer"},
 	})
@@ -155,23 +248,23 @@ func TestLessons(t *testing.T) {
 				cases = append(cases, partCase{name, size[0], size[1], o, keys, parts})
 			}
 		}
-		add("to be read", "reading", "", "lesson narration footer")
-		add("half done", "half", "", "lesson narration")
-		add("a wrong turn", "wrong", "", "lesson narration")
+		add("to be read", "reading", "", "lesson aside footer")
+		add("half done", "half", "", "lesson aside")
+		add("a wrong turn", "wrong", "", "lesson aside")
 		add("hints", "hints", "h", "lesson")
-		add("answered", "answered", "a 1 3 enter", "lesson narration")
-		add("done", "done", "", "lesson narration footer")
-		add("stuck", "stuck", "", "lesson narration")
+		add("answered", "answered", "a 1 3 enter", "lesson aside")
+		add("done", "done", "", "lesson aside footer")
+		add("stuck", "stuck", "", "lesson aside")
 		add("solved", "solved", "v", "lesson")
-		add("acting", "half", "s", "narration footer")
-		add("acting, done", "done", "s", "narration footer")
+		add("acting", "half", "s", "aside footer")
+		add("acting, done", "done", "s", "aside footer")
 		goldenParts(t, "lesson-"+string(l), cases)
 	}
 	page := pageOf(trace.English)
 	goldenParts(t, "lesson-sizes", []partCase{
 		{"tall", 80, 60, Options{Journal: journal, Controls: idle, Guide: lessonOf(page)}, "", "lesson"},
-		{"smallest", 60, 16, Options{Journal: journal, Controls: idle, Guide: lessonOf(halfTicked(trace.English))}, "", "lesson narration"},
-		{"in ASCII", 80, 24, Options{Journal: journal, Controls: idle, ASCII: true, Guide: lessonOf(pages(trace.English)["done"])}, "", "lesson narration"},
+		{"smallest", 60, 16, Options{Journal: journal, Controls: idle, Guide: lessonOf(halfTicked(trace.English))}, "", "lesson aside"},
+		{"in ASCII", 80, 24, Options{Journal: journal, Controls: idle, ASCII: true, Guide: lessonOf(pages(trace.English)["done"])}, "", "lesson aside"},
 		{"zoomed", 120, 40, Options{Journal: journal, Controls: idle, Guide: lessonOf(page)}, "z", "lesson"},
 		{"refused", 80, 24, Options{Journal: journal, Controls: idle, Language: trace.Japanese, Guide: lessonOf(halfTicked(trace.Japanese))}, "3 n", "footer"},
 	})
@@ -183,7 +276,7 @@ func TestBootScreen(t *testing.T) {
 	for _, st := range []Step{
 		{Name: "certificates", Done: true, Took: 12e6}, {Name: "etcd"}, {Name: "etcd", Done: true, Took: 300e6, Detail: "127.0.0.1:2379"}, {Name: "kube-apiserver"},
 	} {
-		m.booting.steps = addStep(m.booting.steps, st)
+		m.booting.steps = addStep(m.booting.steps, st, 0)
 	}
 	out := strings.TrimSpace(m.frame())
 	m.booting.err = os.ErrDeadlineExceeded

@@ -74,27 +74,29 @@ func (p *messagePopup) press(m *Model, pressed string) tea.Cmd {
 	return p.scroll(m, pressed, len(p.rows(&m.state)))
 }
 
-// whyPopup says why the subject happened, and draws the tree of causes.
-type whyPopup struct {
+// wordsPopup tells whole what the screen may have had no room for, and what the words on the screen mean.
+type wordsPopup struct {
 	textPopup
-	lang trace.Language
+	lang  trace.Language
+	shown string // the screen it was opened on
 }
 
-func (p *whyPopup) window(s *state) []string {
-	heading := s.t("Why  ", "なぜ  ") + s.subject().name(&s.theme)
-	return s.theme.window(s.screen(), heading, p.rows(s), 50, p.top)
+func (p *wordsPopup) window(s *state) []string {
+	return s.theme.window(s.screen(), s.t("What the screen says", "画面の説明"), p.rows(s), 50, p.top)
 }
 
-func (p *whyPopup) rows(s *state) []row {
-	rows := wrapped(plain, " ", s.why(s.subject(), p.lang), min(96, s.w-8))
-	if reconcile := s.causeReconcile(); reconcile != nil {
+func (p *wordsPopup) rows(s *state) []row {
+	w := min(110, s.w-8)
+	rows := wrapped(bold, " ", s.why(s.subject(), p.lang), w)
+	for _, remark := range (asideBar{s}).remarks() {
 		rows = append(rows, row{})
-		rows = append(rows, causePane{s}.tree(reconcile)...)
+		rows = append(rows, wrapped(remark.st, " ", remark.text, w)...)
 	}
-	return rows
+	rows = append(rows, row{})
+	return append(rows, s.words(p.shown, p.lang, w)...)
 }
 
-func (p *whyPopup) keys(s *state) ([]string, []string) {
+func (p *wordsPopup) keys(s *state) ([]string, []string) {
 	other := "日本語で"
 	if p.lang == trace.Japanese {
 		other = "in English"
@@ -104,7 +106,7 @@ func (p *whyPopup) keys(s *state) ([]string, []string) {
 	return []string{"w", "j k", "esc"}, []string{other, s.t("scroll", "スクロール"), s.t("close", "閉じる")}
 }
 
-func (p *whyPopup) press(m *Model, pressed string) tea.Cmd {
+func (p *wordsPopup) press(m *Model, pressed string) tea.Cmd {
 	switch {
 	case pressed == "w" && p.lang == trace.Japanese:
 		p.lang = trace.English
@@ -120,11 +122,14 @@ func (p *whyPopup) press(m *Model, pressed string) tea.Cmd {
 func (p *helpPopup) rows(s *state) []row {
 	headings := []string{
 		s.t("The loop", "ループ"), s.t("Time", "時間"), s.t("Look closer", "詳しく見る"),
-		s.t("Move", "移動"), s.t("Act", "操作"), s.t("Lesson", "レッスン"), s.t("Other", "その他"),
+		s.t("Move", "移動"), s.t("Act", "操作"), s.t("Demo", "デモ"), s.t("Lesson", "レッスン"), s.t("Other", "その他"),
 	}
 	var rows []row
+	if s.controls.Reach != "" {
+		rows = append(rows, text(bold, s.t(" From another terminal", " 別の端末から")), text(tool, "   "+s.controls.Reach+" get pods"))
+	}
 	for group, heading := range headings {
-		if keyGroup(group) == groupLesson && !s.guided {
+		if keyGroup(group) == groupLesson && !s.guided || keyGroup(group) == groupDemo && s.controls.Demo == nil {
 			continue
 		}
 		rows = append(rows, text(bold, " "+heading))
@@ -134,6 +139,9 @@ func (p *helpPopup) rows(s *state) []row {
 			}
 			r := text(plain, "   ")
 			_, long := c.words(s.lang)
+			if words, is := gatedWords[c.Help().Key]; is && s.queueless() {
+				long = s.t(words.english, words.japanese)
+			}
 			r.cell(&s.theme, tool, c.Help().Key, 8).add(plain, long)
 			if reason := c.refuse(s); reason != "" {
 				r.base = faint
@@ -154,4 +162,32 @@ func (p *helpPopup) rows(s *state) []row {
 		rows = append(rows, *r.cell(&s.theme, plain, sign[0], 8).add(plain, sign[1]))
 	}
 	return rows
+}
+
+// deedsPopup lists what the person has changed, as the kubectl commands that do the same.
+type deedsPopup struct{ textPopup }
+
+func (p *deedsPopup) window(s *state) []string {
+	return s.theme.window(s.screen(), s.t("What you have changed, as kubectl commands", "行った変更 (kubectl のコマンド)"), p.rows(s), 50, p.top)
+}
+
+func (p *deedsPopup) rows(s *state) []row {
+	var rows []row
+	for _, e := range s.index.timeline.Journal().Since(0) {
+		if command := trace.Kubectl(e); command != "" {
+			rows = append(rows, wrapped(plain, " ", clock(e.At)+"  "+command, min(110, s.w-8))...)
+		}
+	}
+	if len(rows) == 0 {
+		rows = []row{text(dim, s.t(" nothing yet", " まだない"))}
+	}
+	return rows
+}
+
+func (p *deedsPopup) keys(s *state) ([]string, []string) {
+	return []string{"j k", "esc"}, []string{s.t("scroll", "スクロール"), s.t("close", "閉じる")}
+}
+
+func (p *deedsPopup) press(m *Model, pressed string) tea.Cmd {
+	return p.scroll(m, pressed, len(p.rows(&m.state)))
 }

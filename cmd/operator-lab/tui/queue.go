@@ -37,6 +37,9 @@ const leastName = 14
 func (s queuePane) draw(in Rect) content {
 	lines, ready := s.lines(in)
 	p := content{title: s.t("Queue", "キュー") + s.asOf(), right: itoa(ready) + s.t(" ready", " 待機")}
+	if s.queueless() {
+		p.right = ""
+	}
 	selected := -1
 	for i, l := range lines {
 		if l.first && l.key == s.sel.key {
@@ -81,9 +84,14 @@ func (s queuePane) lines(in Rect) (lines []queueLine, ready int) {
 			s.timedLines(item, in.W, add)
 		}
 	}
-	if len(lines) == 0 {
+	switch {
+	case len(lines) == 0 && s.gated():
+		add(trace.QueueKey{}, false, text(dim, s.t(" not seen: only its requests are", " 見えない (リクエストのみ記録)")))
+	case s.queueless():
+		add(trace.QueueKey{}, false, text(dim, s.t(" what waits is not seen", " 待機中のキーは見えない")))
+	case len(lines) == 0:
 		add(trace.QueueKey{}, false, text(dim, s.t(" empty: nothing runs, nothing waits", " 空: 実行中も待機中もなし")))
-	} else if !timed && ready == 0 && len(s.snapshot.Running()) > 0 {
+	case !timed && ready == 0 && len(s.snapshot.Running()) > 0:
 		add(trace.QueueKey{}, false, text(dim, s.t(" nothing else waits", " 他に待つものはない")))
 	}
 	s.dropLines(in.W, add)
@@ -155,14 +163,23 @@ func (s queuePane) timedLines(item *trace.Item, w int, add addLine) {
 }
 
 func (s queuePane) dropLines(w int, add addLine) {
-	c := s.counters()
-	if c.Dropped == 0 {
-		return
+	filters := s.filters()
+	for _, f := range filters {
+		if f.dropped == 0 {
+			continue
+		}
+		var r row
+		r.add(plain, " ").cell(&s.theme, dim, s.t("DROPPED", "破棄"), labelWidth)
+		events := s.t(" events made no key", " 件はキーにならず")
+		if f.dropped == 1 {
+			events = s.t(" event made no key", " 件はキーにならず")
+		}
+		if len(filters) > 1 {
+			r.add(plain, f.Controller+": ")
+		}
+		r.add(plain, itoa(f.dropped)+events)
+		add(trace.QueueKey{}, false, r)
 	}
-	var r row
-	r.add(plain, " ").cell(&s.theme, dim, s.t("DROPPED", "破棄"), labelWidth)
-	r.add(plain, itoa(c.Dropped)+s.t(" events made no key", " 件はキーにならず"))
-	add(trace.QueueKey{}, false, r)
 	for i := len(s.snapshot.Drops()) - 1; i >= 0; i-- {
 		d := s.snapshot.Drops()[i]
 		if !s.shows(d.Operator) {
@@ -190,7 +207,7 @@ func (s queuePane) heatLines(w, room int, add addLine) {
 	}
 	var all []key
 	most := 1
-	for k, n := range s.snapshot.Heat(heatWindow) {
+	for k, n := range s.snapshot.Heat(s.now - heatWindow) {
 		if s.shows(k.Operator) {
 			all = append(all, key{k, n})
 			most = max(most, n)
@@ -203,7 +220,7 @@ func (s queuePane) heatLines(w, room int, add addLine) {
 		return cmp.Or(b.n-a.n, strings.Compare(a.Operator+a.Controller+a.Key.String(), b.Operator+b.Controller+b.Key.String()))
 	})
 	add(trace.QueueKey{}, false, row{})
-	add(trace.QueueKey{}, false, text(dim, s.t(" HEAT     reconciles per key, last 10s", " 頻度     キーごとの調整回数 (直近 10 秒)")))
+	add(trace.QueueKey{}, false, text(dim, s.t(" HEAT     reconciles per key, last 10s", " 頻度     キーごとの reconcile 回数 (直近 10 秒)")))
 	for _, k := range all[:min(len(all), room-2)] {
 		name := queueName(k.Operator, k.Controller, k.Key)
 		var r row

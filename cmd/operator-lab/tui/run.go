@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // ErrPanic is returned when the UI itself failed. The terminal is restored
@@ -43,6 +44,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	return m.bootErr
+}
+
+// Screen returns what [Run] shows of the end of a recorded journal on a screen of w by h cells, without colours.
+func Screen(o Options, w, h int) string {
+	o.Replay, o.NoMotion = true, true
+	m := newModel(context.Background(), o)
+	m.w, m.h = w, h
+	return ansi.Strip(m.frame())
 }
 
 // untilSignal ends with the signals that ask a program of a terminal to leave it.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -63,14 +64,15 @@ func (s *screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending = append(s.pending, b...)
+	whole := wholeRunes(s.pending)
 	var state byte
-	for len(s.pending) > 0 {
-		seq, w, n, next := ansi.DecodeSequence(s.pending, state, s.parser)
-		if next != 0 && n == len(s.pending) { // not complete yet
+	for whole > 0 {
+		seq, w, n, next := ansi.DecodeSequence(s.pending[:whole], state, s.parser)
+		if next != 0 && n == whole { // not complete yet
 			break
 		}
 		s.one(string(seq), w)
-		s.pending = s.pending[n:]
+		s.pending, whole = s.pending[n:], whole-n
 		state = next
 	}
 	select {
@@ -78,6 +80,16 @@ func (s *screen) Write(b []byte) (int, error) {
 	default:
 	}
 	return len(b), nil
+}
+
+// wholeRunes returns how many bytes there are before a last character of which only the beginning is there.
+func wholeRunes(b []byte) int {
+	for i := max(0, len(b)-utf8.UTFMax+1); i < len(b); i++ {
+		if utf8.RuneStart(b[i]) && !utf8.FullRune(b[i:]) {
+			return i
+		}
+	}
+	return len(b)
 }
 
 func (s *screen) one(seq string, w int) {

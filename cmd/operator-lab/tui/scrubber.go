@@ -25,6 +25,9 @@ func (s scrubberBar) draw(in Rect) []row {
 	end := s.index.lastAt()
 	right := " " + clock(end) + " "
 	label := "#" + itoa(s.hereID()) + s.theme.cursor
+	if s.gated() {
+		label = s.theme.cursor
+	}
 	n := in.W - width(left) - width(right)
 	if n < width(label)+4 {
 		return []row{text(plain, left)}
@@ -130,6 +133,6 @@ type legendBar struct{ *state }
 
 func (s legendBar) draw(Rect) []row {
 	return []row{text(dim, "       "+s.one+s.t(" one event   ", " 1 件   ")+s.several+s.t(" several   ", " 複数   ")+
-		s.theme.reconcile+s.t(" reconcile   ", " 調整   ")+s.err+s.t(" error   ", " エラー   ")+
+		s.theme.reconcile+s.t(" reconcile   ", " reconcile   ")+s.err+s.t(" error   ", " エラー   ")+
 		s.theme.cursor+s.t(" you are here", " 現在位置"))}
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ type state struct {
 	replay   bool
 	controls Controls
 	motion   bool
+	source   func(operator, file string) (text string, changed bool, err error) // nil: it is not at hand
 
 	w, h     int
 	index    *index
@@ -34,6 +36,7 @@ type state struct {
 	operator string         // shown alone; empty for all
 	filter   [panes]typed   // what each list pane is filtered by
 	typing   bool           // the filter of the focused pane is being typed
+	ran      []string       // commands of the lesson's task that were run
 	scroll   [panes]int     // lines that each pane of text is scrolled down
 	open     map[int64]bool // reconciles opened or closed by hand, by number
 	sel      selection
@@ -59,7 +62,7 @@ func newState(o Options) state {
 	return state{
 		theme: newTheme(o), title: o.Title, replay: o.Replay, controls: o.Controls, motion: !o.NoMotion, keys: newKeyMap(),
 		index: index, snapshot: index.timeline.Tip(), live: true, focus: LoopPane, from: LoopPane, top: LoopPane, low: DetailPane, follow: true,
-		open: map[int64]bool{}, guided: o.Guide != nil,
+		open: map[int64]bool{}, guided: o.Guide != nil, source: o.Code,
 	}
 }
 
@@ -131,6 +134,8 @@ func (s *state) why(sub subject, lang trace.Language) string {
 		return s.stateOf(sub.reconcile.First > s.cursor()).WhyReconcile(sub.reconcile, lang)
 	case sub.reconcile != nil:
 		return s.stateOf(sub.event.Seq > s.cursor()).Why(sub.event, lang)
+	case sub.event != nil && s.from == LoopPane: // a request
+		return s.snapshot.Why(sub.event, lang)
 	case sub.item != nil:
 		if len(sub.item.Events) > 0 {
 			return s.snapshot.Why(sub.item.Events[0], lang)
@@ -143,15 +148,32 @@ func (s *state) why(sub subject, lang trace.Language) string {
 	case sub.event != nil:
 		return s.snapshot.Why(sub.event, lang)
 	}
-	if s.snapshot.Seq() == 0 {
+	switch {
+	case s.bare():
+		return s.t("This lesson has no operator: what happens is done by you and by Kubernetes.", "このレッスンにオペレーターはない。動くのはあなたと Kubernetes だけ。")
+	case s.snapshot.Seq() == 0:
 		return s.t("Nothing has happened yet.", "まだ何も起きていない。")
+	case len(s.index.reconciles) == 0 && !s.gated():
+		return s.t("The operator has not reconciled anything yet: nothing has woken it.", "オペレーターはまだ何も reconcile していない。起こすものがまだない。")
 	}
 	return s.t("Select something to read why it happened.", "何かを選択すると、その理由を表示する。")
 }
 
 // layout places everything for what is focused now.
 func (s *state) layout() Layout {
-	return layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, low: s.low, lesson: s.guided, asked: s.asked(), store: s.membersSeen()})
+	return layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, low: s.low, why: s.whyRows(), lesson: s.guided, bare: s.bare(), asked: s.asked(), store: s.membersSeen()})
+}
+
+// mostWhy is how many rows the sentence may take.
+const mostWhy = 4
+
+// whyRows is how many rows the sentence takes: two, or as many as it needs, so that it is whole.
+func (s *state) whyRows() int {
+	least := 2
+	if s.h < 20 {
+		least = 1
+	}
+	return min(max(least, len(whyBar{s}.lines())), mostWhy)
 }
 
 // asOf is added to the title of panes that show the past.
@@ -178,6 +200,14 @@ func (s *state) held() *trace.Reconcile {
 		}
 	}
 	return nil
+}
+
+// deed is what the deed of the demo that waits will do; empty if none does.
+func (s *state) deed() string {
+	if s.controls.Demo == nil {
+		return ""
+	}
+	return s.controls.Demo.Waiting()
 }
 
 // past reports whether the screen looks at the past.
@@ -222,18 +252,51 @@ func (s *state) reconcile() *trace.Reconcile {
 // shows reports whether what an operator did is shown.
 func (s *state) shows(operator string) bool { return s.operator == "" || s.operator == operator }
 
+// gated reports whether only requests are seen of what is shown: no queue and no reconciles.
+func (s *state) gated() bool {
+	return s.all(func(m trace.Mode) bool { return m.Gated && !m.Logged })
+}
+
+// queueless reports whether no queue is seen of what is shown. Its reconciles may be known from its log.
+func (s *state) queueless() bool { return s.all(func(m trace.Mode) bool { return m.Gated }) }
+
+// all reports whether the modes of all operators that are shown are such.
+func (s *state) all(such func(trace.Mode) bool) (all bool) {
+	for _, operator := range s.index.operators {
+		if s.shows(operator) {
+			if !such(s.snapshot.ModeOf(operator)) {
+				return false
+			}
+			all = true
+		}
+	}
+	return all
+}
+
+// level says how much is seen of a program that has no taps; empty for others.
+func (s *state) level() string {
+	switch {
+	case s.gated():
+		return s.t(" / level 3: gate only", " / レベル 3: ゲートのみ")
+	case s.queueless():
+		return s.t(" / level 2: logs and gate", " / レベル 2: ログとゲート")
+	}
+	return ""
+}
+
 // counters returns the counters of what is shown.
 func (s *state) counters() trace.Counters {
-	if s.operator == "" {
+	if s.operator == "" && !s.queueless() {
 		return *s.snapshot.Total()
 	}
 	var c trace.Counters
 	for k, v := range s.snapshot.Controllers() {
-		if k.Operator != s.operator {
+		if !s.shows(k.Operator) || !slices.Contains(s.index.operators, k.Operator) {
 			continue
 		}
 		c.Watched += v.Watched
 		c.Dropped += v.Dropped
+		c.Passed += v.Passed
 		c.Enqueued += v.Enqueued
 		c.Merged += v.Merged
 		c.Reconciles += v.Reconciles
@@ -245,16 +308,44 @@ func (s *state) counters() trace.Counters {
 	return c
 }
 
+// filter counts what one controller made of watch events.
+type filter struct {
+	trace.ControllerKey
+	passed, dropped int
+}
+
+// filters are those of the controllers that are shown and have judged an event, by name.
+func (s *state) filters() []filter {
+	var out []filter
+	for k, c := range s.snapshot.Controllers() {
+		if s.shows(k.Operator) && c.Passed+c.Dropped > 0 {
+			out = append(out, filter{k, c.Passed, c.Dropped})
+		}
+	}
+	slices.SortFunc(out, func(a, b filter) int {
+		return cmp.Or(strings.Compare(a.Operator, b.Operator), strings.Compare(a.Controller, b.Controller))
+	})
+	return out
+}
+
 // matches reports whether a text passes a pane's filter.
 func (s *state) matches(p Pane, text string) bool {
 	f := string(s.filter[p])
 	return f == "" || strings.Contains(strings.ToLower(text), strings.ToLower(f))
 }
 
-// newestNote returns the newest note at the cursor, or nil.
+// aftermath returns what came of the newest break at the cursor, or nil.
+func (s *state) aftermath() *trace.Aftermath {
+	if s.memo.brokenAt != s.cursor() {
+		s.memo.broken, s.memo.brokenAt = s.snapshot.Aftermath(), s.cursor()
+	}
+	return s.memo.broken
+}
+
+// newestNote returns the newest note at the cursor, or a fault that could not be brought about; nil if there is none.
 func (s *state) newestNote() *trace.Event {
 	for _, v := range slices.Backward(s.index.notes) {
-		if v.Seq <= s.cursor() {
+		if v.Seq <= s.cursor() && (v.Kind == trace.KindNote || v.Error != "") {
 			return v
 		}
 	}

@@ -60,6 +60,9 @@ func (s loopPane) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
 	r.cell(&s.theme, dim, string(e.Source), 6)
 	result, st := s.callResult(e)
 	r.add(st, result)
+	if e.Probably {
+		r.add(dim, s.t(" probably", " おそらく"))
+	}
 	if took := trace.FormatDuration(e.Duration); r.width()+width(took)+2 <= w-1 && e.Duration > 0 {
 		r.to(w-1-width(took)).add(dim, took)
 	}
@@ -70,7 +73,7 @@ func (s loopPane) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
 // watch event led to before.
 func (s loopPane) ifSent(reconcile *trace.Reconcile) []string {
 	e := reconcile.Held
-	if e == nil {
+	if e == nil || !e.IsWrite() {
 		return nil
 	}
 	verb := trace.Modified
@@ -84,7 +87,7 @@ func (s loopPane) ifSent(reconcile *trace.Reconcile) []string {
 	seq := s.index.echoes[echo{reconcile.Operator, e.Object.APIVersion, e.Object.Kind, verb}]
 	watch := s.index.timeline.Event(seq)
 	if seq == 0 || watch == nil {
-		return []string{first + s.t(", if anybody watches it.", "(監視していれば)。")}
+		return []string{first + s.t(", if anybody watches it.", "(watch していれば)。")}
 	}
 	for _, k := range s.snapshot.Effects(watch) {
 		switch k.Kind {
@@ -132,6 +135,9 @@ func (s loopPane) lastStep(reconcile *trace.Reconcile) int64 {
 
 // subject returns the selected reconcile or step.
 func (s loopPane) subject() subject {
+	if s.gated() {
+		return s.request()
+	}
 	reconcile := s.reconcile()
 	if reconcile == nil {
 		return subject{}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -23,66 +24,80 @@ const (
 	stageAgain
 )
 
-type stageText struct{ name, long, short string }
+// stageText is what is told of a stage: under its name, and where there is only one line.
+type stageText struct{ name, value, alone string }
 
-// stageWeights share the width out: each place is as wide as the longest that
-// is usually said there, and does not move when less is said.
-var stageWeights = [...]int{8, 14, 16, 12, 13, 11, 14}
+// stageWidths are the widths of what is usually told of each stage: it does not move when less is told.
+var stageWidths = [...]int{15, 14, 12, 11, 17, 17, 12}
 
 func (s stripBar) draw(r Rect) []row {
 	stages := s.stages()
 	now := s.activeStage()
 	if r.H < 2 {
-		return []row{s.short(stages, now)}
+		return []row{s.line(stages, now, r.W)}
 	}
-	arrow := " ──▶ "
+	arrow := " ─▶ "
 	if s.ascii {
-		arrow = " --> "
+		arrow = " -> "
 	}
 	names, values := text(plain, " "), text(plain, " ")
-	total, sum := 0, 0
-	for _, w := range stageWeights {
-		total += w
+	spare := r.W - 2 - (len(stages)-1)*width(arrow)
+	for _, w := range stageWidths {
+		spare -= w
 	}
-	room := r.W - 2 - (len(stages)-1)*width(arrow)
+	if r.W < 160 { // the sentence and the detail pane tell of the status
+		spare += stageWidths[stageStatus] + width(arrow)
+	}
 	for i, st := range stages {
-		sum += stageWeights[i]
-		end := 1 + room*sum/total + i*width(arrow)
+		if r.W < 160 && stageID(i) == stageStatus {
+			continue
+		}
+		if i > 0 {
+			values.add(dim, arrow)
+			names.to(values.width())
+		}
+		if values.width()+max(width(st.value), width(st.name)) > r.W { // a number is not cut
+			break
+		}
 		name, value := dim|bold, plain
 		if stageID(i) == now {
 			name, value = stage, bold
 		}
-		said := st.long
-		if at := values.width(); width(said) > end-at {
-			said = st.short
-		}
-		names.add(name, s.cutTo(st.name, end+width(arrow)-1-names.width()))
-		values.add(value, s.cutTo(said, end-values.width())).to(end)
+		end := values.width() + stageWidths[i] + max(0, spare)/len(stages)
+		names.add(name, st.name)
+		values.add(value, st.value)
 		if i < len(stages)-1 {
-			values.add(dim, arrow)
-			names.to(end + width(arrow))
+			values.to(max(end, names.width()))
 		}
 	}
 	return []row{names, values}
 }
 
-// short draws the loop on one line.
-func (s stripBar) short(stages []stageText, now stageID) row {
-	var r row
+// line tells on one line of the stages whose numbers fit.
+func (s stripBar) line(stages []stageText, now stageID, w int) row {
+	r := text(plain, " ")
 	for i, st := range stages {
-		if i == int(stageStatus) && s.w < 120 {
+		joint := " · "
+		switch {
+		case s.ascii:
+			joint = " | "
+		case stageID(i) == stageFilter:
+			joint = s.t(", ", "、")
+		}
+		if st.alone == "" {
 			continue
 		}
-		if i > 0 {
-			r.add(dim, " > ")
-		} else {
-			r.add(plain, " ")
+		if i == 0 {
+			joint = ""
 		}
-		style, name := plain, strings.ToLower(st.name)
+		if r.width()+width(joint)+width(st.alone) > w {
+			break
+		}
+		look := plain
 		if stageID(i) == now {
-			style, name = stage, st.name
+			look = stage
 		}
-		r.add(style, name+" "+st.short)
+		r.add(dim, joint).add(look, st.alone)
 	}
 	return r
 }
@@ -91,6 +106,30 @@ func (s stripBar) short(stages []stageText, now stageID) row {
 func (s stripBar) stages() []stageText {
 	c := s.counters()
 	reconcile := s.current()
+	watched := itoa(c.Watched) + s.t(" events seen", " 件のイベント")
+	if c.Watched == 1 {
+		watched = s.t("1 event seen", watched)
+	}
+	watch := stageText{s.t("WATCH", "WATCH"), watched, watched}
+	api := s.apiStage(reconcile)
+	if s.gated() {
+		value := s.calls(c)
+		api = stageText{"API", value, value}
+	}
+	filter, queue, again := s.filterStage(reconcile), s.queueStage(), s.againStage(reconcile)
+	runs := stageText{name: "RECONCILE", value: s.reconcileText(reconcile)}
+	status := s.statusStage(reconcile)
+	if s.queueless() {
+		filter, queue = s.unseen(filter.name), s.unseen(queue.name)
+	}
+	if s.gated() {
+		runs, status, again = s.unseen(runs.name), s.unseen(status.name), s.unseen(again.name)
+	}
+	return []stageText{watch, filter, queue, runs, api, status, again}
+}
+
+// queueStage tells how many keys wait in the queue, and how many are on a timer.
+func (s stripBar) queueStage() stageText {
 	ready, timed := 0, 0
 	for _, item := range s.snapshot.Queue() {
 		switch {
@@ -101,82 +140,117 @@ func (s stripBar) stages() []stageText {
 			timed++
 		}
 	}
-	passed := max(0, c.Watched-c.Dropped)
-	out := []stageText{
-		{s.t("WATCH", "監視"), itoa(c.Watched) + s.t(" seen", " 件"), itoa(c.Watched)},
-		{s.t("FILTER", "選別"), itoa(passed) + s.t(" ok, ", " 通過, ") + itoa(c.Dropped) + s.t(" drop", " 破棄"), "-" + itoa(c.Dropped)},
-		{s.t("QUEUE", "キュー"), itoa(ready) + s.t(" ready, ", " 待機, ") + itoa(timed) + s.t(" timed", " 予約"), itoa(ready) + "+" + itoa(timed)},
-		{s.t("RECONCILE", "調整"), s.reconcileText(reconcile, true), s.reconcileText(reconcile, false)},
+	var parts []string
+	if ready > 0 {
+		parts = append(parts, itoa(ready)+s.t(" waiting", " 件待機"))
 	}
-	return append(out, s.apiStage(reconcile), s.statusStage(reconcile), s.againStage(reconcile))
-}
-
-func (s stripBar) reconcileText(reconcile *trace.Reconcile, long bool) string {
-	switch {
-	case reconcile == nil:
-		return s.t("none yet", "まだなし")
-	case reconcile.Held != nil && long:
-		return "#" + itoa(reconcile.ID) + s.t(" HELD", " 保留")
-	case reconcile.Held != nil:
-		return s.t("held", "保留")
-	case reconcile.Running():
-		return "#" + itoa(reconcile.ID) + s.t(" runs", " 実行中")
-	case long:
-		return "#" + itoa(reconcile.ID) + " " + trace.FormatDuration(reconcile.End.Duration)
+	if timed > 0 {
+		parts = append(parts, itoa(timed)+s.t(" on a timer", " 件タイマー待ち"))
 	}
-	return "#" + itoa(reconcile.ID)
-}
-
-func (s stripBar) apiStage(reconcile *trace.Reconcile) stageText {
-	st := stageText{name: "API", long: "-", short: "-"}
-	if reconcile == nil {
-		return st
-	}
-	c := reconcile.Tally
-	reads := c.CacheReads + c.ServerReads
-	st.short = itoa(reads) + "r " + itoa(c.Writes) + "w"
-	st.long = itoa(reads) + s.t(" read, ", " 読, ") + itoa(c.Writes) + s.t(" written", " 書")
-	if reconcile.Held != nil {
-		st.long, st.short = st.short+s.t(", 1 held", ", 1 保留"), st.short+s.t(" held", " 保留")
+	st := stageText{name: s.t("QUEUE", "キュー"), value: strings.Join(parts, s.t(", ", "、"))}
+	st.alone = s.t("queue: ", "キュー: ") + st.value
+	if ready+timed == 0 {
+		st.value, st.alone = s.t("empty", "空"), s.t("queue empty", "キューは空")
 	}
 	return st
 }
 
-func (s stripBar) statusStage(reconcile *trace.Reconcile) stageText {
-	st := stageText{name: s.t("STATUS", "状態"), long: "-", short: "-"}
-	o := s.primary(reconcile)
-	if o == nil || o.Generation == 0 {
-		return st
+// unseen is the text of a stage that is not seen.
+func (s stripBar) unseen(name string) stageText {
+	return stageText{name: name, value: s.t("not seen", "見えない")}
+}
+
+// filterStage counts the events of which no key was made. Each controller judges an event for itself, so they are those
+// of one controller: that of the reconcile that is told of.
+func (s stripBar) filterStage(reconcile *trace.Reconcile) stageText {
+	st := stageText{name: s.t("FILTER", "フィルター")}
+	filters := s.filters()
+	at := slices.IndexFunc(filters, func(f filter) bool {
+		return reconcile != nil && f.Operator == reconcile.Operator && f.Controller == reconcile.Controller
+	})
+	var f filter
+	if len(filters) > 0 {
+		f = filters[max(0, at)]
 	}
-	st.short = "g" + itoa(o.Generation)
-	st.long = "gen " + itoa(o.Generation)
-	if n := o.Meta().ObservedGeneration; n > 0 {
-		st.long += " obs " + itoa(n)
+	st.value = itoa(f.dropped) + s.t(" made no key", " 件はキーにならず")
+	st.alone = st.value
+	if len(filters) > 1 {
+		st.name += " " + s.elide(f.Controller, 14)
+		st.alone += s.t(" for ", ": ") + s.elide(f.Controller, 14)
+	}
+	return st
+}
+
+func (s stripBar) reconcileText(reconcile *trace.Reconcile) string {
+	switch {
+	case reconcile == nil:
+		return s.t("none yet", "まだなし")
+	case reconcile.Held != nil:
+		return "#" + itoa(reconcile.ID) + s.t(" HELD", " 保留中")
+	case reconcile.Running():
+		return "#" + itoa(reconcile.ID) + s.t(" running", " 実行中")
+	}
+	return "#" + itoa(reconcile.ID) + s.t(" ended", " 終了")
+}
+
+// calls counts reads and writes in words.
+func (s stripBar) calls(c trace.Counters) string {
+	of := func(n int, one, japanese string) string {
+		if n != 1 {
+			one += "s"
+		}
+		return s.t(itoa(n)+" "+one, japanese+" "+itoa(n))
+	}
+	return of(c.CacheReads+c.ServerReads, "read", "読み取り") + s.t(", ", "、") + of(c.Writes, "write", "書き込み")
+}
+
+func (s stripBar) apiStage(reconcile *trace.Reconcile) stageText {
+	if reconcile == nil {
+		return stageText{name: "API", value: "-"}
+	}
+	value := s.calls(reconcile.Tally)
+	if reconcile.Held != nil {
+		value += s.t(", 1 held", "、保留 1")
+	}
+	return stageText{"API", value, "#" + itoa(reconcile.ID) + ": " + value}
+}
+
+func (s stripBar) statusStage(reconcile *trace.Reconcile) stageText {
+	st := stageText{name: "STATUS", value: "-"}
+	if o := s.primary(reconcile); o != nil {
+		st.value = orElse(s.generations(o), "-")
 	}
 	return st
 }
 
 func (s stripBar) againStage(reconcile *trace.Reconcile) stageText {
-	st := stageText{name: s.t("AGAIN", "再実行"), long: "-", short: "-"}
+	st := stageText{name: s.t("AGAIN", "次の実行"), value: "-"}
 	switch {
 	case reconcile == nil:
-	case s.snapshot.Dirty(reconcile):
-		st.long, st.short = s.t("dirty: at once", "変更あり: 直ちに"), s.t("dirty", "変更あり")
+	case s.snapshot.Dirty(reconcile), reconcile.Again:
+		st.value = s.t("at once", "直ちに")
 	case reconcile.Running():
-	case reconcile.End.Delay > 0 && reconcile.End.Error != "":
-		st.short = trace.FormatDuration(reconcile.End.Delay)
-		st.long = s.t("backoff ", "バックオフ ") + st.short
+	case reconcile.Logged && reconcile.End.Delay == 0 && reconcile.Outcome() != trace.OutcomeDone:
+		return s.unseen(st.name)
 	case reconcile.End.Delay > 0:
-		st.short = trace.FormatDuration(reconcile.End.Delay)
-		st.long = s.t("in ", "") + st.short + s.t("", " 後")
+		st.value = s.t("in ", "") + trace.FormatDuration(reconcile.End.Delay) + s.t("", " 後")
 	default:
-		st.long, st.short = s.t("when changed", "変更時"), "-"
+		st.value = s.t("when changed", "変更時")
 	}
 	return st
 }
 
-// activeStage returns the stage at which the newest event lies, if it is not long ago.
+// activeStage returns the stage at which the newest event lies, if it is not long ago and the stage is seen.
 func (s stripBar) activeStage() stageID {
+	at := s.newestStage()
+	switch {
+	case s.gated() && at != stageWatch && at != stageAPI, s.queueless() && at == stageQueue:
+		return noStage
+	}
+	return at
+}
+
+func (s stripBar) newestStage() stageID {
 	if s.held() != nil {
 		return stageAPI
 	}

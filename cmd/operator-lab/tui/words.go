@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -69,22 +70,19 @@ func (th *theme) outcome(reconcile *trace.Reconcile) (string, style) {
 	if reconcile.Running() {
 		return th.t("running", "実行中"), ok | bold
 	}
-	d := trace.FormatDuration(reconcile.End.Delay)
+	text := strings.Replace(trace.ResultText(reconcile, th.lang), "retry in ", "retry ", 1)
 	switch reconcile.End.Outcome {
 	case trace.OutcomeDone:
-		return th.t("done", "完了"), ok
-	case trace.OutcomeRequeueAfter:
-		return th.t("again in ", "") + d + th.t("", " 後に再実行"), wait
-	case trace.OutcomeRequeue:
-		return th.t("requeue in ", "") + d + th.t("", " 後に再キュー"), wait
-	case trace.OutcomeError:
-		return th.t("error, retry ", "エラー、再試行 ") + d, bad
-	case trace.OutcomePanic:
-		return th.t("PANIC, retry ", "パニック、再試行 ") + d, bad
-	case trace.OutcomeTerminal:
-		return th.t("error, no retry", "エラー、再試行なし"), bad
+		if !reconcile.Again {
+			return text, ok
+		}
+		return text, wait
+	case trace.OutcomeRequeueAfter, trace.OutcomeRequeue:
+		return text, wait
+	case trace.OutcomeError, trace.OutcomePanic, trace.OutcomeTerminal:
+		return text, bad
 	}
-	return th.t("aborted", "中断"), warn
+	return text, warn
 }
 
 // callResult returns the result of a call in a few words.
@@ -100,6 +98,8 @@ func (th *theme) callResult(e *trace.Event) (string, style) {
 		return th.t("dry run", "ドライラン"), plain
 	case e.NoOp:
 		return th.t("changed nothing", "変化なし"), warn
+	case e.Lost:
+		return th.t("committed, answer lost", "コミット済み、応答なし"), warn
 	case e.ResourceVersion != "":
 		return "rv " + e.ResourceVersion, plain
 	case e.Status != 0:
@@ -111,6 +111,12 @@ func (th *theme) callResult(e *trace.Event) (string, style) {
 // timerText says what kind of timer an event set.
 func (th *theme) timerText(e *trace.Event) string {
 	d := trace.FormatDuration(e.Delay)
+	switch e.Outcome {
+	case trace.OutcomeError, trace.OutcomePanic:
+		return th.t("retry of #", "再試行 #") + itoa(e.Reconcile)
+	case trace.OutcomeRequeue:
+		return th.t("requeued by #", "再キュー #") + itoa(e.Reconcile)
+	}
 	switch e.Reason {
 	case trace.ReasonBackoff, trace.ReasonRequeue:
 		return th.t("backoff ", "バックオフ ") + d + th.t(", try ", ", 試行 ") + itoa(e.Try)
@@ -121,6 +127,11 @@ func (th *theme) timerText(e *trace.Event) string {
 // addCause appends the cause of an enqueue, merge or ready event. The name in it
 // is shortened so that the whole fits into room cells.
 func (th *theme) addCause(r *row, w trace.Wake, room int) {
+	if w.Event.Probably {
+		probably := th.t("probably ", "おそらく ")
+		r.add(dim, probably)
+		room -= width(probably)
+	}
 	switch {
 	case w.Requeue != nil:
 		r.add(wait, th.timerText(w.Requeue))
@@ -149,9 +160,15 @@ func (th *theme) addWatch(r *row, w trace.Wake, room int) {
 			after.add(dim, th.t(" by ", " 変更者 ")+w.Write.Actor)
 		}
 	}
-	name := th.elide(w.Watch.Object.String(), max(leastName, room-before.width()-after.width()))
+	most := room - before.width() - 1 - width(w.Watch.Verb) // who wrote it is cut first: the sentence names it
+	name := th.elide(w.Watch.Object.String(), max(leastName, most))
 	r.segs = append(append(r.segs, before.segs...), seg{plain, name})
-	r.segs = append(r.segs, after.segs...)
+	room -= before.width() + width(name)
+	for _, sg := range after.segs {
+		sg.s = th.cutTo(sg.s, max(0, room))
+		room -= width(sg.s)
+		r.segs = append(r.segs, sg)
+	}
 }
 
 // ownMark marks what the operator's own write woke.
@@ -163,26 +180,29 @@ func (th *theme) ownMark() string {
 }
 
 // stepRows are a line for each step.
-func (th *theme) stepRows(steps []Step, failed bool, w int) []row {
+func (s *state) stepRows(steps []Step, failed bool) []row {
 	name := 24
 	for _, st := range steps {
 		name = max(name, width(st.Name)+2)
 	}
-	name = min(name, w/2)
+	name = min(name, s.w/2)
 	var rows []row
 	for _, st := range steps {
-		sign, signStyle := th.working, warn
+		sign, signStyle := s.working, warn
 		switch {
 		case st.Done:
-			sign, signStyle = th.ok, ok
+			sign, signStyle = s.ok, ok
 		case failed:
-			sign, signStyle = th.failing, bad
+			sign, signStyle = s.failing, bad
 		}
 		r := text(plain, "   ")
-		r.cell(th, signStyle, sign, 2).cell(th, plain, st.Name, name)
+		r.cell(&s.theme, signStyle, sign, 2).cell(&s.theme, plain, st.Name, name)
 		took := ""
-		if st.Took > 0 {
+		switch {
+		case st.Took > 0:
 			took = trace.FormatDuration(st.Took)
+		case !st.Done && !failed && s.motion:
+			took = age(s.now - st.began)
 		}
 		r.add(dim, blanks(7-width(took))+took+"  ").add(dim, st.Detail)
 		rows = append(rows, r)

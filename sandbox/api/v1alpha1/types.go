@@ -215,13 +215,13 @@ type FaultList struct {
 	Items []Fault `json:"items"`
 }
 
-// FaultSpec is a fault. Exactly one of crash, hold, api, watch, conflict, controlPlane, pod, node and image is set.
+// FaultSpec is a fault. Exactly one of crash, hold, api, watch, stale, conflict, controlPlane, pod, node and image is set.
 type FaultSpec struct {
 	// Operator whose calls and events are looked at. Default: each operator's.
 	Operator string `json:"operator,omitempty"`
 	// Match says at which calls or watch events the fault happens. Without it a crash, a watch that is cut and the faults
-	// of controlPlane, pod, node and image happen at once, and the others at the next write (a watch that is delayed or
-	// coalesced: at the next event).
+	// of controlPlane, pod, node and image happen at once, and the others at the next write (stale, and a watch that is not
+	// cut: at the next event).
 	Match *FaultMatch `json:"match,omitempty"`
 	// ExpireAfter disarms the fault this long after it was created, and does what released does. Default: never.
 	ExpireAfter *metav1.Duration `json:"expireAfter,omitempty"`
@@ -237,6 +237,8 @@ type FaultSpec struct {
 	API *APIFault `json:"api,omitempty"`
 	// Watch cuts or delays a watch stream, or leaves an event out.
 	Watch *WatchFault `json:"watch,omitempty"`
+	// Stale shows the operator the objects of a kind as they were.
+	Stale *StaleFault `json:"stale,omitempty"`
 	// Conflict has somebody else write the object between the operator's read and its write.
 	Conflict *ConflictFault `json:"conflict,omitempty"`
 	// ControlPlane kills a program of the control plane, which is then started again.
@@ -248,16 +250,14 @@ type FaultSpec struct {
 	Node *NodeFault `json:"node,omitempty"`
 	// Image makes images slow to pull, or impossible. It needs a sandbox with nodes.
 	Image *ImageFault `json:"image,omitempty"`
-
-	// Stale is reserved: it is not supported yet, and refused.
-	Stale *runtime.RawExtension `json:"stale,omitempty"`
 }
 
 // FaultMatch chooses calls or watch events. What is empty matches everything, and all that is set must match. Leader
 // election, discovery and the writing of Events are never looked at.
 type FaultMatch struct {
 	// Verbs of the calls: create, update, patch, apply, delete, get, list. Default: those that write. For a watch
-	// fault ADDED, MODIFIED and DELETED; default: all three.
+	// fault ADDED, MODIFIED and DELETED; default: all three. A stale fault has either events, which are its default, or
+	// writes.
 	Verbs []string `json:"verbs,omitempty"`
 	// Kind of the object, such as Zundoko; plural names and lower case are accepted.
 	Kind string `json:"kind,omitempty"`
@@ -353,13 +353,28 @@ const (
 	// WatchCoalesce leaves the matching event out; the next one of the same object tells its newest state, as when an
 	// operator was away for a moment.
 	WatchCoalesce WatchAction = "Coalesce"
+	// WatchGone ends the stream with 410 Gone: the informer lists anew, and hears of all objects once more.
+	WatchGone WatchAction = "Gone"
 )
 
 // WatchFault disturbs the watch stream that the matching event comes by.
 type WatchFault struct {
-	// Action: Cut, Delay or Coalesce.
+	// Action: Cut, Delay, Coalesce or Gone.
 	Action WatchAction `json:"action"`
 	// For is how long a delayed stream is held up. Default: until the fault is released, deleted or expires.
+	For *metav1.Duration `json:"for,omitempty"`
+}
+
+// StaleFault shows informers a kind as it was before the matching event or write, in all namespaces. The API server has
+// that older revision for five minutes. A get, and a list without a resourceVersion, are answered as they are.
+type StaleFault struct {
+	// Restart ends the operator after the matching write was carried out, or after its next write after the matching
+	// event; when it has started again it sees what was before. Default: it goes on, and sees what was before.
+	Restart bool `json:"restart,omitempty"`
+	// Relist ends the watches that were held up with 410 Gone in the end: the operator lists anew, and misses what was in
+	// between. Default: they deliver all events.
+	Relist bool `json:"relist,omitempty"`
+	// For is how long it lasts. Default: until the fault is released, deleted or expires.
 	For *metav1.Duration `json:"for,omitempty"`
 }
 

@@ -136,6 +136,11 @@ func (in PodFault) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StaleFault) OpenAPIModelName() string {
+	return "dev.operator-lab.v1alpha1.StaleFault"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WatchFault) OpenAPIModelName() string {
 	return "dev.operator-lab.v1alpha1.WatchFault"
 }

@@ -3,13 +3,11 @@
 package operatorpod_test
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,6 +29,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
 
 // TestAnOperatorMayDoWhatItsRoleSays runs the binary as the article's operator in a pod, on a real API server: without its
@@ -98,7 +97,7 @@ func TestAnOperatorMayDoWhatItsRoleSays(t *testing.T) {
 	in.Command = []string{"maintpage-operator"}
 	in.Env = []string{"WATCH_NAMESPACE=" + namespace, "POD_NAME=x", "OPERATOR_NAME=maintpage-operator"}
 	operator := start(t, images, in)
-	says(t, said, `is forbidden: User \"system:serviceaccount:maintpage-operator:maintpage-operator\" cannot list resource`)
+	said.Await(t, `is forbidden: User \"system:serviceaccount:maintpage-operator:maintpage-operator\" cannot list resource`)
 
 	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
 	manifest(t, "deploy/role.yaml", role)
@@ -147,7 +146,7 @@ func TestItsFlagsAreKnown(t *testing.T) {
 		in, log := container(t, images[op.Name], "token", "ca")
 		flags.VisitAll(func(f *pflag.Flag) { in.Args = append(in.Args, "--"+f.Name+"="+f.DefValue) })
 		start(t, c, in)
-		says(t, log, "called as operator "+op.Name)
+		log.Await(t, "called as operator "+op.Name)
 		if strings.Contains(log.String(), "does not know") {
 			t.Errorf("the flags of %s are not all known:\n%s", op.Name, log)
 		}
@@ -163,33 +162,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// recorder is a log.
-type recorder struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.Write(p)
-}
-
-func (r *recorder) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.buf.String()
-}
-
 // nowhere is a network that is not asked for anything but a proxy, of which there is none.
 type nowhere struct{ images.Network }
 
 func (nowhere) Proxy() string { return "" }
 
 // container is one of a pod with a service account, and its log.
-func container(t *testing.T, image, token, ca string) (*images.Container, *recorder) {
+func container(t *testing.T, image, token, ca string) (*images.Container, *output.Output) {
 	t.Helper()
-	log, account := &recorder{}, t.TempDir()
+	log, account := &output.Output{}, t.TempDir()
 	for name, text := range map[string]string{"token": token, "ca.crt": ca} {
 		if err := os.WriteFile(filepath.Join(account, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -217,12 +198,6 @@ func start(t *testing.T, c *images.Catalogue, in *images.Container) images.Runni
 		<-r.Done()
 	})
 	return r
-}
-
-// says waits for a text in a log.
-func says(t *testing.T, log *recorder, text string) {
-	t.Helper()
-	sandboxtest.Eventually(t, text, func() bool { return strings.Contains(log.String(), text) })
 }
 
 func manifest(t *testing.T, file string, into client.Object) {

@@ -39,6 +39,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.OperatorSpec{}.OpenAPIModelName():      schema_operator_lab_sandbox_api_v1alpha1_OperatorSpec(ref),
 		v1alpha1.OperatorStatus{}.OpenAPIModelName():    schema_operator_lab_sandbox_api_v1alpha1_OperatorStatus(ref),
 		v1alpha1.PodFault{}.OpenAPIModelName():          schema_operator_lab_sandbox_api_v1alpha1_PodFault(ref),
+		v1alpha1.StaleFault{}.OpenAPIModelName():        schema_operator_lab_sandbox_api_v1alpha1_StaleFault(ref),
 		v1alpha1.WatchFault{}.OpenAPIModelName():        schema_operator_lab_sandbox_api_v1alpha1_WatchFault(ref),
 	}
 }
@@ -251,7 +252,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultMatch(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"verbs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Verbs of the calls: create, update, patch, apply, delete, get, list. Default: those that write. For a watch fault ADDED, MODIFIED and DELETED; default: all three.",
+							Description: "Verbs of the calls: create, update, patch, apply, delete, get, list. Default: those that write. For a watch fault ADDED, MODIFIED and DELETED; default: all three. A stale fault has either events, which are its default, or writes.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -344,7 +345,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FaultSpec is a fault. Exactly one of crash, hold, api, watch, conflict, controlPlane, pod, node and image is set.",
+				Description: "FaultSpec is a fault. Exactly one of crash, hold, api, watch, stale, conflict, controlPlane, pod, node and image is set.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"operator": {
@@ -356,7 +357,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 					},
 					"match": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Match says at which calls or watch events the fault happens. Without it a crash, a watch that is cut and the faults of controlPlane, pod, node and image happen at once, and the others at the next write (a watch that is delayed or coalesced: at the next event).",
+							Description: "Match says at which calls or watch events the fault happens. Without it a crash, a watch that is cut and the faults of controlPlane, pod, node and image happen at once, and the others at the next write (stale, and a watch that is not cut: at the next event).",
 							Ref:         ref(v1alpha1.FaultMatch{}.OpenAPIModelName()),
 						},
 					},
@@ -397,6 +398,12 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.WatchFault{}.OpenAPIModelName()),
 						},
 					},
+					"stale": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Stale shows the operator the objects of a kind as they were.",
+							Ref:         ref(v1alpha1.StaleFault{}.OpenAPIModelName()),
+						},
+					},
 					"conflict": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Conflict has somebody else write the object between the operator's read and its write.",
@@ -427,17 +434,11 @@ func schema_operator_lab_sandbox_api_v1alpha1_FaultSpec(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.ImageFault{}.OpenAPIModelName()),
 						},
 					},
-					"stale": {
-						SchemaProps: spec.SchemaProps{
-							Description: "Stale is reserved: it is not supported yet, and refused.",
-							Ref:         ref("k8s.io/apimachinery/pkg/runtime.RawExtension"),
-						},
-					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.APIFault{}.OpenAPIModelName(), v1alpha1.ConflictFault{}.OpenAPIModelName(), v1alpha1.ControlPlaneFault{}.OpenAPIModelName(), v1alpha1.CrashFault{}.OpenAPIModelName(), v1alpha1.FaultMatch{}.OpenAPIModelName(), v1alpha1.HoldFault{}.OpenAPIModelName(), v1alpha1.ImageFault{}.OpenAPIModelName(), v1alpha1.NodeFault{}.OpenAPIModelName(), v1alpha1.PodFault{}.OpenAPIModelName(), v1alpha1.WatchFault{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.Duration", "k8s.io/apimachinery/pkg/runtime.RawExtension"},
+			v1alpha1.APIFault{}.OpenAPIModelName(), v1alpha1.ConflictFault{}.OpenAPIModelName(), v1alpha1.ControlPlaneFault{}.OpenAPIModelName(), v1alpha1.CrashFault{}.OpenAPIModelName(), v1alpha1.FaultMatch{}.OpenAPIModelName(), v1alpha1.HoldFault{}.OpenAPIModelName(), v1alpha1.ImageFault{}.OpenAPIModelName(), v1alpha1.NodeFault{}.OpenAPIModelName(), v1alpha1.PodFault{}.OpenAPIModelName(), v1alpha1.StaleFault{}.OpenAPIModelName(), v1alpha1.WatchFault{}.OpenAPIModelName(), "k8s.io/apimachinery/pkg/apis/meta/v1.Duration"},
 	}
 }
 
@@ -1403,6 +1404,41 @@ func schema_operator_lab_sandbox_api_v1alpha1_PodFault(ref common.ReferenceCallb
 	}
 }
 
+func schema_operator_lab_sandbox_api_v1alpha1_StaleFault(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StaleFault shows informers a kind as it was before the matching event or write, in all namespaces. The API server has that older revision for five minutes. A get, and a list without a resourceVersion, are answered as they are.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"restart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Restart ends the operator after the matching write was carried out, or after its next write after the matching event; when it has started again it sees what was before. Default: it goes on, and sees what was before.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"relist": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Relist ends the watches that were held up with 410 Gone in the end: the operator lists anew, and misses what was in between. Default: they deliver all events.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"for": {
+						SchemaProps: spec.SchemaProps{
+							Description: "For is how long it lasts. Default: until the fault is released, deleted or expires.",
+							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Duration"),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"k8s.io/apimachinery/pkg/apis/meta/v1.Duration"},
+	}
+}
+
 func schema_operator_lab_sandbox_api_v1alpha1_WatchFault(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1412,7 +1448,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_WatchFault(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"action": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Action: Cut, Delay or Coalesce.",
+							Description: "Action: Cut, Delay, Coalesce or Gone.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

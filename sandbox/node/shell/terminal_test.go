@@ -1,62 +1,23 @@
 package shell_test
 
 import (
-	"bytes"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/node/shell"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
 
 // patience is the time limit for a condition on a busy machine.
 const patience = 60 * time.Second
 
-// screen collects the output on a terminal.
-type screen struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
-
-func newScreen() *screen { return &screen{changed: make(chan struct{}, 1)} }
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text.Write(p)
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-	return len(p), nil
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-func (s *screen) await(t *testing.T, what string) {
-	t.Helper()
-	deadline := time.After(patience)
-	for !strings.Contains(s.String(), what) {
-		select {
-		case <-s.changed:
-		case <-deadline:
-			t.Fatalf("the screen never showed %q, but %q", what, s)
-		}
-	}
-}
-
 // sit sits down at a terminal.
-func sit(t *testing.T, w *shell.Container, argv ...string) (keys io.Writer, s *screen, code <-chan int) {
+func sit(t *testing.T, w *shell.Container, argv ...string) (keys io.Writer, s *output.Output, code <-chan int) {
 	t.Helper()
 	in, keyboard := io.Pipe()
-	s = newScreen()
+	s = &output.Output{}
 	ended := make(chan int, 1)
 	sizes := make(chan shell.Size, 3)
 	sizes <- shell.Size{Width: 120, Height: 40}
@@ -82,23 +43,23 @@ func press(t *testing.T, keys io.Writer, text string) {
 
 func TestAShellOnATerminal(t *testing.T) {
 	keys, s, code := sit(t, newContainer(t), "sh")
-	s.await(t, "/ # ")
+	s.Await(t, "/ # ")
 	press(t, keys, "echo 1 2 | wc -w\r")
-	s.await(t, "2\r\n")
+	s.Await(t, "2\r\n")
 	press(t, keys, "cd /tmp\r")
-	s.await(t, "/tmp # ")
+	s.Await(t, "/tmp # ")
 	press(t, keys, "if true\r")
-	s.await(t, "> ")
+	s.Await(t, "> ")
 	press(t, keys, "then echo yes''terday; fi\r")
-	s.await(t, "yesterday\r\n")
+	s.Await(t, "yesterday\r\n")
 	press(t, keys, "select\r")
-	s.await(t, "sh: syntax error")
+	s.Await(t, "sh: syntax error")
 	press(t, keys, "cat <<EOF\r")
-	s.await(t, "> ")
+	s.Await(t, "> ")
 	press(t, keys, "here''after\rEOF\r")
-	s.await(t, "\nhere''after\r\n")
+	s.Await(t, "\nhere''after\r\n")
 	press(t, keys, "sleep infinity &\r echo code $? $0\r")
-	s.await(t, "code 0 sh\r\n")
+	s.Await(t, "code 0 sh\r\n")
 	press(t, keys, "exit 5\r")
 	if got := <-code; got != 5 {
 		t.Errorf("exit code %d", got)
@@ -108,30 +69,30 @@ func TestAShellOnATerminal(t *testing.T) {
 // TestAShellThatAScriptBecomes is what k9s does for its shell.
 func TestAShellThatAScriptBecomes(t *testing.T) {
 	keys, s, code := sit(t, newContainer(t), "sh", "-c", "cd /tmp; command -v bash >/dev/null && exec bash || exec sh")
-	s.await(t, "/tmp # ")
+	s.Await(t, "/tmp # ")
 	press(t, keys, "not to be run\x03")
 	press(t, keys, "echo be''gun; sleep infinity\r")
-	s.await(t, "begun\r\n")
+	s.Await(t, "begun\r\n")
 	press(t, keys, "\x03echo code $?\r")
-	s.await(t, "code 130")
+	s.Await(t, "code 130")
 	press(t, keys, "cd /etc; sh\r") // one in the other
-	s.await(t, "/etc # ")
+	s.Await(t, "/etc # ")
 	press(t, keys, "cd /; cat\r")
 	press(t, keys, "tex''t\r")
-	s.await(t, "tex''t\r\ntex''t\r\n")
+	s.Await(t, "tex''t\r\ntex''t\r\n")
 	press(t, keys, "\x04")
 	press(t, keys, "exit 3\r")
 	press(t, keys, "echo inner $?\r")
-	s.await(t, "inner 3")
+	s.Await(t, "inner 3")
 	press(t, keys, "exit 5\r")
 	if got := <-code; got != 5 {
 		t.Errorf("exit code %d", got)
 	}
 	keys, s, code = sit(t, newContainer(t), "sh", "-c", "sh; cat")
-	s.await(t, "/ # ")
+	s.Await(t, "/ # ")
 	press(t, keys, "\x04")
 	press(t, keys, "for the ca''t\r")
-	s.await(t, "ca''t\r\nfor the ca''t\r\n")
+	s.Await(t, "ca''t\r\nfor the ca''t\r\n")
 	press(t, keys, "\x03")
 	if got := <-code; got != 130 {
 		t.Errorf("exit code %d", got)
@@ -140,21 +101,21 @@ func TestAShellThatAScriptBecomes(t *testing.T) {
 
 func TestCtrlC(t *testing.T) {
 	keys, s, code := sit(t, newContainer(t), "sh")
-	s.await(t, "# ")
+	s.Await(t, "# ")
 	press(t, keys, "echo be''gun; sleep infinity\r")
-	s.await(t, "begun\r\n")
+	s.Await(t, "begun\r\n")
 	press(t, keys, "\x03")
 	press(t, keys, "echo code $?\r")
-	s.await(t, "code 130")
+	s.Await(t, "code 130")
 	press(t, keys, "echo rea''ding; cat\r")
-	s.await(t, "reading\r\n")
+	s.Await(t, "reading\r\n")
 	press(t, keys, "tex''t\r")
-	s.await(t, "tex''t\r\ntex''t\r\n")
+	s.Await(t, "tex''t\r\ntex''t\r\n")
 	press(t, keys, "\x03")
 	press(t, keys, "echo code again $?\r")
-	s.await(t, "code again 130")
+	s.Await(t, "code again 130")
 	press(t, keys, "not to be run\x03echo af''ter\r")
-	s.await(t, "after\r\n")
+	s.Await(t, "after\r\n")
 	press(t, keys, "\x04")
 	if got := <-code; got != 0 {
 		t.Errorf("exit code %d", got)
@@ -169,14 +130,14 @@ func TestCtrlD(t *testing.T) {
 	keys, s, code := sit(t, newContainer(t), "sh")
 	for _, word := range []string{"first", "second"} {
 		press(t, keys, "echo beg''un "+word+"; cat\r")
-		s.await(t, "begun "+word)
+		s.Await(t, "begun "+word)
 		press(t, keys, word+" line\r")
-		s.await(t, word+" line\r\n"+word+" line\r\n")
+		s.Await(t, word+" line\r\n"+word+" line\r\n")
 		press(t, keys, "\x04echo code $? "+word+"\r") // typed at once
-		s.await(t, "code 0 "+word)
+		s.Await(t, "code 0 "+word)
 	}
 	press(t, keys, "\x1b[A\r") // the line before
-	s.await(t, "code 0 second\r\n/ # echo code $? second\r\ncode 0 second")
+	s.Await(t, "code 0 second\r\n/ # echo code $? second\r\ncode 0 second")
 	press(t, keys, "\x04")
 	if got := <-code; got != 0 {
 		t.Errorf("exit code %d", got)
@@ -186,7 +147,7 @@ func TestCtrlD(t *testing.T) {
 func TestACommandOnATerminal(t *testing.T) {
 	keys, s, code := sit(t, newContainer(t), "cat")
 	press(t, keys, "line\r")
-	s.await(t, "line\r\nline\r\n")
+	s.Await(t, "line\r\nline\r\n")
 	press(t, keys, "\x04")
 	if got := <-code; got != 0 {
 		t.Errorf("exit code %d", got)

@@ -1,4 +1,4 @@
-// Toy copies each ConfigMap of the namespace in NAMESPACE that is labelled copy=me, with the taps in its manager, and prints its journal.
+// Toy copies each ConfigMap of the namespace in NAMESPACE that is labelled copy=me. Its manager is linked with the lab.
 package main
 
 import (
@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"toy/lab/taps"
-	"toy/lab/trace"
+	"toy/lab/link"
 )
 
 type copier struct{ client.Client }
@@ -52,22 +51,16 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	journal := trace.New(trace.Options{Product: "toy"})
-	t := taps.New(journal, taps.Options{Operator: "toy"})
-	mgr, err := ctrl.NewManager(t.RESTConfig(cfg), t.ManagerOptions(ctrl.Options{
+	mgr, err := link.Wrap(ctrl.NewManager)(cfg, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{os.Getenv("NAMESPACE"): {}}},
-	}))
+	})
 	if err != nil {
 		return err
 	}
-	mgr = t.Manager(mgr)
 	err = ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.ConfigMap{}).Complete(copier{mgr.GetClient()})
 	if err != nil {
 		return err
 	}
-	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
-		return err
-	}
-	return journal.Save(os.Stdout)
+	return mgr.Start(ctrl.SetupSignalHandler())
 }

@@ -1,0 +1,347 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/project"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// ownOperator is the subject of a run of an operator of the user's: a project that is built, or any program.
+type ownOperator struct {
+	flags   *ownFlags
+	project *project.Project
+	plan    *project.Plan
+	// cluster is that of the user's where it runs; nil: it runs in a sandbox.
+	cluster *userCluster
+	// work is its private directory.
+	work *project.Work
+	// command is the program; empty for a project. args are added to its arguments.
+	command string
+	args    []string
+
+	say      func(format string, args ...any)
+	step     func(tui.Step) // shows how far the build is
+	target   *target
+	operator *project.Operator
+
+	// watcher tells of changes of the source; nil without --watch. watching is the goroutine that follows it.
+	watcher  *fsnotify.Watcher
+	watching sync.WaitGroup
+}
+
+// tapped reports whether the program has the taps.
+func (o *ownOperator) tapped() bool { return o.command == "" && o.project.Linked && !o.flags.noTaps }
+
+// title says on the screen what the operator was built with, and where it runs, unless that is a sandbox.
+func (o *ownOperator) title() string {
+	title := o.project.Name // the screen adds what is seen of a program without taps
+	if o.tapped() {
+		title += " / " + o.project.ControllerRuntime
+	}
+	if o.cluster != nil {
+		title += " @ " + o.cluster.config.Host
+	}
+	return title
+}
+
+func (o *ownOperator) addToScheme(*runtime.Scheme) error { return nil }
+
+func (o *ownOperator) caption(string, json.RawMessage) string { return "" }
+
+// sandbox begins to build while the sandbox boots.
+func (o *ownOperator) sandbox(*sandbox.Options) error {
+	o.startBuild()
+	return nil
+}
+
+func (o *ownOperator) kept(*upFlags) { o.startBuild() }
+
+// startBuild begins to build the project, if it is one and that has not begun.
+func (o *ownOperator) startBuild() {
+	if o.operator != nil {
+		return
+	}
+	build, compiled := tui.Step{Name: "go build", Detail: o.project.MainPath}, 0
+	if o.command == "" {
+		o.step(build)
+	}
+	o.operator = project.NewOperator(project.OperatorOptions{
+		Project: o.project, Plan: o.plan, Program: o.command, Args: o.args, Env: o.flags.env,
+		ClusterEnv: func() []string { return o.target.environment() },
+		NoTaps:     o.flags.noTaps, NoWebhooks: o.flags.noWebhooks, Untouched: o.cluster != nil,
+		Compiling: func(path string) {
+			compiled++
+			now := build
+			now.Detail = fmt.Sprintf("%d: %s", compiled, path)
+			o.step(now)
+		},
+		Built: func(took time.Duration) {
+			done := build
+			done.Done, done.Took = true, took
+			o.step(done)
+			o.say("built %s in %.1fs", o.project.MainPath, took.Seconds())
+		},
+	})
+	go func() { _ = o.operator.Build(context.Background()) }() // lab has the error
+}
+
+// lab gives the lab the operator's program.
+func (o *ownOperator) lab(ctx context.Context, t *target, options *lab.Options) error {
+	o.target = t
+	if o.cluster != nil {
+		if err := o.prepareCluster(ctx); err != nil {
+			return err
+		}
+	}
+	o.startBuild()
+	options.Programs = append(options.Programs, o.operator)
+	return o.operator.Build(ctx) // before anybody waits for the operator
+}
+
+// begin applies what --apply names, and begins to watch the source with --watch.
+func (o *ownOperator) begin(ctx context.Context, s *liveOperator) error {
+	o.tellNotes(s)
+	if o.flags.watch {
+		if err := o.watch(s); err != nil {
+			return err
+		}
+	}
+	for _, name := range o.flags.apply {
+		if name == allSamples {
+			if len(o.plan.Samples) == 0 {
+				return usageError("name a file with --apply=FILE", "the project has no samples in config/samples")
+			}
+			for _, sample := range o.plan.Samples {
+				if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
+					o.note(s, err.Error()) // a scaffold's samples are not valid yet
+				}
+			}
+			continue
+		}
+		samples, err := project.ReadSamples(name)
+		if err != nil {
+			return usageOf(err)
+		}
+		for _, sample := range samples {
+			sample.Namespace = o.plan.Watched
+			if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tellNotes puts what differs from a real deployment into the journal, so that it is on the screen.
+func (o *ownOperator) tellNotes(s *liveOperator) {
+	language := o.flags.look.language()
+	for _, n := range o.notes() {
+		text := n.Text(language)
+		if hint := n.Hint(language); hint != "" {
+			text += " (" + hint + ")"
+		}
+		o.note(s, text)
+	}
+	if !o.tapped() { // last: the screen shows the newest
+		o.note(s, o.levelText())
+	}
+}
+
+// levelText says what is seen of a program without taps, and how more would be.
+func (o *ownOperator) levelText() string {
+	japanese := o.flags.look.language() == trace.Japanese
+	text := "This program has no taps. Its requests and what it is told are seen at the gate; its work queue, its reconciles and its cache are not."
+	if japanese {
+		text = "このプログラムにはタップがありません。見えるのはゲートを通るリクエストとウォッチの通知だけで、ワークキュー、Reconcile、キャッシュは見えません。"
+	}
+	switch {
+	case o.saysMore() && japanese:
+		text = "このプログラムにはタップがありません。リクエストとウォッチの通知はゲートで見えます。調整は、プログラムのログに出てくれば見えます。ワークキューとキャッシュは見えません。"
+	case o.saysMore():
+		text = "This program has no taps. Its requests and what it is told are seen at the gate, its reconciles once its log tells of them; its work queue and its cache are not."
+	case o.couldSayMore() && japanese:
+		text += "引数 " + strings.Join(project.LogArguments, " ") + " を加えると、ログから調整も分かります。"
+	case o.couldSayMore():
+		text += " With the arguments " + strings.Join(project.LogArguments, " ") + " its log would tell of its reconciles, too."
+	}
+	return text
+}
+
+// saysMore reports whether the program was told to log when its reconciles begin and end.
+func (o *ownOperator) saysMore() bool {
+	return project.HasLogArguments(slices.Concat(o.plan.Args, o.args))
+}
+
+// couldSayMore reports whether it is known that the program would take these arguments.
+func (o *ownOperator) couldSayMore() bool {
+	return o.command != "" && !o.saysMore() && project.TakesLogArguments(o.command)
+}
+
+// servesWebhooks reports whether webhook configurations are installed.
+func (o *ownOperator) servesWebhooks() bool {
+	return !o.flags.noWebhooks && o.plan.ServesWebhooks(o.tapped(), slices.Concat(o.args, o.flags.env))
+}
+
+// notes are those of the plan, and one about webhooks that are not installed.
+func (o *ownOperator) notes() []project.Note {
+	if len(o.plan.Webhooks) == 0 || o.cluster != nil || o.flags.noWebhooks || o.servesWebhooks() {
+		return o.plan.Notes
+	}
+	return append(slices.Clip(o.plan.Notes), project.Note{Kind: project.WebhooksWithout, Values: []any{o.plan.CertDir}})
+}
+
+// note puts a note into the journal.
+func (o *ownOperator) note(s *liveOperator, text string) {
+	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
+}
+
+func (o *ownOperator) paced() tui.Demo { return nil }
+
+// samples offers the samples of the project.
+func (o *ownOperator) samples(s *liveOperator) []tui.Sample {
+	var out []tui.Sample
+	for _, sample := range o.plan.Samples {
+		out = append(out, tui.Sample{Text: sample.File, Apply: func(ctx context.Context) error { return sample.Apply(ctx, s.you, lab.Person) }})
+	}
+	return out
+}
+
+// awaitEnd waits until the person has seen enough: Ctrl-C, or the time of --for.
+func (o *ownOperator) awaitEnd(ctx context.Context, s *liveOperator) error {
+	var over <-chan time.Time
+	if o.flags.until > 0 {
+		timer := time.NewTimer(o.flags.until)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-over:
+		return nil
+	case <-s.target.done:
+		return sandboxError(s.target.err())
+	case <-s.lab.Failed(s.name):
+		return s.lab.Err(s.name)
+	}
+}
+
+// summary says where the program's own words are.
+func (o *ownOperator) summary(context.Context, *liveOperator) error {
+	o.say("log        %s", o.operator.LogFile())
+	return nil
+}
+
+// end stops watching the source.
+func (o *ownOperator) end() error {
+	if o.watcher == nil {
+		return nil
+	}
+	err := o.watcher.Close()
+	o.watching.Wait()
+	return err
+}
+
+// close kills what is left of the program and unlocks its directory.
+func (o *ownOperator) close() {
+	if o.operator != nil {
+		o.operator.Close()
+	}
+	if o.work != nil {
+		o.work.Close()
+	}
+}
+
+// seen says in a few words what is seen of a program without taps.
+func (o *ownOperator) seen() string {
+	if o.saysMore() {
+		return "its requests, and the reconciles that its log tells of (level 2: logs and gate)"
+	}
+	return "its requests (level 3: gate only)"
+}
+
+// describe prints what was found, for --dry-run.
+func (o *ownOperator) describe(w io.Writer) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	p, plan := o.project, o.plan
+	line("operator", "%s", p.Name)
+	switch {
+	case o.command != "":
+		line("program", "%s", strings.Join(append([]string{o.command}, o.args...), " "))
+		line("seen", "%s", o.seen())
+		if o.couldSayMore() {
+			line("", "hint: with %s its log tells of its reconciles", strings.Join(project.LogArguments, " "))
+		}
+	case o.tapped():
+		line("main", "%s in %s, go %s", p.MainPath, p.Root, p.GoVersion)
+		line("seen", "all of its loop: built with taps for controller-runtime %s", p.ControllerRuntime)
+	default:
+		line("main", "%s in %s, go %s", p.MainPath, p.Root, p.GoVersion)
+		why := p.NotLinked
+		if o.flags.noTaps {
+			why = "--no-taps"
+		}
+		line("seen", "%s: %s", o.seen(), why)
+	}
+	account := "the cluster's administrator"
+	if o.cluster != nil {
+		line("cluster", "%s", o.cluster)
+		account = "you"
+	}
+	if plan.ServiceAccount != "" {
+		account = plan.Namespace + "/" + plan.ServiceAccount
+		if o.cluster != nil {
+			account += ", if it exists there; else you"
+		}
+	}
+	line("account", "%s", account)
+	line("arguments", "%s", strings.Join(slices.Concat(plan.Args, o.args), " "))
+	for _, e := range slices.Concat(plan.Env, o.flags.env) {
+		line("variable", "%s", e)
+	}
+	applies, webhooks := "applies", "webhooks"
+	if o.cluster != nil {
+		webhooks = "leaves out"
+		if !o.flags.install {
+			applies = "needs"
+		}
+	}
+	for _, u := range plan.Objects {
+		line(applies, "%s %s", u.GetKind(), filepath.Join(u.GetNamespace(), u.GetName()))
+	}
+	for _, u := range plan.Webhooks {
+		if o.cluster == nil && !o.servesWebhooks() {
+			break
+		}
+		line(webhooks, "%s %s", u.GetKind(), u.GetName())
+	}
+	for _, l := range plan.LeftOut {
+		line("leaves out", "%s %s: %s", l.Kind, filepath.Join(l.Namespace, l.Name), l.Reason)
+	}
+	for _, s := range plan.Samples {
+		line("sample", "%s", s.File)
+	}
+	for _, n := range o.notes() {
+		line("note", "%s", n.Text(trace.English))
+		if hint := n.Hint(trace.English); hint != "" {
+			line("", "hint: %s", hint)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/project"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// ownFlags are the flags of a run of an operator of the user's.
+type ownFlags struct {
+	runFlags
+	main       string
+	tags       []string
+	manifests  []string
+	chart      string
+	values     []string
+	apply      []string
+	env        []string
+	dryRun     bool
+	write      bool
+	watch      bool
+	noTaps     bool
+	noWebhooks bool
+	until      time.Duration
+	// kubeconfig and context name a cluster of the user's, which install says to give the manifests to.
+	kubeconfig, context string
+	install             bool
+}
+
+// allSamples is the value of --apply without one.
+const allSamples = "samples"
+
+func (f *ownFlags) bind(flags *pflag.FlagSet) {
+	f.bindLive(flags)
+	flags.StringVar(&f.main, "main", "", "directory of the main package, if the project has several")
+	flags.StringSliceVar(&f.tags, "tags", nil, "build tags")
+	flags.StringArrayVar(&f.manifests, "manifests", nil, "file or directory to apply before it starts, also a chart or a bundle of OLM (default: config/default, else config/crd)")
+	flags.StringVar(&f.chart, "chart", "", "directory of a Helm chart to render and apply before it starts")
+	flags.StringArrayVar(&f.values, "values", nil, "file of values for the chart")
+	flags.StringArrayVar(&f.apply, "apply", nil, "file or directory to apply when it serves; without a value: all samples of the project")
+	flags.Lookup("apply").NoOptDefVal = allSamples
+	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE for the program")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what was found, what would be applied, what is left out and why, and stop")
+	flags.BoolVar(&f.write, "write-config", false, "write what was found into the file lab.yaml of the directory, which must not have one, and stop")
+	flags.BoolVar(&f.watch, "watch", false, "build it again when its source changes, and start it anew; the cluster stays")
+	flags.BoolVar(&f.noTaps, "no-taps", false, "build it as it is; then only its requests are seen")
+	flags.BoolVar(&f.noWebhooks, "no-webhooks", false, "install no webhook configurations")
+	flags.DurationVar(&f.until, "for", 0, "end after this long; 0: with Ctrl-C (plain)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of a cluster of yours to run it against; nothing is applied there but what --install and --apply name")
+	flags.StringVar(&f.context, "context", "", "context of that kubeconfig (default: its current one)")
+	flags.BoolVar(&f.install, "install", false, "apply the manifests to that cluster, too")
+	f.nodes.bind(flags, 1)
+}
+
+// check reports what is wrong with the values of flags. The chart is one of the manifests.
+func (f *ownFlags) check() error {
+	if f.chart != "" {
+		if _, err := os.Stat(filepath.Join(f.chart, "Chart.yaml")); err != nil {
+			return usageError("a Helm chart is a directory with a Chart.yaml", "%s is no Helm chart", f.chart)
+		}
+		f.manifests = append(f.manifests, f.chart)
+	}
+	for _, e := range f.env {
+		if name, _, found := strings.Cut(e, "="); !found || name == "" {
+			return usageError("write --env NAME=VALUE", "%q is no variable with a value", e)
+		}
+	}
+	return nil
+}
+
+// runOwn runs the project or the program that the arguments name.
+func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	cluster, err := f.cluster(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	own := &ownOperator{flags: f, cluster: cluster}
+	defer own.close()
+	dir, rest := "", args
+	if dash := cmd.ArgsLenAtDash(); dash != 0 {
+		dir, rest = args[0], args[1:]
+		if dash != 1 && len(rest) > 0 {
+			return usageError("write the program's arguments after --, and a file to apply as --apply=FILE", "unexpected argument %q", rest[0])
+		}
+	}
+	if dir == "" {
+		err = own.program(cmd.Context(), rest)
+	} else {
+		own.args = rest
+		err = own.find(cmd.Context(), dir)
+	}
+	if err != nil {
+		return err
+	}
+	if f.write {
+		return own.writeConfig(streams.out, cmd.Flags())
+	}
+	if f.dryRun {
+		own.describe(streams.out)
+		return nil
+	}
+	f.nodes.take(own.project, cmd.Flags())
+	p := &liveRun{
+		io: streams, name: own.project.Name, title: own.title(), flags: f.runFlags, subject: own, cluster: cluster,
+		journal: trace.New(trace.Options{Product: version(), Title: own.title()}), step: noStep,
+	}
+	if own.tapped() {
+		p.source = func(_, file string) (string, bool, error) { return own.operator.Source(file) }
+	}
+	own.say, own.step = p.say, func(s tui.Step) { p.step(s) }
+	return p.run(cmd.Context())
+}
+
+// writeConfig writes what was found, and flags that lab.yaml has too.
+func (o *ownOperator) writeConfig(w io.Writer, flags *pflag.FlagSet) error {
+	if o.command != "" {
+		return usageError("name the directory of a project", "%s is not built here: there is nothing to write", o.command)
+	}
+	more := project.Config{Args: o.args, Env: map[string]string{}, Images: o.flags.nodes.images}
+	for _, e := range o.flags.env {
+		name, value, _ := strings.Cut(e, "=")
+		more.Env[name] = value
+	}
+	if flags.Changed("nodes") {
+		more.Nodes = &o.flags.nodes.nodes
+	}
+	file, err := o.project.WriteConfig(o.plan, more)
+	if err != nil {
+		return usageOf(err)
+	}
+	fmt.Fprintln(w, file)
+	return nil
+}
+
+// usageOf gives an error about the user's files its exit code.
+func usageOf(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &exitError{exitUsage, err}
+}
+
+// isPath reports whether an argument of run is a project's directory and not the name of a bundled operator.
+func isPath(arg string) bool {
+	return arg == "." || arg == ".." || strings.ContainsRune(arg, filepath.Separator)
+}
+
+// find finds the operator in a directory.
+func (o *ownOperator) find(ctx context.Context, dir string) (err error) {
+	if err := o.open(dir); err != nil {
+		return err
+	}
+	o.project, err = project.Find(ctx, project.Options{
+		Dir: dir, WorkDir: o.work.Dir, Main: o.flags.main, Tags: o.flags.tags, Manifests: o.flags.manifests, Values: o.flags.values, Foreign: o.cluster != nil,
+	})
+	if err != nil {
+		return usageOf(err)
+	}
+	return o.makePlan(ctx)
+}
+
+// program takes a program that is not built here.
+func (o *ownOperator) program(ctx context.Context, command []string) (err error) {
+	if o.command, err = lookPath(command[0]); err != nil {
+		return err
+	}
+	if err := o.open(o.command); err != nil {
+		return err
+	}
+	o.args = command[1:]
+	o.project, err = project.Program(named(command), project.Options{
+		WorkDir: o.work.Dir, Manifests: o.flags.manifests, Values: o.flags.values, Foreign: o.cluster != nil,
+	})
+	if err != nil {
+		return err
+	}
+	return o.makePlan(ctx)
+}
+
+// lookPath finds a program as a shell does, and says in one line why it cannot be run.
+func lookPath(name string) (string, error) {
+	found, err := exec.LookPath(name)
+	const hint = "name a program after --, such as ./bin/manager"
+	switch {
+	case err == nil:
+		return found, nil
+	case errors.Is(err, exec.ErrNotFound):
+		return "", usageError(hint, "there is no program %s in the PATH", name)
+	case errors.Is(err, fs.ErrNotExist):
+		return "", usageError(hint, "%s: no such program", name)
+	case errors.Is(err, fs.ErrPermission):
+		return "", usageError("chmod +x "+name+", or name its interpreter before it", "%s cannot be executed", name)
+	case errors.Is(err, syscall.EISDIR):
+		return "", usageError("a project's directory is named without --: operator-lab run "+name, "%s is a directory", name)
+	}
+	return "", usageError(hint, "%s cannot be run: %w", name, err)
+}
+
+// open opens the private directory of a project or program.
+func (o *ownOperator) open(of string) (err error) {
+	o.work, err = project.OpenWork(of)
+	if sandbox.HintOf(err) != "" {
+		return usageOf(err)
+	}
+	return sandboxError(err)
+}
+
+// makePlan finds out what the operator needs.
+func (o *ownOperator) makePlan(ctx context.Context) (err error) {
+	if o.plan, err = o.project.Plan(ctx); err != nil {
+		return usageOf(err)
+	}
+	return nil
+}
+
+// named returns the file that gives a program its name: of an interpreter with a script, such as python3 copier.py, it is
+// the script.
+func named(command []string) string {
+	if len(command) > 1 && filepath.Ext(command[1]) != "" {
+		if info, err := os.Stat(command[1]); err == nil && info.Mode().IsRegular() {
+			return command[1]
+		}
+	}
+	return command[0]
+}

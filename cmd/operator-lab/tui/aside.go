@@ -1,0 +1,191 @@
+package tui
+
+import (
+	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// whyBar is the sentence that says why what is selected happened, what it did and what follows.
+type whyBar struct{ *state }
+
+func (s whyBar) lines() []string { return wrap(s.why(s.subject(), s.lang), max(1, s.w-2)) }
+
+func (s whyBar) draw(r Rect) []row {
+	lines := s.lines()
+	if len(lines) > r.H && r.H > 0 { // w shows all of it
+		lines = append(lines[:r.H-1:r.H-1], s.cutTo(lines[r.H-1]+" "+lines[r.H], r.W-2))
+	}
+	rows := make([]row, len(lines))
+	for i, line := range lines {
+		rows[i] = text(bold, " "+line)
+	}
+	return rows
+}
+
+// asideBar shows the progress in the lesson if there is one, else what is to be told beside the sentence: that this is the
+// past, what the demo does next, and what was noted last.
+type asideBar struct{ *state }
+
+// remark is one thing that is told beside the sentence.
+type remark struct {
+	st   style
+	text string
+}
+
+// remarks returns what is to be told, most important first.
+func (s asideBar) remarks() []remark {
+	var out []remark
+	switch deed := s.deed(); {
+	case !s.live:
+		out = append(out, remark{accent, s.pastText()})
+	case deed != "":
+		out = append(out, remark{note, s.t("g does what comes next: ", "g で次へ: ") + deed})
+	}
+	e, a := s.newestNote(), s.aftermath()
+	told := func() { out = append(out, remark{note, clock(e.At) + " " + s.noteText(e)}) }
+	if e != nil && a != nil && e.Seq > a.Break.Seq {
+		told()
+	}
+	if a != nil {
+		out = append(out, remark{note, clock(a.Break.At) + " " + a.Text(s.lang)})
+	}
+	if e != nil && (a == nil || e.Seq < a.Break.Seq) {
+		told()
+	}
+	return out
+}
+
+func (s asideBar) draw(r Rect) []row {
+	if r.H <= 0 {
+		return nil
+	}
+	if s.guided && s.page.Lesson != "" {
+		return s.lessonLines(r)
+	}
+	remarks := s.remarks()
+	var rows []row
+	for i, remark := range remarks {
+		lines := wrap(remark.text, r.W-2)
+		if room := max(1, r.H-len(rows)-(len(remarks)-1-i)); len(lines) > room { // w shows all of it
+			lines = append(lines[:room-1:room-1], s.cutTo(lines[room-1]+" "+lines[room], r.W-2))
+		}
+		for _, line := range lines {
+			rows = append(rows, text(remark.st, " "+line))
+		}
+	}
+	return rows[:min(len(rows), r.H)]
+}
+
+func (s asideBar) pastText() string {
+	if s.replay {
+		return s.t("A recording, as it was at this point. [ ] go on, L goes to the end.",
+			"記録のこの時点の状態。[ ] で移動、L で末尾へ。")
+	}
+	return s.t("This is the past; nothing in the cluster is undone. L returns to now.",
+		"過去の表示。クラスターは何も巻き戻っていない。L で現在に戻る。")
+}
+
+// lessonLines show the lesson and the task with its boxes, and what is still missing.
+func (s asideBar) lessonLines(r Rect) []row {
+	switch {
+	case r.H == 1 && s.live:
+		out := text(plain, " ")
+		out.segs = append(out.segs, s.boxes(0).segs...)
+		out.add(plain, " ")
+		now := s.lessonNow(r.W - out.width())
+		out.segs = append(out.segs, now.segs...)
+		return []row{out}
+	case s.live:
+		now := s.lessonNow(r.W - 1)
+		now.segs = append([]seg{{plain, " "}}, now.segs...)
+		return []row{s.lessonHead(r.W), now}
+	}
+	now := s.lessonNow(r.W - 1)
+	now.segs = append([]seg{{plain, " "}}, now.segs...)
+	return []row{text(accent, " "+s.cutTo(s.pastText(), r.W-2)), now}[:min(2, r.H)]
+}
+
+// lessonHead names lesson and task, with the boxes at the right.
+func (s asideBar) lessonHead(w int) row {
+	head := text(title, " "+strings.TrimSpace(s.t("LESSON ", "レッスン ")+s.page.Lesson))
+	head.add(plain, "   "+s.page.Task)
+	right := s.boxes(w - head.width() - 3)
+	if s.page.Done && !noTask(s.state) {
+		right = text(loud, " "+s.ok+" "+s.t("DONE", "完了")+" ")
+		if noNext(s.state) == "" {
+			right.add(plain, "  ").add(tool, "n").add(plain, s.t(" next", " 次へ"))
+		}
+	}
+	room := w - right.width() - 1
+	if head.width() > room-1 {
+		head = text(title, s.cutTo(head.plain(), room-1))
+	}
+	head.to(room)
+	head.segs = append(head.segs, right.segs...)
+	return head
+}
+
+// boxes are the boxes of the task, with their texts if that fits.
+func (s asideBar) boxes(room int) row {
+	var long, short row
+	for i, c := range s.page.Checks {
+		box, st := s.checkbox(c)
+		if i > 0 {
+			long.add(plain, "  ")
+		}
+		long.add(st, box+" "+c.Text)
+		short.add(st, box)
+	}
+	if long.width() <= room {
+		return long
+	}
+	return short
+}
+
+// lessonNow is the one thing to be told of the task now.
+func (s asideBar) lessonNow(w int) row {
+	p, st := s.page, plain
+	var now, more string
+	switch {
+	case p.Notice != "" && noTask(s.state):
+		now, st, more = "! "+firstParagraph(p.Notice), warn|bold, s.t("n again", "n 再試行")
+	case p.Done:
+		now, st = s.ok+" "+firstParagraph(p.DoneText), ok
+	case p.Notice != "":
+		now, st, more = "! "+firstParagraph(p.Notice), warn|bold, s.t("u undo", "u 元に戻す")
+	case p.Missing != "":
+		now = s.t("Not yet: ", "まだ: ") + p.Missing
+	case p.Question != "" && p.Answer == "":
+		now, more = firstParagraph(p.Question), s.t("a answer", "a 回答")
+	default:
+		now = firstParagraph(p.Text)
+	}
+	now = clean(now)
+	if more == "" && width(now) > w-1 && s.placed.Pane[LessonPane].Empty() {
+		more = s.t("5: all", "5: 全文")
+	}
+	if more == "" {
+		return text(st, s.cutTo(now, w-1))
+	}
+	more = "  (" + more + ")"
+	return *(&row{}).add(st, s.cutTo(now, w-1-width(more))).add(plain, more)
+}
+
+// firstParagraph is the beginning of a text in Markdown, on one line. Headings are none.
+func firstParagraph(markdown string) string {
+	for line := range strings.Lines(Plain(markdown, 0)) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// noteText is a note, or what a fault did.
+func (s asideBar) noteText(e *trace.Event) string {
+	if e.Kind == trace.KindFault {
+		return s.t("Fault ", "") + trace.FaultText(e, s.lang)
+	}
+	return s.t("Note: ", "メモ: ") + e.Message
+}

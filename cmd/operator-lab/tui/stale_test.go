@@ -1,0 +1,147 @@
+package tui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// told is a journal of a test, at a time of the test's choice, and the screen that shows it.
+type told struct {
+	*testing.T
+	*Model
+	journal *trace.Journal
+	after   time.Duration
+}
+
+func newTold(t *testing.T) *told {
+	d := &told{T: t}
+	d.journal = trace.New(trace.Options{Now: func() time.Time { return time.Unix(0, 0).Add(d.after) }})
+	d.Model = modelOf(t, Options{Journal: d.journal}, 160, 50)
+	return d
+}
+
+// of appends an event of a controller of the operator.
+func (d *told) of(controller string, e trace.Event) {
+	e.Operator, e.Actor, e.Controller = "keeper", "keeper", controller
+	d.journal.Append(e)
+}
+
+// reconcile appends a reconcile of a key.
+func (d *told) reconcile(controller string) {
+	key := trace.Key{Namespace: "default", Name: "a"}
+	id := d.journal.NewReconcile()
+	d.of(controller, trace.Event{Kind: trace.KindEnqueue, Key: key})
+	d.of(controller, trace.Event{Kind: trace.KindDequeue, Key: key, Reconcile: id})
+	d.of(controller, trace.Event{Kind: trace.KindEnd, Key: key, Reconcile: id, Outcome: trace.OutcomeDone})
+}
+
+// watch appends a watch event of an object, which an owner may have.
+func (d *told) watch(verb, name, owner string, rv int) {
+	raw := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default","uid":"u-` + name + `"`
+	if owner != "" {
+		raw += `,"ownerReferences":[{"kind":"ConfigMap","name":"` + owner + `","uid":"u-` + owner + `","controller":true}]`
+	}
+	raw += `},"status":{"conditions":[{"type":"Ready","status":"True","reason":"Fine"}]}}`
+	d.of("", trace.Event{
+		Kind: trace.KindWatch, Verb: verb, ResourceVersion: fmt.Sprint(rv), After: json.RawMessage(raw),
+		Object: trace.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name, UID: "u-" + name},
+	})
+}
+
+// at goes to a time, and returns a part of the screen.
+func (d *told) at(after time.Duration, name string) string {
+	d.after = after
+	d.refresh(true)
+	d.objects().settle()
+	lines, _ := part(d.Model, name)
+	return ansi.Strip(strings.Join(lines, "\n"))
+}
+
+func (d *told) want(text string, has bool, want string) {
+	d.Helper()
+	if strings.Contains(text, want) != has {
+		d.Errorf("it is %t that it has %q:\n%s", !has, want, text)
+	}
+}
+
+// TestHeatCools checks that the heat is that of the last seconds, also when nothing happens.
+func TestHeatCools(t *testing.T) {
+	d := newTold(t)
+	d.reconcile("configmap")
+	d.want(d.at(time.Second, "queue"), true, "HEAT")
+	d.want(d.at(time.Minute, "queue"), false, "HEAT")
+}
+
+// TestGoneObjects checks that conditions of what is gone are said to be its last ones, and that the last line of a tree ends it.
+func TestGoneObjects(t *testing.T) {
+	d := newTold(t)
+	d.watch(trace.Added, "a", "", 1)
+	d.watch(trace.Added, "a-1", "a", 2)
+	d.watch(trace.Added, "a-2", "a", 3)
+	d.watch(trace.Deleted, "a-2", "a", 4)
+	for range 3 {
+		d.reconcile("configmap")
+	}
+	tree := d.at(time.Second, "objects")
+	d.want(tree, false, "├─")
+	d.want(tree, true, "└─ ConfigMap a-1")
+	d.watch(trace.Deleted, "a-1", "a", 5)
+	d.watch(trace.Deleted, "a", "", 6)
+	d.nav().setFocus(ObjectsPane)
+	d.nav().showTab(ConditionsTab)
+	d.want(d.at(2*time.Second, "detail"), true, "it is gone; these were its last conditions")
+}
+
+// TestCrashedIsNotLive checks that the header says that an operator is crashed, and when it comes back.
+func TestCrashedIsNotLive(t *testing.T) {
+	d := newTold(t)
+	d.of("", trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
+	d.reconcile("configmap")
+	d.want(d.at(time.Millisecond, "header"), true, "LIVE")
+	crash := trace.FaultPayload{Kind: trace.FaultCrash, Detail: "After", Of: []string{"5s"}}
+	d.of("", trace.Event{Kind: trace.KindFault, Reason: "f", Values: crash.Values()})
+	d.of("", trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
+	d.want(d.at(2*time.Second, "header"), true, "CRASHED, back in 3s")
+	d.want(d.at(6*time.Second, "header"), true, "CRASHED, starts again")
+	d.of("", trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
+	d.want(d.at(6*time.Second, "header"), true, "LIVE")
+	d.of("", trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
+	d.want(d.at(6*time.Second, "header"), true, "STOPPED")
+}
+
+// TestFilterOfEachController checks that what a controller made of the events is not added to what another one did.
+func TestFilterOfEachController(t *testing.T) {
+	d := newTold(t)
+	d.watch(trace.Added, "a", "", 1)
+	for _, e := range []struct {
+		controller string
+		kind       trace.Kind
+	}{{"one", trace.KindDrop}, {"two", trace.KindDrop}, {"two", trace.KindEnqueue}, {"two", trace.KindDrop}} {
+		d.of(e.controller, trace.Event{Kind: e.kind, Cause: 1, Key: trace.Key{Name: "a"}})
+	}
+	d.reconcile("two")
+	strip := d.at(time.Second, "strip")
+	d.want(strip, true, "FILTER two")
+	d.want(strip, true, "2 made no key")
+	queue := d.at(time.Second, "queue")
+	d.want(queue, true, "one: 1 event made no key")
+	d.want(queue, true, "two: 2 events made no")
+}
+
+// TestFaultsAreNoVictims checks that a Fault that was made on the screen is no object that can be broken.
+func TestFaultsAreNoVictims(t *testing.T) {
+	d := newTold(t)
+	d.watch(trace.Added, "a", "", 1)
+	d.journal.Append(trace.Event{
+		Kind: trace.KindCall, Actor: "you", Operator: "you", Verb: trace.VerbCreate, ResourceVersion: "7", After: []byte(`{"status":{"phase":"Armed"}}`),
+		Object: trace.Ref{APIVersion: "operator-lab.dev/v1alpha1", Kind: "Fault", Name: "break-1", UID: "f"},
+	})
+	d.want(d.at(time.Second, "objects"), false, "Fault")
+}

@@ -1,0 +1,34 @@
+// Package collector keeps the garbage collector from running until main begins, which calls [Start], and then until there is
+// something to collect. What is allocated while 1,300 packages are initialized stays in use: without collections in
+// between, a process of the binary needs a sixth less CPU time until main; and most command lines end before the first.
+//
+// It is initialized before them for the reason told in the package early. Only main imports it: whoever did and did not
+// call Start would never collect garbage.
+package collector
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// percent is the garbage collector's percentage as it was.
+var percent = debug.SetGCPercent(-1)
+
+// first is the size in bytes of the memory of this process at which garbage is collected for the first time, about twice
+// that at the beginning of main.
+const first = 64 << 20
+
+// Start lets the garbage collector run once the process has grown, and as it did from then on.
+func Start() {
+	limit := debug.SetMemoryLimit(-1)
+	if percent < 0 || limit <= first {
+		debug.SetGCPercent(percent)
+		return
+	}
+	debug.SetMemoryLimit(first)
+	collected := &struct{ next *int }{} // garbage that the first collection finds
+	runtime.AddCleanup(collected, func(limit int64) {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}, limit)
+}

@@ -1,0 +1,47 @@
+//go:build go1.23
+
+package link
+
+import (
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// Addresses of a linked program. The kernel chooses the port 0.
+const (
+	loopback = "127.0.0.1"
+	freePort = loopback + ":0"
+)
+
+// adapt makes the options of a manager, which are meant for a pod, fit for a process beside others on this machine.
+func (s Settings) adapt(o *manager.Options) {
+	if o.Metrics.BindAddress != "0" { // empty is the port 8080
+		o.Metrics.BindAddress = freePort
+	}
+	for _, address := range []*string{&o.HealthProbeBindAddress, &o.PprofBindAddress} {
+		if *address != "" && *address != "0" {
+			*address = freePort
+		}
+	}
+	if o.LeaderElectionNamespace == "" {
+		o.LeaderElectionNamespace = s.Namespace
+	}
+	// Or the next life would wait until the lease of this one has run out, some 15 s.
+	o.LeaderElectionReleaseOnCancel = true
+	// The taps' logger passes lines on. The program may set the one behind ctrl.Log later.
+	if o.Logger.GetSink() == nil {
+		o.Logger = ctrl.Log
+	}
+	if s.WebhookPort == 0 {
+		return
+	}
+	if o.WebhookServer == nil {
+		o.WebhookServer = webhook.NewServer(webhook.Options{})
+	}
+	if server, ok := o.WebhookServer.(*webhook.DefaultServer); ok {
+		w := &server.Options
+		w.Host, w.Port = loopback, s.WebhookPort
+		w.CertDir, w.CertName, w.KeyName, w.ClientCAName = s.WebhookCertDir, "tls.crt", "tls.key", ""
+	}
+}

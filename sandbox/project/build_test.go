@@ -1,0 +1,124 @@
+package project_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/operator-lab/operator-lab/sandbox/project"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+)
+
+// build builds a project, and checks whether the program has the link with the lab.
+func build(t *testing.T, p *project.Project, o project.BuildOptions, linked bool) (binary string, compiled []string) {
+	t.Helper()
+	o.Progress = func(path string) { compiled = append(compiled, path) }
+	binary, err := p.Build(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols := read(t, binary)
+	if got := strings.Contains(symbols, p.Module+"/zz_operator_lab/link.Wrap"); got != linked {
+		t.Errorf("the program has the link: %t", got)
+	}
+	return binary, compiled
+}
+
+// failWithout runs a program in which manager.New is called but no API server can be found, with a socket that is none:
+// the link says so at each manager that it is part of.
+func failWithout(t *testing.T, binary, says string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary)
+	cmd.Env = append(os.Environ(), "KUBECONFIG=", "OPERATOR_LAB_LINK="+filepath.Join(t.TempDir(), "none"))
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), says) {
+		t.Errorf("%v, not %q:\n%s", err, says, out)
+	}
+}
+
+// TestBuild builds an operator that calls manager.New itself.
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	dir := unpack(t, "direct")
+	writeModule(t, dir, "example.com/toy")
+	before := hash(t, dir)
+	work := t.TempDir()
+	p := find(t, project.Options{Dir: dir, WorkDir: work})
+	if p.MainPath != "example.com/toy" || !p.Linked {
+		t.Fatalf("%+v", p)
+	}
+	binary, _ := build(t, p, project.BuildOptions{}, true)
+	failWithout(t, binary, "operator-lab cannot be reached")
+	symbols := read(t, binary)
+	named := strings.Contains(symbols, "example.com/toy/app/app.go") || strings.Contains(symbols, filepath.Join(dir, "app", "app.go"))
+	if !named || strings.Contains(symbols, work) {
+		t.Error("the names of the program's files are not those of the project")
+	}
+
+	// Again, without a change: nothing is compiled, and no file is written anew.
+	first, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := hash(t, filepath.Join(work, "overlay"))
+	binary, compiled := build(t, p, project.BuildOptions{}, true)
+	second, err := os.Stat(binary)
+	if err != nil || !os.SameFile(first, second) || len(compiled) > 0 || hash(t, filepath.Join(work, "overlay")) != written {
+		t.Errorf("built again: %v, %v", compiled, err)
+	}
+	if hash(t, dir) != before {
+		t.Error("the user's tree has changed")
+	}
+
+	// Errors name the files of the project, and their lines, also in a file of the overlay.
+	app := filepath.Join(dir, "app", "app.go")
+	lines := strings.Split(read(t, app), "\n")
+	at := slices.Index(lines, "\t{") + 1
+	lines[at-1] += " unknown()"
+	write(t, app, []byte(strings.Join(lines, "\n")))
+	wantBuildError(t, p, "app/app.go", at, "undefined: unknown")
+	write(t, app, []byte("package app\n\nfunc Run() error { return nil\n"))
+	wantBuildError(t, p, "app/app.go", 4, "expected }")
+	write(t, app, []byte("package app\n\nimport _ \"example.com/toy/generated\"\n"))
+	wantBuildError(t, p, "app/app.go", 3, "example.com/toy/generated")
+}
+
+func wantBuildError(t *testing.T, p *project.Project, file string, line int, text string) {
+	t.Helper()
+	_, err := p.Build(t.Context(), project.BuildOptions{})
+	var wrong *project.BuildError
+	if !errors.As(err, &wrong) {
+		t.Errorf("%v is no BuildError", err)
+		return
+	}
+	if got := wrong.Lines[0]; got.File != file || got.Line != line || !strings.Contains(got.Message, text) {
+		t.Errorf("%+v, not %s:%d: %s", got, file, line, text)
+	}
+}
+
+func TestBuildPlain(t *testing.T) {
+	t.Parallel()
+	build(t, find(t, project.Options{Dir: toy(t, "direct")}), project.BuildOptions{Plain: true}, false)
+}
+
+func TestBuildVendored(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Long(t)
+	work := t.TempDir()
+	p := find(t, project.Options{Dir: vendored(t), WorkDir: work})
+	if !p.Vendored || !p.Linked || !strings.HasPrefix(p.ControllerRuntime, "v0.") || !strings.HasPrefix(p.ControllerRuntimeDir, p.Root) {
+		t.Errorf("%+v", p)
+	}
+	build(t, p, project.BuildOptions{}, true)
+	read(t, filepath.Join(work, "overlay", "taps", "beside", "sigs.k8s.io", "controller-runtime", "pkg", "client", "interceptor", "intercept.go"))
+}
+
+func TestBuildWorkspace(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Long(t)
+	p := find(t, project.Options{Dir: filepath.Join(workspace(t), "toy")})
+	build(t, p, project.BuildOptions{}, true)
+}

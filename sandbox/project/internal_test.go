@@ -1,0 +1,174 @@
+package project
+
+import (
+	"bytes"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+)
+
+func TestParseConfigRefuses(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string][2]string{
+		"main: a\nargs: x\n":         {"lab.yaml:2: ", "the keys are main, tags"},
+		"sample: []\n":               {`lab.yaml:1: unknown key "sample"`, "did you mean samples?"},
+		"main: [\n":                  {"lab.yaml:", "the keys are"},
+		"main: a\n---\nmain: b\n":    {"lab.yaml: the file has more than one document", "the keys are"},
+		"env: {\"A=B\": c}\n":        {`env: "A=B" is no variable`, "the keys are"},
+		"args: [\"a\\0b\"]\n":        {`a character that no argument can have`, "the keys are"},
+		"main: a\ntags: []\nmain: b": {"lab.yaml:3: ", "the keys are"},
+	} {
+		_, err := parseConfig("lab.yaml", []byte(content))
+		if err == nil {
+			t.Errorf("%q: no error", content)
+			continue
+		}
+		if !strings.Contains(err.Error(), want[0]) || !strings.Contains(sandbox.HintOf(err), want[1]) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %q, hint %q", content, err, sandbox.HintOf(err))
+		}
+	}
+	if c, err := parseConfig("lab.yaml", []byte("# nothing\n")); err != nil || !cmp.Equal(c, Config{}) {
+		t.Errorf("%+v %v", c, err)
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add([]byte("main: cmd\ntags: [a]\nargs: [--x]\nenv: {A: b}\nmanifests: [a.yaml]\nsamples: [b]\n"))
+	f.Add([]byte("args: &a [*a]\n"))
+	f.Add([]byte("x: 1\n---\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if _, err := parseConfig("lab.yaml", content); err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("more than a line: %q", err)
+		}
+	})
+}
+
+func FuzzDecodeObjects(f *testing.F) {
+	f.Add([]byte("apiVersion: v1\nkind: ConfigMap\n---\n{}"))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod"}]}`))
+	f.Add([]byte("kind: List\napiVersion: v1\nitems: [1]\n"))
+	f.Add([]byte("apiVersion: v1\nkind: Pod\nmetadata: 1\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		objects, err := decodeObjects(bytes.NewReader(content))
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("more than a line: %q", err)
+		}
+		for _, o := range objects {
+			if o.GetKind() == "" || o.GetAPIVersion() == "" {
+				t.Errorf("%v is no object", o)
+			}
+		}
+	})
+}
+
+// FuzzWrapNew checks that a file in which calls are wrapped has the lines it had, and can be parsed.
+func FuzzWrapNew(f *testing.F) {
+	const imported = "import \"sigs.k8s.io/controller-runtime/pkg/manager\"\n"
+	f.Add("package a\n" + imported + "var x = manager.New\n")
+	f.Add("package a // why\n" + imported + "var x, y = manager.New(nil, manager.Options{}), manager.New\n")
+	f.Add("package a; import c \"sigs.k8s.io/controller-runtime/pkg/cluster\"\n" + imported + "var x, y = c.New, manager.New\n")
+	f.Add("//line x.go:7\npackage a;" + imported + "func f() { manager := g(); manager.New() }\n")
+	f.Fuzz(func(t *testing.T, source string) {
+		wrapped := wrapNew([]byte(source), "example.com/link")
+		if wrapped == nil {
+			return
+		}
+		if got, want := bytes.Count(wrapped, []byte("\n")), strings.Count(source, "\n"); got != want {
+			t.Errorf("%d lines, not %d", got, want)
+		}
+		if _, err := parser.ParseFile(token.NewFileSet(), "", wrapped, parser.SkipObjectResolution); err != nil {
+			t.Errorf("%v:\n%s", err, wrapped)
+		}
+	})
+}
+
+func FuzzParseBuild(f *testing.F) {
+	f.Add("# example.com/toy/cmd\ncmd/main.go:3:5: undefined: x\n\thave (a)\n\twant (b)\ncmd/main.go:4:1: too many errors\n")
+	f.Add("go: no such module\ngo: \n")
+	f.Add("main.go:7: b\n/elsewhere/x.go:1:2: c")
+	p := &Project{Root: "/project", Module: "example.com/toy"}
+	f.Fuzz(func(t *testing.T, output string) {
+		if e := (&BuildError{Lines: p.parseBuild(output, nil)}); e.Error() == "" || len(e.Lines) > maxBuildLines || strings.Contains(e.Error(), "\n") {
+			t.Errorf("%q", e.Lines)
+		}
+	})
+}
+
+func TestParseBuild(t *testing.T) {
+	t.Parallel()
+	p := &Project{Root: "/project", Module: "example.com/toy"}
+	got := p.parseBuild("# example.com/toy/cmd\ncmd/main.go:3:5: undefined: x\n\thave (a)\n/project/b.go:7: b\n/elsewhere/c.go:1:2: c\ngo: no module\nexample.com/toy/d.go:1:1: d\n/private/e.go:9:9: e\n", map[string]string{"/private/e.go": "/project/app/e.go"})
+	want := []BuildLine{
+		{"cmd/main.go", 3, 5, "undefined: x\n\thave (a)"},
+		{"b.go", 7, 0, "b"},
+		{"/elsewhere/c.go", 1, 2, "c"},
+		{"", 0, 0, "no module"},
+		{"d.go", 1, 1, "d"},
+		{"app/e.go", 9, 9, "e"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := (&BuildError{Lines: got}).Error(); got != "cmd/main.go:3:5: undefined: x (and 5 more)" {
+		t.Error(got)
+	}
+}
+
+func TestReadVendored(t *testing.T) {
+	t.Parallel()
+	modules, packages := readVendored("# a.b/c v1.0.0\n## explicit; go 1.22\na.b/c/d\n# e.f/g v1.1.0 => ../g\ne.f/g\n# h.i/j v2.0.0 => k.l/m v3.0.0\nh.i/j\n# e.f/g => ../g\n")
+	want := []vendoredModule{{"a.b/c", "a.b/c@v1.0.0", ""}, {"e.f/g", "e.f/g@v1.1.0", "../g"}, {"h.i/j", "k.l/m@v3.0.0", ""}}
+	if diff := cmp.Diff(want, modules, cmp.AllowUnexported(vendoredModule{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]bool{"a.b/c/d": true, "e.f/g": true, "h.i/j": true}, packages); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func FuzzReadVendored(f *testing.F) {
+	f.Add("# a.b/c v1.0.0\n## explicit; go 1.22\na.b/c/d\n# e.f/g v1.1.0 => ../g\n# h.i/j v2.0.0 => k.l/m v3.0.0\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		modules, _ := readVendored(text)
+		for _, m := range modules {
+			if m.path == "" || !strings.Contains(m.version, "@") {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
+}
+
+// FuzzArgument checks that an argument without variables and paths of volumes stays as it is.
+func FuzzArgument(f *testing.F) {
+	f.Add("--a=$(A)$$(A)$(B")
+	f.Add("--data=/data/x,/data,/database,x/data")
+	w := workload{mounts: map[string]string{"/data": "/private"}}
+	f.Fuzz(func(t *testing.T, arg string) {
+		if got := expand(arg, nil); got != strings.ReplaceAll(arg, "$$", "$") {
+			t.Errorf("%q became %q", arg, got)
+		}
+		if got := w.here(arg); !strings.Contains(arg, "/data") && got != arg {
+			t.Errorf("%q became %q", arg, got)
+		}
+	})
+}
+
+// TestGoProblem checks which line of the go tool is told.
+func TestGoProblem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"go: downloading example.com/a v1.0.0\ngo: example.com/a@v1.0.0: not found\n": "go: example.com/a@v1.0.0: not found",
+		"go: downloading example.com/a v1.0.0\n":                                      "go: downloading example.com/a v1.0.0",
+		"go: errors parsing go.mod:\ngo.mod:1: usage: module\n":                       "go: errors parsing go.mod: go.mod:1: usage: module",
+	} {
+		if err := goProblem(&exec.ExitError{}, []byte(text)); err.Error() != want {
+			t.Errorf("%q, not %q", err, want)
+		}
+	}
+}

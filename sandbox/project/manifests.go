@@ -1,0 +1,246 @@
+package project
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+)
+
+// kustomization returns the file of a directory that makes it a kustomization.
+func kustomization(dir string) (file string, found bool) {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if file = filepath.Join(dir, name); fileExists(file) {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+// render builds a kustomization.
+func (p *Project) render(dir string) ([]*unstructured.Unstructured, error) {
+	k := krusty.MakeKustomizer(&krusty.Options{LoadRestrictions: types.LoadRestrictionsNone, PluginConfig: types.DisabledPluginConfig()})
+	rendered, err := k.Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, &sandbox.Problem{
+			Err:  fmt.Errorf("%s cannot be rendered: %s", p.below(dir), strings.ReplaceAll(text, p.Root+"/", "")),
+			Hint: "generate what is missing ('make manifests'), or name others: --manifests FILE",
+		}
+	}
+	var all []*unstructured.Unstructured
+	for _, r := range rendered.Resources() {
+		raw, err := r.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		objects, err := decodeObjects(bytes.NewReader(raw))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.below(dir), err)
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// file is a file of manifests.
+type file struct {
+	name    string
+	objects []*unstructured.Unstructured
+	wrong   error
+}
+
+// readManifests reads files and directories. A directory that is a kustomization or a Helm chart is rendered, and what a
+// bundle of OLM installs is made; of others the YAML and JSON files are read, without those in directories below.
+func (p *Project) readManifests(paths []string) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, name := range paths {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, &sandbox.Problem{Err: fmt.Errorf("%s: no such file or directory", name), Hint: "manifests are files or directories of YAML or JSON"}
+		}
+		dir := name
+		if !info.IsDir() {
+			dir = filepath.Dir(name)
+		}
+		if own, found := kustomization(dir); found && (info.IsDir() || filepath.Base(own) == filepath.Base(name)) {
+			objects, err := p.render(dir)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, objects...)
+			continue
+		}
+		if info.IsDir() && isChart(name) {
+			objects, err := p.renderChart(name)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, objects...)
+			continue
+		}
+		if info.IsDir() && isBundle(name) {
+			if name, err = p.bundleDir(name); err != nil {
+				return nil, err
+			}
+		}
+		files := []file{p.readFile(name)}
+		if info.IsDir() {
+			files = p.readDir(name)
+		}
+		for _, f := range files {
+			if f.wrong != nil {
+				return nil, &sandbox.Problem{Err: f.wrong, Hint: "'kubectl apply --dry-run=client -f " + name + "' says the same"}
+			}
+			all = append(all, f.objects...)
+		}
+		if info.IsDir() && len(files) == 0 {
+			return nil, &sandbox.Problem{Err: fmt.Errorf("%s has no YAML or JSON files", name), Hint: "name the directory that has them: those below it are not read"}
+		}
+	}
+	return p.expandBundle(all)
+}
+
+// readDir reads the YAML and JSON files of a directory, sorted by name.
+func (p *Project) readDir(dir string) []file {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return []file{{name: dir, wrong: err}}
+	}
+	var files []file
+	for _, e := range entries {
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) || slices.Contains(konfig.RecognizedKustomizationFileNames(), e.Name()) {
+			continue
+		}
+		if name := filepath.Join(dir, e.Name()); fileExists(name) {
+			files = append(files, p.readFile(name))
+		}
+	}
+	return files
+}
+
+// readFile reads a file of manifests.
+func (p *Project) readFile(name string) file {
+	if !fileExists(name) { // a pipe or a device could be read for ever
+		return file{name: p.below(name), wrong: fmt.Errorf("%s is not a regular file", p.below(name))}
+	}
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return file{name: p.below(name), wrong: err}
+	}
+	objects, err := decodeObjects(bytes.NewReader(raw))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", p.below(name), err)
+	}
+	return file{p.below(name), objects, err}
+}
+
+// decodeObjects reads YAML or JSON documents. Lists are taken apart.
+func decodeObjects(r io.Reader) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	d := utilyaml.NewYAMLOrJSONDecoder(r, 4096)
+	for n := 1; ; n++ {
+		var raw runtime.RawExtension
+		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			text, _, _ := strings.Cut(err.Error(), "\n")
+			return nil, fmt.Errorf("document %d: %s", n, text)
+		}
+		if raw.Raw = bytes.TrimSpace(raw.Raw); len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
+			continue
+		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(raw.Raw); err != nil {
+			return nil, fmt.Errorf("document %d is no Kubernetes object: %s", n, shortReason(err, o))
+		}
+		objects := []*unstructured.Unstructured{o}
+		if o.IsList() {
+			list, err := o.ToList()
+			if err != nil {
+				return nil, fmt.Errorf("document %d: %w", n, err)
+			}
+			objects = objects[:0]
+			for i := range list.Items {
+				objects = append(objects, &list.Items[i])
+			}
+		}
+		for _, o := range objects {
+			if o.GetKind() == "" || o.GetAPIVersion() == "" {
+				return nil, fmt.Errorf("document %d is no Kubernetes object: it needs apiVersion and kind", n)
+			}
+		}
+		all = append(all, objects...)
+	}
+}
+
+// shortReason says why a document is no object, without the document itself.
+func shortReason(err error, o *unstructured.Unstructured) string {
+	if runtime.IsMissingKind(err) || o.GetKind() == "" {
+		return "it needs apiVersion and kind"
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
+// sampleFiles returns the files of samples at a path: a file, the resources of a kustomization in their order, or the
+// files of a directory.
+func (p *Project) sampleFiles(name string) []file {
+	info, err := os.Stat(name)
+	if err != nil {
+		return []file{{name: p.below(name), wrong: fmt.Errorf("%s: no such file or directory", p.below(name))}}
+	}
+	if !info.IsDir() {
+		return []file{p.readFile(name)}
+	}
+	own, found := kustomization(name)
+	if !found {
+		return p.readDir(name)
+	}
+	var k struct{ Resources []string }
+	raw, err := os.ReadFile(own)
+	if err == nil {
+		err = yaml.Unmarshal(raw, &k)
+	}
+	if err != nil {
+		return []file{{name: p.below(own), wrong: fmt.Errorf("%s: %w", p.below(own), err)}}
+	}
+	var files []file
+	for _, r := range k.Resources {
+		at := filepath.Join(name, r)
+		if within(at, name) { // a directory that has itself for a resource
+			continue
+		}
+		files = append(files, p.sampleFiles(at)...)
+	}
+	return files
+}
+
+// ReadSamples reads files of objects to try an operator with, at a path that the user names: a file, the resources of a
+// kustomization in their order, or the files of a directory.
+func ReadSamples(name string) ([]Sample, error) {
+	p := &Project{}
+	var samples []Sample
+	for _, f := range p.sampleFiles(name) {
+		if f.wrong != nil {
+			return nil, &sandbox.Problem{Err: f.wrong, Hint: "samples are files or directories of YAML or JSON"}
+		}
+		samples = append(samples, Sample{File: f.name, Objects: f.objects})
+	}
+	return samples, nil
+}

@@ -1,0 +1,214 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/process"
+)
+
+// OperatorOptions says how an operator of somebody's own is run.
+type OperatorOptions struct {
+	// Project is what was found of it, and Plan what it needs.
+	Project *Project
+	Plan    *Plan
+	// Program is the path of a program that is built already. Default: the project is built.
+	Program string
+	// Args are added to the arguments of the plan, and Env, of the form NAME=value, to its variables.
+	Args, Env []string
+	// ClusterEnv are variables that the sandbox gives to programs; those of the plan and Env overrule them. It is called
+	// before each run. Default: there are none.
+	ClusterEnv func() []string
+	// NoTaps leaves the taps out, and NoWebhooks the configurations of webhooks.
+	NoTaps, NoWebhooks bool
+	// Compiling is called with the import path of each package that is compiled, one call after the other. Default: nobody
+	// is told.
+	Compiling func(importPath string)
+	// Untouched says that the cluster is given nothing: neither what the plan has nor configurations of webhooks.
+	Untouched bool
+	// Built is called after each build with the time that it took. Default: nobody is told.
+	Built func(time.Duration)
+}
+
+// Operator is an operator of somebody's own as a program for a lab: it is built, the cluster is given what its plan has,
+// it runs in a process, and its webhooks are installed once they answer.
+type Operator struct {
+	*process.Operator
+	options OperatorOptions
+	// building ends with the operator, and the build with it.
+	building  context.Context
+	stopBuild context.CancelFunc
+	mu        sync.Mutex
+	build     func() (string, error) // builds once
+	// built is when the build of the newest program began.
+	built time.Time
+	// port is that of the webhook server; 0: none. applied says that the cluster was given what the operator needs,
+	// installed that it was given the configurations of webhooks. A later life finds both as they are then.
+	port               int
+	applied, installed bool
+}
+
+// NewOperator returns an operator for a lab. Close it after the lab.
+func NewOperator(o OperatorOptions) *Operator {
+	op := &Operator{options: o}
+	op.building, op.stopBuild = context.WithCancel(context.Background())
+	op.build = op.newBuild()
+	op.Operator = process.New(process.Options{
+		Name: o.Project.Name, Tapped: op.Tapped(), Files: o.Project.options.WorkDir, Prepare: op.prepare, Begun: op.installWebhooks,
+	})
+	return op
+}
+
+// Close ends a build, and kills what is left of the operator's processes.
+func (o *Operator) Close() {
+	o.stopBuild()
+	o.Operator.Close()
+}
+
+// Tapped reports whether the program has the taps.
+func (o *Operator) Tapped() bool {
+	return o.options.Program == "" && o.options.Project.Linked && !o.options.NoTaps
+}
+
+// Build waits until the operator is built. It may be called early, so that the build runs while a sandbox boots. Later
+// calls return the same until [Operator.BuildAgain].
+func (o *Operator) Build(ctx context.Context) error {
+	defer context.AfterFunc(ctx, o.stopBuild)()
+	_, err := o.binary()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// BuildAgain builds the operator anew for its next life. With an error that is the same program as before.
+func (o *Operator) BuildAgain() error {
+	build := o.newBuild()
+	if _, err := build(); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.build = build
+	return nil
+}
+
+// binary waits for the newest build.
+func (o *Operator) binary() (string, error) {
+	o.mu.Lock()
+	build := o.build
+	o.mu.Unlock()
+	return build()
+}
+
+// newBuild returns a function that builds the project once.
+func (o *Operator) newBuild() func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		if o.options.Program != "" {
+			return o.options.Program, nil
+		}
+		began := time.Now()
+		binary, err := o.options.Project.Build(o.building, BuildOptions{Plain: !o.Tapped(), Progress: o.options.Compiling})
+		if err == nil && o.options.Built != nil {
+			o.options.Built(time.Since(began))
+		}
+		if err == nil {
+			o.mu.Lock()
+			o.built = began
+			o.mu.Unlock()
+		}
+		return binary, err
+	})
+}
+
+// prepare waits for the build, applies what the operator needs and returns its command.
+func (o *Operator) prepare(ctx context.Context, cluster operatorhost.Cluster) (process.Command, error) {
+	binary, err := o.binary()
+	if err != nil {
+		return process.Command{}, err
+	}
+	plan := o.options.Plan
+	if !o.applied && !o.options.Untouched {
+		if err := ApplyAll(ctx, cluster, plan.Objects, plan.Namespace); err != nil {
+			return process.Command{}, err
+		}
+		o.applied = true
+	}
+	c := process.Command{
+		Program: binary, Args: slices.Concat(plan.Args, o.options.Args), Dir: o.options.Project.Root,
+		ServiceAccount: plan.ServiceAccount, Namespace: plan.Namespace,
+	}
+	if o.options.ClusterEnv != nil {
+		c.Env = o.options.ClusterEnv()
+	}
+	c.Env = slices.Concat(c.Env, plan.Env, o.options.Env)
+	if !o.options.NoWebhooks && (o.Tapped() || !o.options.Untouched) && plan.ServesWebhooks(o.Tapped(), slices.Concat(c.Args, c.Env)) {
+		if o.port == 0 {
+			if o.port, err = o.webhookPort(); err != nil {
+				return process.Command{}, err
+			}
+		}
+		c.WebhookPort, c.WebhookCertDir = o.port, plan.CertDir
+	}
+	return c, nil
+}
+
+// webhookPort returns the port of the webhook server: a free one for a program that is told which, else that of the manifests.
+func (o *Operator) webhookPort() (int, error) {
+	if o.Tapped() {
+		return freePort()
+	}
+	port := o.options.Plan.WebhookPort
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return 0, problem("end what listens there, or run it with --no-webhooks", "the program is to serve its webhooks on port %d: %w", port, err)
+	}
+	return port, l.Close()
+}
+
+// freePort returns a port of 127.0.0.1 that nobody uses now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// webhookPause is how often to try whether the webhook server answers.
+const webhookPause = 20 * time.Millisecond
+
+// installWebhooks installs the webhook configurations once their server answers: the API server would refuse writes
+// before.
+func (o *Operator) installWebhooks(ctx context.Context, cluster operatorhost.Cluster) error {
+	if o.port == 0 || o.installed || o.options.Untouched {
+		return nil
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port))
+	for {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return &sandbox.Problem{
+				Err:  fmt.Errorf("the program's webhook server does not answer on %s: %w", address, ctx.Err()),
+				Hint: "run it with --no-webhooks, or look into " + o.LogFile(),
+			}
+		case <-time.After(webhookPause):
+		}
+	}
+	plan := o.options.Plan
+	err := ApplyAll(ctx, cluster, PointWebhooks(plan.Webhooks, o.port, plan.CA), plan.Namespace)
+	o.installed = err == nil
+	return err
+}

@@ -1,0 +1,269 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// person is the actor of what the person at the screen does.
+const person = "you"
+
+// Aftermath tells what came of the newest break: a fault, or what a person did to an object that somebody manages.
+type Aftermath struct {
+	// Break is the event of the break.
+	Break *Event
+	// Hurt reports whether anything failed or was missing since.
+	Hurt bool
+	// Waits names what fails or is missing still; empty if all is well.
+	Waits []string
+	// Took is the time until all was well, or until now.
+	Took time.Duration
+	// Reconciles ended in that time; Repeated writes had been carried out before the break by the reconcile that it hit.
+	Reconciles, Repeated int
+}
+
+// isBreak reports whether an event breaks something: a fault, or a change by a person of what has a controller. Other
+// changes by a person say what is wanted.
+func isBreak(e *Event) bool {
+	switch {
+	case e.Kind == KindFault:
+		return e.Error == ""
+	case e.Kind != KindCall || !e.IsWrite() || e.Error != "" || e.NoOp || e.Actor != person || e.Object.Subresource != "":
+		return false
+	case e.Verb == VerbCreate || len(e.Before) == 0:
+		return false
+	}
+	return controllerOf(e.Before) != ""
+}
+
+// controllerOf returns the UID of an object's controller; empty if it has none.
+func controllerOf(raw json.RawMessage) string {
+	for _, owner := range (&Object{Raw: raw}).Meta().Owners {
+		if owner.Controller {
+			return owner.UID
+		}
+	}
+	return ""
+}
+
+// Aftermath returns what came of the newest break until now; nil if there was none.
+func (s *State) Aftermath() *Aftermath {
+	if s.broken == nil {
+		return nil
+	}
+	f := aftermath{Aftermath: Aftermath{Break: s.broken}, waits: map[string]string{}, done: map[string]bool{}, works: map[string]bool{}}
+	f.begin(s)
+	well, calm := f.Aftermath, 0
+	for _, e := range s.timeline.journal.Since(s.broken.Seq) {
+		if e.Seq > s.seq {
+			break
+		}
+		was := len(f.waits)
+		f.apply(e)
+		f.Took = e.At - s.broken.At
+		if was > 0 && len(f.waits) == 0 {
+			well, calm = f.Aftermath, 0
+		}
+		if calm++; len(f.waits) == 0 && calm > enoughCalm {
+			break
+		}
+	}
+	if len(f.waits) == 0 && f.Hurt {
+		well.Hurt = true
+		return &well
+	}
+	f.Took = s.at - s.broken.At
+	f.Waits = slices.Sorted(maps.Values(f.waits))
+	return &f.Aftermath
+}
+
+// enoughCalm is the number of events without harm after which a break is taken to have no more effect.
+const enoughCalm = 2000
+
+// aftermath follows what fails and what is missing since a break.
+type aftermath struct {
+	Aftermath
+	waits map[string]string // what is waited for, by what it is about
+	done  map[string]bool   // writes of the reconcile that was hit; false once repeated
+	works map[string]bool   // operators that had reconciled a key whose object is there still, if no reconcile was hit
+}
+
+func (f *aftermath) wait(about, text string) { f.waits[about], f.Hurt = text, true }
+
+func writeText(e *Event) string { return e.Verb + " " + e.Object.String() }
+
+// begin notes what the break itself makes wait.
+func (f *aftermath) begin(s *State) {
+	e := f.Break
+	if e.Kind == KindCall {
+		f.wait("object", e.Object.String())
+		return
+	}
+	if e.Fault().Kind == FaultCrash {
+		f.wait("operator "+e.Operator, e.Operator)
+	}
+	if reconcile := s.Reconcile(e.Reconcile); reconcile != nil {
+		f.wait(keyText(reconcile.Controller, reconcile.Key), "#"+fmt.Sprint(reconcile.ID)+" "+reconcile.Key.String())
+		for _, step := range reconcile.Steps {
+			if step.IsWrite() && step.Kind == KindCall && !step.NoOp && (step.Error == "" && step.Seq < e.Seq || step.Lost) {
+				f.done[writeText(step)] = true
+			}
+		}
+		return // its key is what is waited for
+	}
+	there := map[Key]bool{}
+	for key, object := range s.objects {
+		k := Key{key.namespace, key.name}
+		there[k] = there[k] || object.Verb != Deleted
+	}
+	for _, reconcile := range s.finished {
+		if reconcile.First < e.Seq && there[reconcile.Key] {
+			f.works[reconcile.Operator] = true
+		}
+	}
+}
+
+func keyText(controller string, k Key) string { return "key " + controller + " " + k.String() }
+
+// apply follows one event after the break.
+func (f *aftermath) apply(e *Event) {
+	switch e.Kind {
+	case KindOperator:
+		if e.Verb == VerbStop {
+			f.wait("operator "+e.Operator, e.Operator)
+			break
+		}
+		delete(f.waits, "operator "+e.Operator)
+		if e.Verb == VerbStart && f.works[e.Operator] && f.Hurt { // that it runs is not enough: it has to look at what it missed
+			f.wait("first "+e.Operator, e.Operator)
+		}
+	case KindEnd:
+		f.Reconciles++
+		if e.Error != "" {
+			f.wait(keyText(e.Controller, e.Key), "#"+fmt.Sprint(e.Reconcile)+" "+e.Key.String())
+		} else {
+			delete(f.waits, keyText(e.Controller, e.Key))
+			delete(f.waits, "first "+e.Operator)
+		}
+	case KindCall:
+		if e.IsWrite() && e.Error == "" && !e.Lost && e.Reconcile != f.Break.Reconcile && f.done[writeText(e)] {
+			f.Repeated++
+			f.done[writeText(e)] = false
+		}
+	case KindWatch:
+		f.watch(e)
+	case KindTraffic, KindMembers, KindWrites:
+		if about := string(e.Kind) + e.Object.String() + e.URL(); e.Kind == KindTraffic && e.Error != "" || StoreFails(e) {
+			f.wait(about, orElse(e.Object.String(), e.URL()))
+		} else {
+			delete(f.waits, about)
+		}
+	}
+}
+
+// watch follows a change of an object.
+func (f *aftermath) watch(e *Event) {
+	about := "ready " + e.Object.String()
+	if b := f.Break; b.Kind == KindCall && e.Object.Kind == b.Object.Kind {
+		switch {
+		case b.Verb != VerbDelete && e.Object.Name == b.Object.Name && e.Verb != Deleted && sameWish(e.After, b.Before):
+			delete(f.waits, "object")
+		case b.Verb == VerbDelete && e.Verb == Added && (e.Object.Name == b.Object.Name || controllerOf(e.After) == controllerOf(b.Before)):
+			delete(f.waits, "object")
+		}
+	}
+	was, is := readiness(e.Before), readiness(e.After)
+	switch {
+	case e.Verb == Deleted || is == "True":
+		delete(f.waits, about)
+	case was == "True" && is != "":
+		f.wait(about, e.Object.String())
+	}
+}
+
+// readiness returns the status of an object's condition Ready or Available; empty if it has none.
+func readiness(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	for _, c := range (&Object{Raw: raw}).Meta().Conditions {
+		if c.Type == "Ready" || c.Type == "Available" {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// sameWish reports whether two versions of an object ask for the same.
+func sameWish(a, b json.RawMessage) bool {
+	wish := func(raw json.RawMessage) map[string]any {
+		var o map[string]any
+		if json.Unmarshal(raw, &o) != nil {
+			return nil
+		}
+		meta, _ := o["metadata"].(map[string]any)
+		o["labels"] = meta["labels"]
+		delete(o, "metadata")
+		delete(o, "status")
+		return o
+	}
+	return reflect.DeepEqual(wish(a), wish(b))
+}
+
+// Text tells what came of the break, and then what was broken: where there is little room, the end is cut.
+func (a *Aftermath) Text(l Language) string {
+	if l == Japanese {
+		return a.japanese()
+	}
+	return a.english()
+}
+
+func (a *Aftermath) english() string {
+	what := "Fault " + FaultText(a.Break, English)
+	if a.Break.Kind == KindCall {
+		what = "You " + englishWrite(a.Break)
+	}
+	took := FormatDuration(a.Took) + " and " + plural(a.Reconciles, "reconcile")
+	var out string
+	switch {
+	case !a.Hurt:
+		return "Nothing fails and nothing is missing so far. " + what + "."
+	case len(a.Waits) == 0:
+		out = "Healed after " + took
+	default:
+		out = "Not healed after " + took + ", waiting for " + strings.Join(a.Waits, ", ")
+	}
+	switch {
+	case a.Repeated == 1:
+		out += "; 1 write was repeated"
+	case a.Repeated > 1:
+		out += fmt.Sprintf("; %d writes were repeated", a.Repeated)
+	}
+	return out + ". " + what + "."
+}
+
+func (a *Aftermath) japanese() string {
+	what := FaultText(a.Break, Japanese)
+	if a.Break.Kind == KindCall {
+		what = "あなたが " + japaneseWrite(a.Break) + "した"
+	}
+	took := fmt.Sprintf("%s、reconcile %d 回", FormatDuration(a.Took), a.Reconciles)
+	var out string
+	switch {
+	case !a.Hurt:
+		return "今のところ失敗も欠けているものもない。" + what + "。"
+	case len(a.Waits) == 0:
+		out = took + "で回復"
+	default:
+		out = took + "でまだ回復していない (待っているもの: " + strings.Join(a.Waits, "、") + ")"
+	}
+	if a.Repeated > 0 {
+		out += fmt.Sprintf("。繰り返した書き込み %d 件", a.Repeated)
+	}
+	return out + "。" + what + "。"
+}

@@ -1,0 +1,155 @@
+package trace_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// breaking is a journal in which something is broken, told event by event.
+type breaking struct {
+	*testing.T
+	*trace.Journal
+}
+
+func (b breaking) add(at time.Duration, e trace.Event) {
+	e.At, e.Operator, e.Controller = at*time.Millisecond, "keeper", "keeper"
+	if e.Actor == "" {
+		e.Actor = "keeper"
+	}
+	b.Append(e)
+}
+
+func (b breaking) want(text string) {
+	b.Helper()
+	timeline := trace.NewTimeline(b.Journal)
+	timeline.Update()
+	a := timeline.Tip().Aftermath()
+	if a == nil {
+		b.Fatalf("nothing is broken; want %q", text)
+	}
+	if got := a.Text(trace.English); !strings.Contains(got, text) {
+		b.Errorf("it says %q, want %q", got, text)
+	}
+	if ja := a.Text(trace.Japanese); ja == "" {
+		b.Error("nothing is said in Japanese")
+	}
+}
+
+// TestAftermathOfACrash tells of a crash after a write: the next life writes the same again.
+func TestAftermathOfACrash(t *testing.T) {
+	b := breaking{t, trace.New(trace.Options{})}
+	key, other := trace.Key{Namespace: "default", Name: "a"}, trace.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "a"}
+	run := func(at time.Duration, err string, write bool) {
+		id := b.NewReconcile()
+		b.add(at, trace.Event{Kind: trace.KindDequeue, Key: key, Reconcile: id})
+		b.add(at, trace.Event{Kind: trace.KindStart, Key: key, Reconcile: id})
+		if write {
+			b.add(at, trace.Event{Kind: trace.KindCall, Key: key, Reconcile: id, Verb: trace.VerbApply, Object: other, ResourceVersion: "1"})
+		}
+		if err == "crash" {
+			crash := trace.FaultPayload{Kind: trace.FaultCrash, Detail: "After", Of: []string{"1s"}}
+			b.add(at, trace.Event{Kind: trace.KindFault, Reason: "f", Verb: trace.VerbApply, Object: other, Reconcile: id, Values: crash.Values()})
+			b.add(at, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
+			return
+		}
+		outcome := trace.OutcomeDone
+		if err != "" {
+			outcome = trace.OutcomeError
+		}
+		b.add(at, trace.Event{Kind: trace.KindEnd, Key: key, Reconcile: id, Outcome: outcome, Error: err})
+	}
+	run(0, "", false)
+	run(1000, "crash", true)
+	b.want("Not healed after 0s and 0 reconciles, waiting for #2 default/a, keeper.")
+	b.add(2000, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
+	b.want("Not healed after 1s and 0 reconciles, waiting for #2 default/a.")
+	run(2500, "no luck", false)
+	b.want("Not healed after 1.5s and 1 reconcile")
+	run(3100, "", true)
+	b.want("Healed after 2.1s and 2 reconciles; 1 write was repeated.")
+	timeline := trace.NewTimeline(b.Journal)
+	timeline.Update()
+	for _, l := range []trace.Language{trace.English, trace.Japanese} {
+		story := timeline.Tip().Story(l)
+		if text := strings.Join(story, "\n"); len(story) != 4 || strings.Contains(text, "%!") {
+			t.Errorf("the story is\n%s", text)
+		}
+	}
+	if got, want := timeline.Tip().Story(trace.English)[0], "ran        3 reconciles in 3.1s: 1 failed, 1 cut off, 0 events seen"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	run(9000, "", true)
+	b.want("Healed after 2.1s and 2 reconciles; 1 write was repeated.")
+}
+
+// TestAftermathOfAQuietCrash tells of a crash while nothing was reconciled: it is not over when the program runs again, but
+// when that has looked at its object. An operator that has none has nothing to look at.
+func TestAftermathOfAQuietCrash(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		b := breaking{t, trace.New(trace.Options{})}
+		key, own := trace.Key{Namespace: "default", Name: "a"}, trace.Ref{APIVersion: "v1", Kind: "Keeper", Namespace: "default", Name: "a"}
+		reconcile := func(at time.Duration) {
+			id := b.NewReconcile()
+			b.add(at, trace.Event{Kind: trace.KindDequeue, Key: key, Reconcile: id})
+			b.add(at, trace.Event{Kind: trace.KindStart, Key: key, Reconcile: id})
+			b.add(at, trace.Event{Kind: trace.KindEnd, Key: key, Reconcile: id, Outcome: trace.OutcomeDone})
+		}
+		object := json.RawMessage(`{"metadata": {"name": "a", "namespace": "default"}}`)
+		b.add(0, trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: own, ResourceVersion: "1", After: object})
+		reconcile(100)
+		if deleted {
+			b.add(200, trace.Event{Kind: trace.KindWatch, Verb: trace.Deleted, Object: own, ResourceVersion: "2", Before: object})
+		}
+		b.add(1000, trace.Event{Kind: trace.KindFault, Reason: "f", Values: trace.FaultPayload{Kind: trace.FaultCrash}.Values()})
+		b.add(1000, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
+		b.want("Not healed after 0s and 0 reconciles, waiting for keeper.")
+		b.add(1100, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
+		if deleted {
+			b.want("Healed after 100ms and 0 reconciles.")
+			continue
+		}
+		b.want("Not healed after 100ms and 0 reconciles, waiting for keeper.")
+		reconcile(1300)
+		b.want("Healed after 300ms and 1 reconcile.")
+	}
+}
+
+// TestAftermathOfADelete tells of an object that a person deleted, and that its controller makes again.
+func TestAftermathOfADelete(t *testing.T) {
+	b := breaking{t, trace.New(trace.Options{})}
+	pod := json.RawMessage(`{"metadata":{"name":"a-1","ownerReferences":[{"kind":"Set","name":"a","uid":"u","controller":true}]}}`)
+	ref := trace.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "a-1"}
+	b.add(0, trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: ref, After: pod})
+	b.add(100, trace.Event{Kind: trace.KindCall, Actor: "you", Verb: trace.VerbDelete, Object: ref, Before: pod})
+	b.want("Not healed after 0s and 0 reconciles, waiting for Pod a-1. You deleted Pod a-1.")
+	b.add(200, trace.Event{Kind: trace.KindWatch, Verb: trace.Deleted, Object: ref, Before: pod, After: pod})
+	b.want("Not healed")
+	ref.Name = "a-2"
+	b.add(300, trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: ref, After: pod})
+	b.want("Healed after 200ms and 0 reconciles. You deleted Pod a-1.")
+}
+
+// TestKubectl tells of what a person did by the screen as a command.
+func TestKubectl(t *testing.T) {
+	e := trace.Event{
+		Kind: trace.KindCall, Actor: "you", Verb: trace.VerbPatch, Object: trace.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "web", Name: "a"},
+		Before: json.RawMessage(`{"metadata":{"resourceVersion":"1","labels":{"x":"1"}},"spec":{"replicas":1,"paused":true},"status":{"n":1}}`),
+		After:  json.RawMessage(`{"metadata":{"resourceVersion":"2","labels":{"x":"1"}},"spec":{"replicas":2},"status":{"n":1}}`),
+	}
+	want := `kubectl patch deployment.apps a -n web --type merge -p '{"spec":{"paused":null,"replicas":2}}'`
+	if got := trace.Kubectl(&e); got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
+	e.Verb = trace.VerbDelete
+	if got := trace.Kubectl(&e); got != "kubectl delete deployment.apps a -n web" {
+		t.Errorf("a delete is %s", got)
+	}
+	e.Actor = "keeper"
+	if got := trace.Kubectl(&e); got != "" {
+		t.Errorf("what an operator does is told as yours: %s", got)
+	}
+}

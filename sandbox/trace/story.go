@@ -1,0 +1,56 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Story tells in four lines what happened until now: how often it ran, what it wrote, what was broken, and how it stands.
+func (s *State) Story(l Language) []string {
+	var operators Counters
+	aborted := 0
+	for k, c := range s.byCtl {
+		if k.Operator != person {
+			operators.add(c)
+		}
+	}
+	for _, reconcile := range s.finished {
+		if reconcile.Outcome() == OutcomeAborted {
+			aborted++
+		}
+	}
+	took := FormatDuration(s.at)
+	ran := l.pick(
+		fmt.Sprintf("ran        %s in %s: %d failed, %d cut off, %s seen",
+			plural(operators.Reconciles, "reconcile"), took, operators.Errors, aborted, plural(operators.Watched, "event")),
+		fmt.Sprintf("実行       reconcile %d 回 (%s): 失敗 %d、中断 %d、イベント %d 件", operators.Reconciles, took, operators.Errors, aborted, operators.Watched))
+	var kinds []string
+	for verb, n := range operators.ByVerb {
+		kinds = append(kinds, fmt.Sprintf("%s %d", verb, n))
+	}
+	slices.Sort(kinds)
+	wrote := fmt.Sprintf(l.pick("wrote      %d: %s; %d changed nothing", "書き込み   %d 件: %s。変化なし %d 件"), operators.Writes, orElse(strings.Join(kinds, ", "), "-"), operators.NoOps)
+	broke := l.pick("broken     nothing", "障害       なし")
+	if a := s.Aftermath(); a != nil {
+		broke = l.pick("broken     ", "障害       ") + a.Text(l)
+	}
+	return []string{ran, wrote, broke, s.standing(l)}
+}
+
+// standing says whether anything runs or waits.
+func (s *State) standing(l Language) string {
+	head := l.pick("now        ", "現在       ")
+	for operator, mode := range s.modes {
+		if mode.Down {
+			return head + fmt.Sprintf(l.pick("%s does not run", "%s は動いていない"), operator)
+		}
+	}
+	if n := len(s.running); n > 0 {
+		return head + l.pick(plural(n, "reconcile")+" under way", fmt.Sprintf("%d 個の reconcile が実行中", n))
+	}
+	if n := len(s.queue); n > 0 {
+		return head + l.pick(plural(n, "key")+" in the queue: it goes on", fmt.Sprintf("キューに %d 件: まだ続く", n))
+	}
+	return head + l.pick("nothing runs and nothing waits", "何も動かず、何も待っていない")
+}

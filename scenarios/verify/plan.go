@@ -1,0 +1,218 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// Plan is one play of the scenario with one fault.
+type Plan struct {
+	// Name is the name of the fault, one of [FaultNames].
+	Name string
+	// At says where it happens, such as "create ConfigMap web".
+	At string
+	// Fault is the fault.
+	Fault v1alpha1.FaultSpec
+	// atRest says that it happens when all has settled. Drift is then what somebody does instead of the fault; nil: nothing.
+	atRest bool
+	drift  *drift
+	// Needless says why it is not played: it could show nothing, or nothing that another plan does not.
+	Needless string
+}
+
+func (p *Plan) String() string { return p.Name + " at " + p.At }
+
+// kindOfFault is a fault that can happen at writes, at watch events, or when all has settled.
+type kindOfFault struct {
+	name string
+	// says what happens, with places for the operator and for the write, event or object.
+	says string
+	// fault is the fault without its match.
+	fault v1alpha1.FaultSpec
+	// events says that it happens at watch events.
+	events bool
+	// atRest says that it happens when all has settled; drifts returns what somebody does then. Default: the fault happens, once.
+	atRest bool
+	drifts func(r *reference) []drift
+	// at chooses among the writes or events by their index; unless says why it does not choose the others. Default: all.
+	at     func(r *reference, i int) bool
+	unless string
+}
+
+// sentence says what happens, to which operator and where.
+func (k *kindOfFault) sentence(operator, at string) string {
+	if k.atRest && k.drifts == nil {
+		return fmt.Sprintf(k.says, operator)
+	}
+	return fmt.Sprintf(k.says, operator, at)
+}
+
+// place says where it happens.
+func (k *kindOfFault) place() string {
+	switch {
+	case k.events:
+		return "the event"
+	case k.atRest:
+		return "an object"
+	}
+	return "the write"
+}
+
+// faultKinds are in the order in which they are explored: what found most first.
+func faultKinds() []kindOfFault {
+	api := func(reply v1alpha1.APIReply) v1alpha1.FaultSpec {
+		return v1alpha1.FaultSpec{API: &v1alpha1.APIFault{Reply: reply}}
+	}
+	return []kindOfFault{
+		{name: "crash-after", says: "%s died right after %s was carried out", fault: v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{When: v1alpha1.After}}},
+		{name: "crash-before", says: "%s died right before %s was sent", fault: v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{When: v1alpha1.Before}}},
+		{
+			name: "stale-restart", says: "%s died right after %s was carried out, and started again with lists from before it",
+			fault: v1alpha1.FaultSpec{Stale: &v1alpha1.StaleFault{Restart: true}},
+		},
+		{
+			name: "stale-view", says: "%s saw this kind as it was before %s, until it had no more to do", events: true,
+			fault: v1alpha1.FaultSpec{Stale: &v1alpha1.StaleFault{}},
+		},
+		{
+			name: "time-travel", says: "%s acted on %s, died after its next write, and started again with lists from before it", events: true,
+			fault: v1alpha1.FaultSpec{Stale: &v1alpha1.StaleFault{Restart: true}}, at: (*reference).byOthers, unless: "stale-restart does the same at the operator's own write",
+		},
+		{name: "lost-reply", says: "%s got no answer to %s, which was carried out", fault: api(v1alpha1.ReplyLost)},
+		{name: "error", says: "%s got an internal error for %s", fault: api(v1alpha1.ReplyInternalError)},
+		{name: "timeout", says: "%s got no answer to %s, which was not carried out", fault: api(v1alpha1.ReplyTimeout)},
+		{name: "conflict", says: "%s got a conflict for %s", fault: api(v1alpha1.ReplyConflict), at: (*reference).canConflict, unless: "it cannot conflict"},
+		{
+			name: "missed-event", says: "%s never heard of %s, only of the next change of that object", events: true,
+			fault: v1alpha1.FaultSpec{Watch: &v1alpha1.WatchFault{Action: v1alpha1.WatchCoalesce}}, at: (*reference).followed, unless: "nobody else changes the object later, so that it would never be heard of",
+		},
+		{
+			name: "missed-states", says: "%s heard of nothing of this kind from %s on until it had no more to do, and then listed anew", events: true,
+			fault: v1alpha1.FaultSpec{Stale: &v1alpha1.StaleFault{Relist: true}}, at: (*reference).changesAgain, unless: "the object does not change again",
+		},
+		{
+			name: "gone-watch", says: "%s lost its watch with 410 Gone after %s, and heard of all objects once more", events: true,
+			fault: v1alpha1.FaultSpec{Watch: &v1alpha1.WatchFault{Action: v1alpha1.WatchGone}},
+		},
+		{
+			name: "cut-watch", says: "%s lost its watch after %s", events: true,
+			fault: v1alpha1.FaultSpec{Watch: &v1alpha1.WatchFault{Action: v1alpha1.WatchCut}},
+		},
+		{
+			name: "restart", says: "%s was started again when all had settled", atRest: true,
+			fault: v1alpha1.FaultSpec{Crash: &v1alpha1.CrashFault{}},
+		},
+		{name: "delete-child", says: "%s had settled, and somebody deleted %s", atRest: true, drifts: (*reference).deletes},
+		{name: "change-child", says: "%s had settled, and somebody changed %s", atRest: true, drifts: (*reference).changes},
+		{name: "remake", says: "%s had settled, and somebody deleted %s and made it again", atRest: true, drifts: (*reference).remakes},
+	}
+}
+
+// FaultNames are the names of the faults that are explored.
+func FaultNames() []string {
+	var names []string
+	for _, k := range faultKinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// canConflict chooses writes that can.
+func (r *reference) canConflict(i int) bool {
+	return r.writes[i].Verb == trace.VerbUpdate || r.writes[i].Verb == trace.VerbPatch
+}
+
+// byOthers chooses events that the operator did not cause: after those that it did, it had written already.
+func (r *reference) byOthers(i int) bool { return !r.own[r.events[i].Seq] }
+
+// changesAgain chooses events of objects that change again later: else nothing can be missed.
+func (r *reference) changesAgain(i int) bool {
+	return slices.ContainsFunc(r.events[i+1:], func(e *trace.Event) bool { return e.Object.UID == r.events[i].Object.UID })
+}
+
+// followed chooses events after which somebody else changes the same object: that the operator hears of in any case. What
+// it writes itself might be what the missed event had woken it for.
+func (r *reference) followed(i int) bool {
+	e := r.events[i]
+	for _, next := range r.events[i+1:] {
+		if next.Object.UID == e.Object.UID && next.Verb != trace.Deleted {
+			return e.Verb != trace.Deleted && !r.own[next.Seq]
+		}
+	}
+	return false
+}
+
+// plansOf returns the plans for all writes and events of a play without faults. Writes and events that a fault cannot
+// tell from an earlier one are numbered.
+func plansOf(r *reference, only []string) []*Plan {
+	var plans []*Plan
+	for _, k := range faultKinds() {
+		if len(only) > 0 && !slices.Contains(only, k.name) {
+			continue
+		}
+		if k.atRest {
+			plans = append(plans, restPlans(r, k)...)
+			continue
+		}
+		all := r.writes
+		if k.events {
+			all = r.events
+		}
+		seen := map[string]int32{}
+		for i, e := range all {
+			match := matchOf(e)
+			at := strings.TrimSpace(e.Verb + " " + objectText(e.Object.Kind, match))
+			seen[at]++
+			match.Nth = seen[at]
+			if seen[at] > 1 {
+				at += fmt.Sprintf(" (%d)", seen[at])
+			}
+			p := &Plan{Name: k.name, At: at, Fault: k.fault}
+			p.Fault.Match = match
+			if k.at != nil && !k.at(r, i) {
+				p.Needless = k.unless
+			}
+			plans = append(plans, p)
+		}
+	}
+	return plans
+}
+
+// matchOf returns a match for a write or an event.
+func matchOf(e *trace.Event) *v1alpha1.FaultMatch {
+	m := &v1alpha1.FaultMatch{Verbs: []string{e.Verb}, Kind: e.Object.Kind, Name: e.Object.Name}
+	if prefix := generateName(e); prefix != "" {
+		m.Name = prefix + "*"
+	}
+	if e.Kind == trace.KindCall {
+		m.Subresource = e.Object.Subresource
+		if m.Subresource == "" {
+			m.Subresource = "-"
+		}
+	}
+	return m
+}
+
+func objectText(kind string, m *v1alpha1.FaultMatch) string {
+	text := kind + " " + m.Name
+	if m.Subresource != "" && m.Subresource != "-" {
+		text += "/" + m.Subresource
+	}
+	return text
+}
+
+// generateName returns the generateName of an object that has one and whose name begins with it.
+func generateName(e *trace.Event) string {
+	var object struct {
+		Metadata struct{ GenerateName string }
+	}
+	if json.Unmarshal(e.After, &object) != nil || !strings.HasPrefix(e.Object.Name, object.Metadata.GenerateName) {
+		return ""
+	}
+	return object.Metadata.GenerateName
+}

@@ -1,0 +1,305 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// role identifies an object in all plays: its kind and its name, with * for a generated part.
+type role struct{ apiVersion, kind, name string }
+
+func (r role) String() string { return r.kind + " " + r.name }
+
+// fields maps the paths of an object's fields, as expressions of Chainsaw, to their values as JSON.
+type fields map[string]string
+
+// state is what a cluster settled at: the fields of the objects of each role, sorted.
+type state map[role][]fields
+
+// kinds returns the kinds of the objects.
+func (s state) kinds() []string {
+	var kinds []string
+	for r := range s {
+		kinds = append(kinds, r.kind)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// objects returns all objects in a namespace of the kinds that an operator has written or watched.
+func objects(ctx context.Context, reader client.Reader, journal *trace.Journal, namespace string) ([]unstructured.Unstructured, error) {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, e := range journal.Since(0) {
+		of := e.Kind == trace.KindWatch || e.Kind == trace.KindCall && e.IsWrite() && e.Object.Subresource == ""
+		if of && e.Object.Namespace == namespace && e.Object.Kind != "Event" && e.Object.Kind != strings.ToLower(e.Object.Kind) {
+			kinds[schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind)] = true
+		}
+	}
+	var out []unstructured.Unstructured
+	for kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) {
+			return out, err
+		}
+		out = append(out, list.Items...)
+	}
+	return out, nil
+}
+
+// look returns what is in a namespace.
+func look(ctx context.Context, reader client.Reader, journal *trace.Journal, namespace string) (state, error) {
+	s := state{}
+	all, err := objects(ctx, reader, journal, namespace)
+	if err != nil {
+		return s, err
+	}
+	for i := range all {
+		s.add(&all[i])
+	}
+	for r := range s {
+		slices.SortFunc(s[r], func(a, b fields) int { return cmp.Compare(a.text(), b.text()) })
+	}
+	return s, nil
+}
+
+func (s state) add(o *unstructured.Unstructured) {
+	if o.GetKind() == "ConfigMap" && o.GetName() == "kube-root-ca.crt" {
+		return // of Kubernetes
+	}
+	s[roleOf(o)] = append(s[roleOf(o)], flat(o))
+}
+
+func roleOf(o *unstructured.Unstructured) role {
+	name := o.GetName()
+	if prefix := o.GetGenerateName(); prefix != "" && strings.HasPrefix(name, prefix) {
+		name = prefix + "*"
+	}
+	return role{o.GetAPIVersion(), o.GetKind(), name}
+}
+
+// own are the fields of metadata that are the API server's, or that differ in each namespace.
+var own = []string{
+	"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "namespace", "name", "generateName", "selfLink",
+}
+
+// flat returns the fields of an object without what is new each time. The generation that a status has observed
+// becomes whether it is the current one.
+func flat(o *unstructured.Unstructured) fields {
+	copied := o.DeepCopy().Object
+	metadata, _ := copied["metadata"].(map[string]any)
+	for _, name := range own {
+		delete(metadata, name)
+	}
+	if annotations, is := metadata["annotations"].(map[string]any); is {
+		delete(annotations, "deployment.kubernetes.io/revision") // it counts the changes
+	}
+	changes := []string{o.GetNamespace(), "<namespace>", string(o.GetUID()), "<uid>"}
+	if o.GetGenerateName() != "" {
+		changes = append(changes, o.GetName(), "<name>")
+	}
+	out := fields{}
+	out.add("", copied, same{strings.NewReplacer(changes...), o.GetGeneration()})
+	delete(out, "apiVersion")
+	delete(out, "kind")
+	return out
+}
+
+// same replaces what is new each time.
+type same struct {
+	*strings.Replacer
+	generation int64
+}
+
+var (
+	timeOf = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
+	uidOf  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+)
+
+func (f fields) add(path string, value any, s same) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			f.add(strings.TrimPrefix(path+"."+quoted(key), "."), v[key], s)
+		}
+		if len(v) == 0 && path != "" {
+			f[path] = "{}"
+		}
+	case []any:
+		for i, item := range v {
+			f.add(fmt.Sprintf("%s[%d]", path, i), item, s)
+		}
+		if len(v) == 0 {
+			f[path] = "[]"
+		}
+	case string:
+		f[path] = strconv.Quote(uidOf.ReplaceAllString(timeOf.ReplaceAllString(s.Replace(v), "<time>"), "<uid>"))
+	case int64:
+		f[path] = fmt.Sprint(v)
+		if strings.HasSuffix(path, "observedGeneration") {
+			f[path] = "behind"
+			if v == s.generation {
+				f[path] = "current"
+			}
+		}
+	default:
+		text, _ := json.Marshal(v) // it was JSON
+		f[path] = string(text)
+	}
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// quoted returns a key as a part of a path, which is an expression of Chainsaw.
+func quoted(key string) string {
+	if identifier.MatchString(key) {
+		return key
+	}
+	return strconv.Quote(key)
+}
+
+// text orders the objects of a role.
+func (f fields) text() string {
+	var out strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(f)) {
+		out.WriteString(path + "=" + f[path] + "\n")
+	}
+	return out.String()
+}
+
+// Difference is one way in which a cluster settled differently.
+type Difference struct {
+	// Object is its kind and its name; * stands for a generated part of the name.
+	Object string `json:"object"`
+	// Path is the path of the field that differs; empty if the number of such objects differs.
+	Path string `json:"path,omitempty"`
+	// Want and Is are the field's values, or the numbers of objects, without and with the fault.
+	Want string `json:"want"`
+	Is   string `json:"is"`
+}
+
+func (d Difference) String() string {
+	switch {
+	case d.Path != "":
+		return fmt.Sprintf("%s: %s is %s, not %s", d.Object, d.Path, orNothing(d.Is), orNothing(d.Want))
+	case d.Is == "0":
+		return d.Object + " is missing"
+	case d.Want == "0":
+		return fmt.Sprintf("%s is there, and should not be (%s)", d.Object, d.Is)
+	}
+	return fmt.Sprintf("there are %s of %s, not %s", d.Is, d.Object, d.Want)
+}
+
+func orNothing(value string) string {
+	if value == "" {
+		return "not set"
+	}
+	return value
+}
+
+// reference is what all plays without a fault have in common.
+type reference struct {
+	state state
+	// varies are the paths that differ between plays without a fault, by role.
+	varies map[role]map[string]bool
+	// writes and events are what happened in the first play.
+	writes, events []*trace.Event
+	// own are the events that the operator caused itself, by Seq.
+	own map[int64]bool
+	// children are the objects that it made in the first play, served those of the scenario that it did something about.
+	children []*child
+	served   []*unstructured.Unstructured
+}
+
+// newReference compares plays without a fault. Objects that are not there each time are returned too: then there is no
+// reference.
+func newReference(outcomes []*outcome) (r *reference, unsteady []Difference) {
+	first := outcomes[0]
+	r = &reference{state: first.state, varies: map[role]map[string]bool{}, own: map[int64]bool{}, children: first.children, served: first.served}
+	for _, o := range outcomes[1:] {
+		for _, d := range r.differences(o.state) {
+			if d.Path == "" {
+				unsteady = append(unsteady, d.Difference)
+				continue
+			}
+			if r.varies[d.role] == nil {
+				r.varies[d.role] = map[string]bool{}
+			}
+			r.varies[d.role][d.Path] = true
+		}
+	}
+	timeline := trace.NewTimeline(first.journal)
+	timeline.Update()
+	for _, e := range first.journal.Since(0) {
+		if e.Seq > first.settled {
+			break // the scenario clears away: the faults are over
+		}
+		switch {
+		case e.Object.Kind == "Event" || e.Object.Kind == "Lease" || e.Operator == "":
+		case e.Kind == trace.KindCall && e.IsWrite() && e.Via != trace.ViaRecorder:
+			r.writes = append(r.writes, e)
+		case e.Kind == trace.KindWatch && !e.Initial:
+			r.events = append(r.events, e)
+			if cause := timeline.Tip().Cause(e); cause != nil && cause.Operator != "" {
+				r.own[e.Seq] = true
+			}
+		}
+	}
+	return r, unsteady
+}
+
+// difference is a Difference with its role.
+type difference struct {
+	Difference
+	role role
+}
+
+// differences compares a state with the reference, without what varies.
+func (r *reference) differences(s state) []difference {
+	var out []difference
+	roles := slices.Collect(maps.Keys(r.state))
+	for of := range s {
+		if r.state[of] == nil {
+			roles = append(roles, of)
+		}
+	}
+	slices.SortFunc(roles, func(a, b role) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.apiVersion, b.apiVersion))
+	})
+	for _, of := range roles {
+		want, is := r.state[of], s[of]
+		if len(want) != len(is) {
+			out = append(out, difference{Difference{of.String(), "", fmt.Sprint(len(want)), fmt.Sprint(len(is))}, of})
+			continue
+		}
+		for i := range want {
+			for _, path := range paths(want[i], is[i]) {
+				if want[i][path] != is[i][path] && !r.varies[of][path] {
+					out = append(out, difference{Difference{of.String(), path, want[i][path], is[i][path]}, of})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// paths returns the paths of two objects, sorted.
+func paths(a, b fields) []string {
+	all := slices.Concat(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b)))
+	slices.Sort(all)
+	return slices.Compact(all)
+}

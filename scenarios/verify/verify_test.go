@@ -1,0 +1,228 @@
+package verify_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/scenarios"
+	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
+	"github.com/operator-lab/operator-lab/scenarios/runner"
+	"github.com/operator-lab/operator-lab/scenarios/verify"
+)
+
+// box is the sandbox of all tests of the package.
+var box = sandboxtest.ShareSandbox(func() (sandbox.Options, error) { return sandbox.Options{}, nil })
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(sandboxtest.Main(m, box))
+}
+
+// keep is the scenario of the zoo.
+const keep = `apiVersion: chainsaw.kyverno.io/v1alpha1
+kind: Test
+metadata:
+  name: keep
+  annotations: {operator-lab.dev/operator: keeper}
+spec:
+  steps:
+  - try:
+    - apply:
+        resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {keep: "yes"}}}
+    - assert:
+        resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {ready: "true"}}
+`
+
+// load reads a scenario from a file.
+func load(t *testing.T, file string) *format.Loaded {
+	t.Helper()
+	all, err := format.Discover(format.Discovery{Paths: []string{filepath.Dir(file)}})
+	if err != nil || len(all) != 1 || all[0].Err != nil {
+		t.Fatalf("%d tests, %v", len(all), err)
+	}
+	return all[0]
+}
+
+// explore explores the operator with a bug.
+func explore(t *testing.T, bug string, scenario *format.Loaded, o verify.Options) (*verify.Report, error) {
+	t.Helper()
+	cluster := box.Get(t)
+	reader, err := client.New(cluster.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Lab = lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(zoo(bug))}}
+	o.Test, o.Client = scenario, reader
+	o.Runner = runner.Options{Configuration: format.DefaultConfiguration(), Config: cluster.Config()}
+	return verify.Run(t.Context(), o)
+}
+
+func written(t *testing.T, text string) *format.Loaded {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "chainsaw-test.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return load(t, file)
+}
+
+// TestMended explores an operator without a bug: with each fault, plans are played, and nothing is found.
+func TestMended(t *testing.T) {
+	var o verify.Options
+	if testing.Short() {
+		o.Only = []string{"crash-after", "stale-restart", "stale-view"}
+	}
+	r, err := explore(t, mended, written(t, keep), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := textOf(t, r)
+	if len(r.Steady()) > 0 || slices.ContainsFunc(r.Plans, unfinished) {
+		t.Errorf("findings:\n%s", text)
+	}
+	for _, f := range r.Faults {
+		if f.Played == 0 && f.Needless < f.Plans {
+			t.Errorf("%s never happened:\n%s", f.Name, text)
+		}
+	}
+}
+
+// unfinished reports whether a plan was not played to its end.
+func unfinished(p verify.PlanResult) bool {
+	return p.Result == verify.Skipped && strings.Contains(p.Why, "to its end")
+}
+
+func textOf(t *testing.T, r *verify.Report) string {
+	t.Helper()
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// TestZoo explores an operator with each of its bugs. What it finds it saves as a test, which fails with the bug and
+// passes without.
+func TestZoo(t *testing.T) {
+	all := bugs
+	if testing.Short() {
+		all = bugs[:1]
+	}
+	scenario := written(t, keep)
+	for _, bug := range all {
+		t.Run(bug.name, func(t *testing.T) {
+			r, err := explore(t, bug.name, scenario, verify.Options{Only: []string{bug.by}, Patience: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Steady()) == 0 || slices.ContainsFunc(r.Plans, unfinished) {
+				t.Fatalf("%d findings:\n%s", len(r.Steady()), textOf(t, r))
+			}
+			if page := htmlOf(t, r); strings.Count(page, "<iframe") != len(r.Steady()) || !strings.Contains(page, `<td class="wrong"><code>`) && len(r.Steady()[0].Differences()) > 0 {
+				t.Errorf("the page has not what was found: %.2000s", page)
+			}
+			if testing.Short() {
+				return
+			}
+			again, err := explore(t, bug.name, scenario, verify.Options{Only: []string{bug.by}, Patience: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(found(r, again), found(again, r)); diff != "" || len(found(r, again)) == 0 {
+				t.Errorf("other findings the second time: %s\n%s\n%s", diff, textOf(t, r), textOf(t, again))
+			}
+			dir := t.TempDir()
+			if err := r.Save(dir, scenario); err != nil {
+				t.Fatal(err)
+			}
+			saved := load(t, filepath.Join(dir, "finding-01", "chainsaw-test.yaml"))
+			for with, fails := range map[string]bool{bug.name: true, bug.mended: false} {
+				if test := playOnce(t, with, saved); test.Failed() != fails {
+					t.Errorf("the saved test failed: %v, with the bug %q", test.Failed(), with)
+				}
+			}
+		})
+	}
+}
+
+// found returns what each steady finding of a report says, by its plans, of those that another report has, too: when the cache
+// of an operator lags behind what it wrote itself, it writes once more, and there are plans for that.
+func found(r, other *verify.Report) map[string]string {
+	said := map[string]string{}
+	for _, f := range r.Steady() {
+		for _, plan := range append([]string{f.Plan}, f.Also...) {
+			if slices.ContainsFunc(other.Plans, func(p verify.PlanResult) bool { return p.Fault+" at "+p.At == plan }) {
+				said[plan] = f.Signature
+			}
+		}
+	}
+	return said
+}
+
+// playOnce plays a test with the operator in a lab.
+func playOnce(t *testing.T, bug string, test *format.Loaded) *report.Test {
+	t.Helper()
+	cluster := box.Get(t)
+	reader, err := client.New(cluster.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := lab.Open(t.Context(), lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(zoo(bug))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	configuration := *format.DefaultConfiguration()
+	configuration.Spec.Timeouts.Assert.Duration /= 10
+	run, err := runner.Run(t.Context(), runner.Options{
+		Configuration: &configuration, Tests: []*format.Loaded{test}, Config: cluster.Config(),
+		Hooks: scenarios.NewLabHooks(l, reader, scenarios.Selection{}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Tests[0]
+}
+
+// TestCannotExplore checks scenarios that cannot be explored.
+func TestCannotExplore(t *testing.T) {
+	for name, test := range map[string]struct{ scenario, want string }{
+		"a matrix":        {strings.Replace(keep, "spec:\n", "spec:\n  scenarios: [{name: a}]\n", 1), "has a matrix"},
+		"a fault":         {strings.Replace(keep, "apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels", "apiVersion: operator-lab.dev/v1alpha1, kind: Fault, metadata: {name: x, labels", 1), "verify makes the faults itself"},
+		"fails by itself": {strings.Replace(keep, "name: x, labels", "name: y, labels", 1), "without any fault"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := verify.Options{}
+			_, err := explore(t, mended, shortened(written(t, test.scenario)), o)
+			if err == nil || !strings.Contains(err.Error(), test.want) || sandbox.HintOf(err) == "" {
+				t.Errorf("%v, hint %q", err, sandbox.HintOf(err))
+			}
+		})
+	}
+}
+
+// shortened returns a scenario whose assertions give up soon.
+func shortened(l *format.Loaded) *format.Loaded {
+	timeouts := format.DefaultConfiguration().Spec.Timeouts
+	timeouts.Assert.Duration /= 100
+	l.Test.Spec.Timeouts = &format.Timeouts{Assert: &timeouts.Assert}
+	return l
+}
