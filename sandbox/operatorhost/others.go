@@ -42,6 +42,9 @@ func (o *Others) Note(line []byte) {
 		return
 	}
 	e := event(&audit)
+	if answered := audit.StageTimestamp.Sub(o.journal.Header().Start); !audit.StageTimestamp.IsZero() {
+		e.At = max(1, min(answered, o.journal.Elapsed())) // the line comes later
+	}
 	var owners []string
 	if len(e.After) > 0 {
 		owners = describe(&e)

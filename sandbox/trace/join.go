@@ -5,6 +5,7 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
+	"time"
 )
 
 // generationSize bounds how many writes a joiner remembers: at least this many, at most twice as many. A write's watch
@@ -15,35 +16,41 @@ const generationSize = 4096
 // resourceVersion, so the join by UID and resourceVersion is exact. Only a DELETED event, whose version no call
 // returned, is joined by UID.
 type joiner struct {
-	recent, older map[version]int64
+	recent, older map[version]recordedWrite
+}
+
+// recordedWrite says which event tells of a write, and when it was recorded.
+type recordedWrite struct {
+	seq int64
+	at  time.Duration
 }
 
 // version identifies one version of an object; rv is empty for its deletion.
 type version struct{ uid, rv string }
 
-// put remembers the Seq of a write.
-func (j *joiner) put(v version, seq int64) {
+// put remembers a write.
+func (j *joiner) put(v version, w recordedWrite) {
 	if j.recent == nil {
-		j.recent = map[version]int64{}
+		j.recent = map[version]recordedWrite{}
 	}
 	if len(j.recent) >= generationSize {
-		j.older, j.recent = j.recent, map[version]int64{}
+		j.older, j.recent = j.recent, map[version]recordedWrite{}
 	}
-	j.recent[v] = seq
+	j.recent[v] = w
 }
 
-// get returns the Seq of a write, or 0.
-func (j *joiner) get(v version) int64 {
-	if seq := j.recent[v]; seq != 0 {
-		return seq
+// get returns a write, or the zero value.
+func (j *joiner) get(v version) recordedWrite {
+	if w, ok := j.recent[v]; ok {
+		return w
 	}
 	return j.older[v]
 }
 
-// writeVersions returns the versions whose watch events a call causes: none for reads, failures and writes without
-// effect.
+// writeVersions returns the versions whose watch events a call causes: none for reads, dry runs, failures and writes
+// without effect.
 func writeVersions(e *Event) []version {
-	if e.Kind != KindCall || !e.IsWrite() || e.Error != "" || e.Object.UID == "" || e.NoOp {
+	if e.Kind != KindCall || !e.IsWrite() || e.Error != "" || e.Object.UID == "" || e.NoOp || e.Via == ViaDryRun {
 		return nil
 	}
 	switch {
@@ -81,17 +88,26 @@ func echoOf(e *Event) version {
 	return version{e.Object.UID, e.ResourceVersion}
 }
 
-// join sets the cause of a watch event to the write that caused it, and remembers writes. The caller holds the
-// journal's lock.
-func (j *Journal) join(e *Event) {
+// join sets the cause of a watch event to the write that caused it, and remembers writes. begun is when a call began. The
+// caller holds the journal's lock.
+//
+// Of two writes whose answers have the same version, one changed nothing, though its sender may not have known that version
+// yet. It is the later one. An operator's call is recorded when its answer is there, others' a little later: so that another
+// call that began before the operator's was recorded is taken for the one that wrote.
+func (j *Journal) join(e *Event, begun time.Duration) {
 	switch e.Kind {
 	case KindWatch:
 		if e.Cause == 0 && e.Object.UID != "" && !e.Initial {
-			e.Cause = j.writes.get(echoOf(e))
+			e.Cause = j.writes.get(echoOf(e)).seq
 		}
 	case KindCall:
 		for _, v := range writeVersions(e) {
-			j.writes.put(v, e.Seq)
+			earlier := j.writes.get(v)
+			if v.rv != "" && earlier.seq != 0 && (e.Operator != "" || begun >= earlier.at) {
+				e.NoOp = true
+				continue
+			}
+			j.writes.put(v, recordedWrite{e.Seq, e.At})
 		}
 	}
 }

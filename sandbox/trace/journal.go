@@ -120,9 +120,10 @@ func (j *Journal) Append(e Event) int64 {
 	if e.At == 0 {
 		e.At = j.opts.Now().Sub(j.start)
 	}
+	begun := e.At - e.Duration
 	e.At = max(e.At, j.at)
 	e.Seq = j.last + 1
-	j.join(&e)
+	j.join(&e, begun)
 	j.add(e)
 	for c := range j.listeners {
 		select {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -323,6 +324,51 @@ func TestOvertakenWrite(t *testing.T) {
 	}
 	if got := tl.At(2).Cause(tl.Event(watch)); got == nil || got.Seq != call {
 		t.Errorf("as of then, the cause is %+v", got)
+	}
+}
+
+// TestWriteThatFoundNothingToDo checks that of two writes with the same version the later one is known to have changed
+// nothing, whichever is recorded first, and that the watch event is the other's.
+func TestWriteThatFoundNothingToDo(t *testing.T) {
+	obj := Ref{APIVersion: "v1", Kind: "PodDisruptionBudget", Name: "b", UID: "u"}
+	watch := Event{Kind: KindWatch, Verb: Modified, Object: obj, ResourceVersion: "7"}
+	controller := Event{Kind: KindCall, Actor: "controller", Verb: VerbUpdate, Object: obj, ResourceVersion: "7", At: 20, Duration: 5}
+	operator := Event{Kind: KindCall, Actor: "o", Operator: "o", Verb: VerbApply, Object: obj, ResourceVersion: "7", At: 30, Duration: 12}
+	kubectl := Event{Kind: KindCall, Actor: "you", Verb: VerbApply, Object: obj, ResourceVersion: "7", At: 50, Duration: 5}
+	dry := operator
+	dry.Via = ViaDryRun
+	for name, test := range map[string]struct {
+		events []Event
+		author string
+		noOp   []int
+	}{
+		"the operator's, with a stale cache": {[]Event{controller, watch, operator}, "controller", []int{2}},
+		"watched last":                       {[]Event{controller, operator, watch}, "controller", []int{1}},
+		"others' is recorded late":           {[]Event{operator, controller, watch}, "controller", nil},
+		"a person's, after the operator's":   {[]Event{operator, kubectl, watch}, "o", []int{1}},
+		"dry run":                            {[]Event{dry, controller, watch}, "controller", nil},
+	} {
+		j := New(Options{})
+		for _, e := range test.events {
+			j.Append(e)
+		}
+		line := NewTimeline(j)
+		line.Update()
+		var noOp []int
+		for i, e := range j.Since(0) {
+			if e.NoOp {
+				noOp = append(noOp, i)
+			}
+			if e.Kind != KindWatch {
+				continue
+			}
+			if cause := line.Tip().Cause(e); cause == nil || cause.Actor != test.author {
+				t.Errorf("%s: the watch event is said to be caused by %+v, want %s", name, cause, test.author)
+			}
+		}
+		if !slices.Equal(noOp, test.noOp) {
+			t.Errorf("%s: events %d changed nothing, want %d", name, noOp, test.noOp)
+		}
 	}
 }
 
