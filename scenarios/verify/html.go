@@ -17,18 +17,19 @@ var htmlFiles embed.FS
 type htmlPage struct {
 	*Report
 	Operator string
-	Places   []htmlPlace
+	Places   []Place
 }
 
-// htmlPlace is a line of the table: a write, an event or an object, and what came of each fault there.
-type htmlPlace struct {
+// Place is a line of the table of a report: a write, an event or an object, and what came of each fault there.
+type Place struct {
 	Name  string
-	Cells []htmlCell
+	Cells []Cell
 }
 
-// htmlCell is what came of a fault at a place; empty if there is no such plan.
-type htmlCell struct {
-	Result      Result
+// Cell is what came of a fault at a place; empty if there is no such plan.
+type Cell struct {
+	Result Result
+	// Mark is one letter for it, Title says it in words.
 	Mark, Title string
 }
 
@@ -51,13 +52,21 @@ func (p htmlPage) NotSteady() []Finding {
 	return slices.DeleteFunc(slices.Clone(p.Findings), func(f Finding) bool { return f.Steady })
 }
 
+// Journal returns the journal of the play that went wrong; nil if there is none.
+func (f Finding) Journal() *trace.Journal {
+	if f.outcome == nil {
+		return nil
+	}
+	return f.outcome.journal
+}
+
 // Timeline returns the page of a finding's journal; empty if there is none.
 func (p htmlPage) Timeline(f Finding) (string, error) {
-	if f.outcome == nil || f.outcome.journal == nil {
+	if f.Journal() == nil {
 		return "", nil
 	}
 	var page strings.Builder
-	err := trace.WriteHTML(&page, f.outcome.journal, trace.HTMLOptions{Title: f.Plan})
+	err := trace.WriteHTML(&page, f.Journal(), trace.HTMLOptions{Title: f.Plan})
 	return page.String(), err
 }
 
@@ -68,20 +77,23 @@ func (r *Report) WriteHTML(w io.Writer, operator string) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, htmlPage{r, operator, r.places()})
+	return t.Execute(w, htmlPage{r, operator, r.Places()})
 }
 
-// places returns the table by places, with a cell for each fault.
-func (r *Report) places() []htmlPlace {
-	var out []htmlPlace
+// Places returns the table by places, with a cell for each of Faults. Plans with two faults have two places, and are left out.
+func (r *Report) Places() []Place {
+	var out []Place
 	for _, p := range r.Plans {
-		i := slices.IndexFunc(out, func(place htmlPlace) bool { return place.Name == p.At })
+		if p.Fault == pairName {
+			continue
+		}
+		i := slices.IndexFunc(out, func(place Place) bool { return place.Name == p.At })
 		if i < 0 {
 			i = len(out)
-			out = append(out, htmlPlace{Name: p.At, Cells: make([]htmlCell, len(r.Faults))})
+			out = append(out, Place{Name: p.At, Cells: make([]Cell, len(r.Faults))})
 		}
 		column := slices.IndexFunc(r.Faults, func(f FaultCount) bool { return f.Name == p.Fault })
-		out[i].Cells[column] = htmlCell{p.Result, marks[p.Result], strings.TrimSuffix(p.Fault+": "+string(p.Result)+", "+p.Why, ", ")}
+		out[i].Cells[column] = Cell{p.Result, marks[p.Result], strings.TrimSuffix(p.Fault+": "+string(p.Result)+", "+p.Why, ", ")}
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package verify
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -21,11 +22,40 @@ type Plan struct {
 	// atRest says that it happens when all has settled. Drift is then what somebody does instead of the fault; nil: nothing.
 	atRest bool
 	drift  *drift
+	// both are the plans whose faults happen in one play; nil: there is one fault.
+	both []*Plan
 	// Needless says why it is not played: it could show nothing, or nothing that another plan does not.
 	Needless string
 }
 
 func (p *Plan) String() string { return p.Name + " at " + p.At }
+
+// pairName is the name of plans with two faults.
+const pairName = "pair"
+
+// pairsOf returns up to n plans with two faults each, of plans in which nothing went wrong, chosen by a seed. Only one of the two may
+// be an older view: it lasts until the operator has no more to do.
+func pairsOf(plans []*Plan, outcomes []*outcome, n int, seed int64) []*Plan {
+	var right []*Plan
+	for i, p := range plans {
+		if o := outcomes[i]; !p.atRest && o != nil && o.reached && len(o.wrong) == 0 {
+			right = append(right, p)
+		}
+	}
+	random := rand.New(rand.NewPCG(uint64(seed), 2))
+	var pairs []*Plan
+	for _, i := range random.Perm(len(right) * len(right)) {
+		first, second := right[i/len(right)], right[i%len(right)]
+		if len(pairs) == n {
+			break
+		}
+		if first == second || second.Fault.Stale != nil || first.Name == second.Name && first.At > second.At {
+			continue
+		}
+		pairs = append(pairs, &Plan{Name: pairName, At: first.String() + " and " + second.String(), Fault: first.Fault, both: []*Plan{first, second}})
+	}
+	return pairs
+}
 
 // kindOfFault is a fault that can happen at writes, at watch events, or when all has settled.
 type kindOfFault struct {
@@ -59,6 +89,8 @@ func (k *kindOfFault) place() string {
 		return "the event"
 	case k.atRest:
 		return "an object"
+	case k.name == pairName:
+		return "two places"
 	}
 	return "the write"
 }
@@ -110,6 +142,9 @@ func faultKinds() []kindOfFault {
 		{name: "delete-child", says: "%s had settled, and somebody deleted %s", atRest: true, drifts: (*reference).deletes},
 		{name: "change-child", says: "%s had settled, and somebody changed %s", atRest: true, drifts: (*reference).changes},
 		{name: "remake", says: "%s had settled, and somebody deleted %s and made it again", atRest: true, drifts: (*reference).remakes},
+		{name: "change-back", says: "%s had settled, and somebody changed %s, let it settle, and changed that back", atRest: true, drifts: (*reference).changesBack},
+		{name: "beside", says: "%s had settled, and somebody made another object like %s beside it, let it settle, and deleted that", atRest: true, drifts: (*reference).besides},
+		{name: "label-child", says: "%s had settled, and somebody put a label on %s", atRest: true, drifts: (*reference).labels},
 	}
 }
 
@@ -120,6 +155,15 @@ func FaultNames() []string {
 		names = append(names, k.name)
 	}
 	return names
+}
+
+// kindNamed returns the fault of a name; of a pair, one that says so.
+func kindNamed(name string) kindOfFault {
+	all := faultKinds()
+	if i := slices.IndexFunc(all, func(k kindOfFault) bool { return k.name == name }); i >= 0 {
+		return all[i]
+	}
+	return kindOfFault{name: name, says: "%s met with two faults in one play at %s"}
 }
 
 // canConflict chooses writes that can.

@@ -8,10 +8,11 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/report"
@@ -24,6 +25,11 @@ type outcome struct {
 	// reached says that the fault happened; why says why it did not, if that is known.
 	reached bool
 	why     string
+	// done is how many deeds of a drift were done, gone are the objects that were deleted by them.
+	// cut says that some were not, because something was wrong already.
+	done int
+	cut  bool
+	gone []types.UID
 	// wrong are the failed operation of the scenario, if one failed, and what the oracles found.
 	wrong []string
 	// differences from the reference, and the cluster that settled.
@@ -35,7 +41,7 @@ type outcome struct {
 	// children are the objects that the operator made, served those of the scenario that it did something about, in a play without
 	// a fault.
 	children []*child
-	served   []*unstructured.Unstructured
+	served   []*served
 }
 
 // judge compares the outcome with the reference.
@@ -45,13 +51,29 @@ func (o *outcome) judge(r *reference) {
 		o.wrong = nil // nothing was tried: what went wrong is not the fault's
 		return
 	}
-	o.differences = r.differences(o.state)
-	if o.plan.drift != nil {
-		o.differences = slices.DeleteFunc(o.differences, difference.isHistory)
-	}
+	o.differences = o.compare(r, o.state)
 	for _, d := range o.differences {
 		o.wrong = append(o.wrong, d.String())
 	}
+}
+
+// compare returns how a state differs from what is to be there.
+func (o *outcome) compare(r *reference, s state) []difference {
+	if o.plan.drift == nil {
+		return r.differences(s)
+	}
+	all := slices.DeleteFunc(r.with(o.plan.drift).differences(s), difference.isHistory)
+	if o.done > 0 && o.plan.drift.deeds[o.done-1].then == compareOthers {
+		all = slices.DeleteFunc(all, difference.isMore)
+	}
+	return all
+}
+
+// isMore reports whether there are more objects of a role.
+func (d difference) isMore() bool {
+	want, _ := strconv.Atoi(d.Want)
+	is, _ := strconv.Atoi(d.Is)
+	return d.Path == "" && is > want
 }
 
 // isHistory reports whether a difference is in the status of an object of Kubernetes' own: how often containers were started
@@ -176,11 +198,9 @@ type Finding struct {
 // newFinding returns the finding of plans that ended in the same way.
 func newFinding(operator string, group []*outcome) Finding {
 	o := group[0]
-	f := Finding{Plan: o.plan.String(), Signature: signatureOf(o.signature()), Wrong: o.wrong, outcome: o}
-	for _, k := range faultKinds() {
-		if k.name == o.plan.Name {
-			f.Text = sentence(operator, o, k)
-		}
+	f := Finding{
+		Plan: o.plan.String(), Signature: signatureOf(o.signature()), Wrong: o.wrong, outcome: o,
+		Text: o.plan.sentence(operator) + ". In the end: " + o.wrong[0],
 	}
 	for _, other := range group[1:] {
 		f.Also = append(f.Also, other.plan.String())
@@ -203,28 +223,37 @@ func byItself(unsteady []Difference) Finding {
 }
 
 // sentence says what happened, in the user's words.
-func sentence(operator string, o *outcome, k kindOfFault) string {
-	at := o.plan.At
+func (p *Plan) sentence(operator string) string {
+	if p.both != nil {
+		return p.both[0].sentence(operator) + ", and in the same play " + p.both[1].sentence("it")
+	}
+	k, at := kindNamed(p.Name), p.At
 	if k.events {
 		at = "the event " + at
 	}
-	return k.sentence(operator, at) + ". In the end: " + o.wrong[0]
+	return k.sentence(operator, at)
 }
 
-// record records what came of the plans. Outcomes are those of the plans that are not needless, in order.
-func (r *Report) record(plans []*Plan, outcomes []*outcome) {
+// record records what came of the plans. Outcomes are those of the plans that are not needless, in order; unplayed is the result
+// of those without one.
+func (r *Report) record(plans []*Plan, outcomes []*outcome, unplayed PlanResult) {
 	of := map[string]*FaultCount{}
-	for _, k := range faultKinds() {
-		of[k.name] = &FaultCount{Name: k.name, Says: k.sentence("the operator", k.place())}
-	}
 	for _, p := range plans {
 		result, c := PlanResult{Fault: p.Name, At: p.At}, of[p.Name]
+		if c == nil {
+			k := kindNamed(p.Name)
+			c = &FaultCount{Name: k.name, Says: k.sentence("the operator", k.place())}
+			of[p.Name] = c
+		}
 		c.Plans++
 		if p.Needless != "" {
 			result.Result, result.Why = Needless, p.Needless
 			c.Needless++
 		} else {
-			result.Result, result.Why = resultOf(outcomes[0])
+			result.Result, result.Why = unplayed.Result, unplayed.Why
+			if outcomes[0] != nil {
+				result.Result, result.Why = outcomes[0].result()
+			}
 			outcomes = outcomes[1:]
 			switch result.Result {
 			case Skipped:
@@ -232,24 +261,22 @@ func (r *Report) record(plans []*Plan, outcomes []*outcome) {
 			case Wrong:
 				c.Wrong++
 				c.Played++
-			default:
+			case Right:
 				c.Played++
 			}
 		}
 		r.Plans = append(r.Plans, result)
 	}
-	for _, k := range faultKinds() {
-		if c := of[k.name]; c.Plans > 0 {
+	for _, name := range append(FaultNames(), pairName) {
+		if c := of[name]; c != nil {
 			r.Faults = append(r.Faults, *c)
 		}
 	}
 }
 
-// resultOf returns what came of a play, which is nil if it was not played to its end.
-func resultOf(o *outcome) (result Result, why string) {
+// result returns what came of a play.
+func (o *outcome) result() (result Result, why string) {
 	switch {
-	case o == nil:
-		return Skipped, "it was not played to its end"
 	case o.why != "":
 		return Skipped, o.why
 	case !o.reached:
@@ -364,7 +391,7 @@ func (r *Report) writeMatrix(b *strings.Builder) {
 	if len(r.Plans) == 0 {
 		return
 	}
-	places := r.places()
+	places := r.Places()
 	const legend = ". right, X wrong, - needless, ? skipped"
 	wide := len(legend)
 	for _, p := range places {

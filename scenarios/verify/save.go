@@ -74,20 +74,8 @@ func (f *Finding) test(loaded *format.Loaded, name string) ([]byte, error) {
 	}
 	labels["operator-lab.dev/needs"] = "lab"
 	spec["description"] = f.Text
-	fault, err := faultObject(f.outcome.plan)
-	if err != nil {
-		return nil, err
-	}
 	at := f.outcome.plan
-	step := object{"name": "fault", "try": []any{object{"create": object{"template": true, "resource": fault}}}}
-	switch {
-	case at.drift != nil && at.drift.again != nil:
-		step = remake(at.drift)
-	case at.drift != nil:
-		step = script("drift", at.drift.script())
-	case at.atRest:
-		step, err = restScript(fault, f.outcome.state)
-	}
+	step, err := at.step(f.outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +90,56 @@ func (f *Finding) test(loaded *format.Loaded, name string) ([]byte, error) {
 	return yaml.Marshal(document)
 }
 
-func script(name, content string) object {
-	return object{"name": name, "try": []any{object{"script": object{"timeout": "1m", "content": content}}}}
+// step returns what a play does to an operator as a step of a test.
+func (p *Plan) step(o *outcome) (object, error) {
+	if p.drift != nil {
+		return p.drift.step(o), nil
+	}
+	both := p.both
+	if both == nil {
+		both = []*Plan{p}
+	}
+	var try []any
+	for i, one := range both {
+		fault, err := faultObject(one, []string{"finding", "finding-second"}[i])
+		if err != nil {
+			return nil, err
+		}
+		if p.atRest {
+			return restScript(fault, o.state)
+		}
+		try = append(try, object{"create": object{"template": true, "resource": fault}})
+	}
+	return object{"name": "fault", "try": try}, nil
 }
 
-// script returns what somebody does as commands for a shell.
-func (d *drift) script() string {
+func script(content string) object {
+	return object{"script": object{"timeout": "1m", "content": content}}
+}
+
+// step returns what was done in a play as a step of a test.
+func (d *drift) step(o *outcome) object {
+	var try []any
+	for _, deed := range d.deeds[:o.done] {
+		switch {
+		case deed.make != nil:
+			try = append(try, object{"create": object{"template": false, "resource": deed.make.Object}})
+		case len(deed.path) == 0 && len(d.deeds) > 1: // an object of the scenario: what belongs to it goes first
+			try = append(try, object{"delete": object{"deletionPropagationPolicy": "Foreground", "ref": object{
+				"apiVersion": deed.role.apiVersion, "kind": deed.role.kind, "name": deed.role.name,
+			}}})
+		default:
+			try = append(try, script(deed.script()))
+		}
+		if deed.then == settles || deed.then == compareOthers || d.stays != nil {
+			try = append(try, script(versions(o.state)+settledScript))
+		}
+	}
+	return object{"name": "drift", "try": try}
+}
+
+// script returns a deed on an object that is there as commands for a shell.
+func (d *deed) script() string {
 	of := trace.Ref{APIVersion: d.role.apiVersion, Kind: d.role.kind}.KubectlKind() + ` --namespace "$NAMESPACE"`
 	out, name := "", d.role.name
 	if prefix, generated := strings.CutSuffix(d.role.name, "*"); generated {
@@ -117,37 +149,51 @@ func (d *drift) script() string {
 	if len(d.path) == 0 {
 		return out + "kubectl delete " + of + " " + name + "\n"
 	}
-	return out + "kubectl patch " + of + " " + name + " --type json --patch '" + strings.ReplaceAll(string(d.operations()), "'", `'\''`) + "'\n"
+	kind := "json"
+	if d.absent {
+		kind = "merge"
+	}
+	patch, _ := d.patchOf().Data(nil) // it is made already
+	return out + "kubectl patch " + of + " " + name + " --type " + kind + " --patch '" + strings.ReplaceAll(string(patch), "'", `'\''`) + "'\n"
 }
 
-// remake returns a step that deletes an object with what belongs to it, and makes it again.
-func remake(d *drift) object {
-	return object{"name": "remake", "try": []any{
-		object{"delete": object{"deletionPropagationPolicy": "Foreground", "ref": object{"apiVersion": d.role.apiVersion, "kind": d.role.kind, "name": d.role.name}}},
-		object{"create": object{"template": false, "resource": d.again.Object}},
-	}}
+// versions returns a function of a shell that prints the versions of all objects.
+func versions(there state) string {
+	var kinds []string
+	for r := range there {
+		kinds = append(kinds, trace.Ref{APIVersion: r.apiVersion, Kind: r.kind}.KubectlKind())
+	}
+	slices.Sort(kinds)
+	return fmt.Sprintf(`versions() { kubectl get %s --namespace "$NAMESPACE" --output jsonpath='{range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}'; }
+`, strings.Join(slices.Compact(kinds), ","))
 }
+
+// settledScript waits until no object has become another one for a second: a test does not know what the operator has to do.
+const settledScript = `before= same=0
+for i in $(seq 300); do
+  now=$(versions) || exit 1
+  if [ "$now" = "$before" ]; then same=$((same + 1)); else before=$now same=0; fi
+  [ $same -lt 10 ] || exit 0
+  sleep 0.1
+done
+echo 'it does not settle'
+exit 1
+`
 
 // restFor is how long an operator that was started again is to write nothing.
 const restFor = 5 * time.Second
 
 // restScript returns a step that starts the operator again, and fails if an object becomes another one then.
 func restScript(fault object, there state) (object, error) {
-	var kinds []string
-	for r := range there {
-		kinds = append(kinds, trace.Ref{APIVersion: r.apiVersion, Kind: r.kind}.KubectlKind())
-	}
-	slices.Sort(kinds)
 	text, err := json.Marshal(fault)
-	return script("restart", fmt.Sprintf(`versions() { kubectl get %s --namespace "$NAMESPACE" --output jsonpath='{range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}'; }
-before=$(versions) || exit 1
+	return object{"name": "restart", "try": []any{script(versions(there) + fmt.Sprintf(`before=$(versions) || exit 1
 echo '%s' | kubectl create --filename - || exit 1
 for i in $(seq %d); do
   sleep 0.1
   now=$(versions) || exit 1
   [ "$now" = "$before" ] || { printf 'it wrote although nothing had changed:\n%%s\n' "$now"; exit 1; }
 done
-`, strings.Join(slices.Compact(kinds), ","), text, restFor/(100*time.Millisecond))), err
+`, text, restFor/(100*time.Millisecond)))}}, err
 }
 
 // documentOf reads the document of a scenario once more, with its expressions as they were written.
@@ -172,7 +218,7 @@ func documentOf(loaded *format.Loaded) (object, error) {
 const staleFor = time.Second
 
 // faultObject returns the fault of a plan for a test: in the namespace of the test.
-func faultObject(p *Plan) (object, error) {
+func faultObject(p *Plan, name string) (object, error) {
 	fault := p.Fault.DeepCopy()
 	if fault.Stale != nil {
 		fault.Stale.For = &metav1.Duration{Duration: staleFor}
@@ -189,7 +235,7 @@ func faultObject(p *Plan) (object, error) {
 		match["namespace"] = "($namespace)"
 	}
 	return object{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Fault", "metadata": object{"name": "finding"}, "spec": spec,
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Fault", "metadata": object{"name": name}, "spec": spec,
 	}, nil
 }
 

@@ -78,10 +78,15 @@ func look(ctx context.Context, reader client.Reader, journal *trace.Journal, nam
 }
 
 func (s state) add(o *unstructured.Unstructured) {
-	if o.GetKind() == "ConfigMap" && o.GetName() == "kube-root-ca.crt" {
-		return // of Kubernetes
+	if isOfKubernetes(o) {
+		return
 	}
 	s[roleOf(o)] = append(s[roleOf(o)], flat(o))
+}
+
+// isOfKubernetes reports whether an object is in each namespace.
+func isOfKubernetes(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "ConfigMap" && o.GetName() == "kube-root-ca.crt"
 }
 
 func roleOf(o *unstructured.Unstructured) role {
@@ -222,7 +227,7 @@ type reference struct {
 	own map[int64]bool
 	// children are the objects that it made in the first play, served those of the scenario that it did something about.
 	children []*child
-	served   []*unstructured.Unstructured
+	served   []*served
 }
 
 // newReference compares plays without a fault. Objects that are not there each time are returned too: then there is no

@@ -43,6 +43,8 @@ type Options struct {
 	Patience time.Duration
 	// Budget ends the exploration; what was not played by then is counted as skipped. Default: none.
 	Budget time.Duration
+	// Pairs is how many plans with two faults are played after all others; the seed of Lab chooses them. Default: none.
+	Pairs int
 	// Only are the names of the faults to explore; see [FaultNames]. Default: all.
 	Only []string
 	// Progress is told what has been done so far. Calls do not overlap. Default: nobody is told.
@@ -57,6 +59,11 @@ type Progress struct {
 	Findings int
 	// Elapsed is the time since the first plan.
 	Elapsed time.Duration
+	// Confirming says that what went wrong is played again.
+	Confirming bool
+	// Report returns what is known by now: plans that were not played have no result, and findings that were not confirmed are
+	// not steady. It must not be called after Progress has returned.
+	Report func() *Report
 }
 
 const (
@@ -155,19 +162,65 @@ func (v *verifier) run(ctx context.Context) (*Report, error) {
 		r.Findings = []Finding{byItself(unsteady)}
 		return r, nil
 	}
-	all := plansOf(reference, v.Only)
-	plans := slices.DeleteFunc(slices.Clone(all), func(p *Plan) bool { return p.Needless != "" })
-	began := time.Now()
+	e := &exploration{report: r, reference: reference, began: time.Now()}
+	e.add(plansOf(reference, v.Only))
 	playing := ctx
 	if v.Budget > 0 {
 		var cancel context.CancelFunc
 		playing, cancel = context.WithTimeout(ctx, v.Budget)
 		defer cancel()
 	}
-	outcomes := v.playAll(playing, reference, plans, began)
-	r.record(all, outcomes)
-	v.confirm(ctx, r, reference, outcomes)
+	v.playAll(playing, e, 0)
+	if played := len(e.plans); v.Pairs > 0 {
+		e.add(pairsOf(e.plans, e.outcomes, v.Pairs, v.Lab.Seed))
+		v.playAll(playing, e, played)
+	}
+	r.record(e.all, e.outcomes, PlanResult{Result: Skipped, Why: "it was not played to its end"})
+	v.confirm(ctx, e)
 	return r, ctx.Err()
+}
+
+// exploration is how far it has come.
+type exploration struct {
+	report    *Report // without plans and findings while plans are played
+	reference *reference
+	began     time.Time
+	// all are the plans, plans those of them that are played, outcomes what came of these; nil for one that was not played to its
+	// end.
+	all, plans []*Plan
+	outcomes   []*outcome
+}
+
+func (e *exploration) add(plans []*Plan) {
+	e.all = append(e.all, plans...)
+	for _, p := range plans {
+		if p.Needless == "" {
+			e.plans = append(e.plans, p)
+		}
+	}
+	e.outcomes = append(e.outcomes, make([]*outcome, len(e.plans)-len(e.outcomes))...)
+}
+
+// progress says how far it is; report makes the report of by now.
+func (e *exploration) progress(report func() *Report) Progress {
+	p := Progress{Plans: len(e.plans), Elapsed: time.Since(e.began), Report: report}
+	for _, o := range e.outcomes {
+		if o != nil {
+			p.Played++
+			p.Findings += min(len(o.wrong), 1)
+		}
+	}
+	return p
+}
+
+// with returns a report with what went wrong in some plays as findings that were not confirmed.
+func (r *Report) with(operator string, wrong [][]*outcome) *Report {
+	now := *r
+	now.Findings = slices.Clone(r.Findings)
+	for _, group := range wrong {
+		now.Findings = append(now.Findings, newFinding(operator, group))
+	}
+	return &now
 }
 
 // reference plays the scenario without faults, and returns what is the same each time, and what is not there each time.
@@ -209,38 +262,38 @@ func (v *verifier) operator() string {
 	return setup.Operators[0]
 }
 
-// playAll plays all plans, and returns their outcomes in the order of the plans; nil for one that was not played to its
-// end.
-func (v *verifier) playAll(ctx context.Context, reference *reference, plans []*Plan, began time.Time) []*outcome {
-	outcomes := make([]*outcome, len(plans))
+// playAll plays the plans from one on.
+func (v *verifier) playAll(ctx context.Context, e *exploration, from int) {
 	var mu sync.Mutex
-	progress := Progress{Plans: len(plans)}
+	tell := func() {
+		v.Progress(e.progress(func() *Report {
+			now := *e.report
+			now.record(e.all, e.outcomes, PlanResult{})
+			return now.with(v.operator(), groups(e.outcomes))
+		}))
+	}
+	tell()
 	next := make(chan int)
 	var all sync.WaitGroup
 	for range v.Workers {
 		all.Go(func() {
 			for i := range next {
-				o, err := v.play(ctx, plans[i])
+				o, err := v.play(ctx, e.plans[i])
 				if err != nil {
 					continue
 				}
-				o.judge(reference)
+				o.judge(e.reference)
 				if len(o.wrong) == 0 {
 					o.state, o.journal = nil, nil // memory must not grow with the plans
 				}
 				mu.Lock()
-				outcomes[i] = o
-				progress.Played++
-				if len(o.wrong) > 0 {
-					progress.Findings++
-				}
-				progress.Elapsed = time.Since(began)
-				v.Progress(progress)
+				e.outcomes[i] = o
+				tell()
 				mu.Unlock()
 			}
 		})
 	}
-	for i := range plans {
+	for i := from; i < len(e.plans); i++ {
 		select {
 		case next <- i:
 		case <-ctx.Done():
@@ -248,26 +301,29 @@ func (v *verifier) playAll(ctx context.Context, reference *reference, plans []*P
 	}
 	close(next)
 	all.Wait()
-	return outcomes
 }
 
 // confirm plays again what went wrong, and adds to the report what goes wrong each time in the same way. Plans with the
 // same result are one finding.
-func (v *verifier) confirm(ctx context.Context, r *Report, reference *reference, outcomes []*outcome) {
-	for _, group := range groups(outcomes) {
+func (v *verifier) confirm(ctx context.Context, e *exploration) {
+	all := groups(e.outcomes)
+	for i, group := range all {
+		progress := e.progress(func() *Report { return e.report.with(v.operator(), all[i:]) })
+		progress.Confirming = true
+		v.Progress(progress)
 		f := newFinding(v.operator(), group)
 		for f.Times = 1; f.Times < confirmations; f.Times++ {
 			again, err := v.play(ctx, group[0].plan)
 			if err != nil {
 				break // it was interrupted: the report has it as not confirmed
 			}
-			again.judge(reference)
+			again.judge(e.reference)
 			if again.signature() != group[0].signature() {
 				break
 			}
 		}
 		f.Steady = f.Times == confirmations
-		r.Findings = append(r.Findings, f)
+		e.report.Findings = append(e.report.Findings, f)
 	}
 }
 

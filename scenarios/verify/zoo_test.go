@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
+	"sync"
 	"testing/fstest"
 	"time"
 
@@ -16,8 +19,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/operator-lab/operator-lab/operators"
 )
@@ -30,12 +37,16 @@ type keeper struct {
 	bug  string
 	// made is progress kept in memory.
 	made map[client.ObjectKey]bool
+	// errors counts those of writes.
+	errors int
+	// flagged are the objects whose label was seen to change.
+	flagged sync.Map
 }
 
 // The bugs of keeper; each is of a class of its own.
 const (
 	mended = ""
-	// madeInTheMiddle makes the second object only right after it has made the first one.
+	// madeInTheMiddle makes the second object only right after it has made the first one, as in K8SPXC-896 and K8SPSMDB-578.
 	madeInTheMiddle = "made in the middle"
 	// statusFirst says that all is ready before it is.
 	statusFirst = "status before the deed"
@@ -55,26 +66,57 @@ const (
 	notCompared = "child not compared"
 	// stamped writes the time of its first reconcile in each of its lives.
 	stamped = "time of the start written"
+	// leftBehind makes an object for each value of a label, and leaves those for earlier values.
+	leftBehind = "left behind by an earlier spec"
+	// oneForAll gives what it makes for all objects the same name.
+	oneForAll = "one name for all"
+	// firstOfAll leaves it to the first.
+	firstOfAll = "one name for all, of the first"
+	// labelsReplaced writes all labels of the objects that it makes.
+	labelsReplaced = "others' labels removed"
+	// twiceIsFatal gives up for ever at the second error.
+	twiceIsFatal = "gives up at the second error"
+	// updatedInTheMiddle changes the second object only right after it has changed the first one, as in
+	// rabbitmq/cluster-operator#782.
+	updatedInTheMiddle = "changed in the middle"
+	// flagInPredicate changes objects only if a predicate has seen the change that asks for it.
+	flagInPredicate = "memory of a predicate"
+	// finalizerFirst removes its finalizer, and then what the finalizer is for.
+	finalizerFirst = "finalizer dropped before the clean-up"
+	// finalizerLast does so the other way round.
+	finalizerLast = "finalizer dropped after the clean-up"
+	// cleansUnseen deletes what it made for an object that its cache does not have, as in yugabyte/yugabyte-operator#35.
+	cleansUnseen = "orphans judged by a stale view"
+	// cleansGone looks past the cache before.
+	cleansGone = "orphans judged by a live view"
 )
 
-// bugs are the bugs, each with the fault that finds it, and without the bug.
-var bugs = []struct{ name, by, mended string }{
-	{counted, "stale-restart", countedLive},
-	{madeInTheMiddle, "crash-after", mended},
-	{statusFirst, "crash-after", mended},
-	{existsIsFatal, "lost-reply", mended},
-	{inMemory, "error", mended},
-	{inMemory, "remake", mended},
-	{swallowed, "timeout", mended},
-	{unwatched, "delete-child", mended},
-	{notCompared, "change-child", mended},
-	{stamped, "restart", mended},
+// bugs are the bugs, each with the fault that finds it, without the bug, and with the scenario that it is found with.
+var bugs = []struct{ name, by, mended, scenario string }{
+	{counted, "stale-restart", countedLive, keep},
+	{madeInTheMiddle, "crash-after", mended, keep},
+	{statusFirst, "crash-after", mended, keep},
+	{existsIsFatal, "lost-reply", mended, keep},
+	{inMemory, "error", mended, keep},
+	{inMemory, "remake", mended, keep},
+	{swallowed, "timeout", mended, keep},
+	{unwatched, "delete-child", mended, keep},
+	{notCompared, "change-child", mended, keep},
+	{stamped, "restart", mended, keep},
+	{leftBehind, "change-back", mended, keep},
+	{oneForAll, "beside", firstOfAll, keep},
+	{labelsReplaced, "label-child", mended, keep},
+	{twiceIsFatal, "error", mended, keep},
+	{updatedInTheMiddle, "crash-after", mended, changes},
+	{flagInPredicate, "crash-before", mended, changes},
+	{finalizerFirst, "crash-after", finalizerLast, ends},
+	{cleansUnseen, "time-travel", cleansGone, keep},
 }
 
 // reader reads past the cache, which is behind at times, unless the bug is about that: what an operator does next is to
 // depend on the fault alone.
 func (k *keeper) reader() client.Reader {
-	if k.bug == counted {
+	if k.bug == counted || k.bug == cleansUnseen || k.bug == cleansGone {
 		return k.Client
 	}
 	return k.live
@@ -83,10 +125,21 @@ func (k *keeper) reader() client.Reader {
 func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	parent := &corev1.ConfigMap{}
 	if err := k.reader().Get(ctx, req.NamespacedName, parent); err != nil {
+		if apierrors.IsNotFound(err) && (k.bug == cleansUnseen || k.bug == cleansGone) {
+			err = k.cleanUp(ctx, req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if parent.Labels["keep"] == "" || parent.Data["failed"] != "" || (k.bug == statusFirst || k.bug == swallowed) && parent.Data["ready"] != "" {
 		return ctrl.Result{}, nil
+	}
+	switch k.bug {
+	case finalizerFirst, finalizerLast:
+		return ctrl.Result{}, k.withFinalizer(ctx, parent)
+	case cleansUnseen, cleansGone:
+		if err := k.secret(ctx, parent, parent.Name+"-s", "made"); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	if k.bug == counted || k.bug == countedLive {
 		return ctrl.Result{}, k.atLeastOne(ctx, parent)
@@ -100,18 +153,33 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, k.say(ctx, parent, "ready")
 	}
 	if k.bug == stamped && !k.made[req.NamespacedName] {
-		if err := k.stamp(ctx, parent); err != nil {
+		if err := k.secret(ctx, parent, parent.Name+"-seen", time.Now().Format(time.RFC3339Nano)); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if k.bug == oneForAll || k.bug == firstOfAll {
+		if err := k.secret(ctx, parent, "of-all", parent.Name); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if k.bug == leftBehind {
+		if _, err := k.child(ctx, parent, "-for-"+parent.Labels["keep"], true); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	k.made[req.NamespacedName] = true
-	fresh, err := k.child(ctx, parent, "-a")
+	fresh, err := k.child(ctx, parent, "-a", true)
 	if err == nil && (fresh || k.bug != madeInTheMiddle) {
-		_, err = k.child(ctx, parent, "-b")
+		_, err = k.child(ctx, parent, "-b", fresh || k.bug != updatedInTheMiddle)
 	}
 	switch {
 	case k.bug == existsIsFatal && apierrors.IsAlreadyExists(err):
 		return ctrl.Result{}, k.say(ctx, parent, "failed")
+	case k.bug == twiceIsFatal && apierrors.IsInternalError(err):
+		if k.errors++; k.errors == 2 {
+			return ctrl.Result{}, k.say(ctx, parent, "failed")
+		}
+		return ctrl.Result{}, err
 	case err != nil && k.bug != swallowed:
 		return ctrl.Result{}, err
 	}
@@ -146,33 +214,71 @@ func (k *keeper) say(ctx context.Context, parent *corev1.ConfigMap, key string) 
 	return k.Update(ctx, parent)
 }
 
-// stamp writes the time into a Secret, which nobody watches.
-func (k *keeper) stamp(ctx context.Context, parent *corev1.ConfigMap) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name + "-seen"}}
+// secret writes a value into a Secret, which nobody watches.
+func (k *keeper) secret(ctx context.Context, parent *corev1.ConfigMap, name, value string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: name}}
 	err := k.live.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	secret.Data = map[string][]byte{"at": []byte(time.Now().Format(time.RFC3339Nano))}
+	if err == nil && k.bug == firstOfAll {
+		return nil
+	}
+	secret.Data = map[string][]byte{"is": []byte(value)}
 	if apierrors.IsNotFound(err) {
 		return errors.Join(ctrl.SetControllerReference(parent, secret, k.Scheme()), k.Create(ctx, secret))
 	}
 	return errors.Join(err, k.Update(ctx, secret))
 }
 
-// child makes an object that belongs to the parent, unless it is there.
-func (k *keeper) child(ctx context.Context, parent *corev1.ConfigMap, suffix string) (fresh bool, err error) {
+// withFinalizer makes a Secret that nobody collects, and deletes it with the parent.
+func (k *keeper) withFinalizer(ctx context.Context, parent *corev1.ConfigMap) error {
+	const finalizer = "example.com/keeper"
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name + "-s"}}
+	if parent.DeletionTimestamp == nil {
+		if controllerutil.AddFinalizer(parent, finalizer) {
+			return k.Update(ctx, parent)
+		}
+		return errors.Join(client.IgnoreAlreadyExists(k.Create(ctx, secret)), k.say(ctx, parent, "ready"))
+	}
+	if !controllerutil.RemoveFinalizer(parent, finalizer) {
+		return nil
+	}
+	deeds := []func() error{
+		func() error { return client.IgnoreNotFound(k.Delete(ctx, secret)) }, func() error { return k.Update(ctx, parent) },
+	}
+	if k.bug == finalizerFirst {
+		slices.Reverse(deeds)
+	}
+	for _, do := range deeds {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleanUp deletes the Secret of an object that is not there.
+func (k *keeper) cleanUp(ctx context.Context, of client.ObjectKey) error {
+	if k.bug == cleansGone && !apierrors.IsNotFound(k.live.Get(ctx, of, &corev1.ConfigMap{})) {
+		return nil
+	}
+	return k.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name + "-s"}})
+}
+
+// child makes an object that belongs to the parent, or changes it if it is not as it is to be and may be changed. It reports
+// whether it did.
+func (k *keeper) child(ctx context.Context, parent *corev1.ConfigMap, suffix string, mayChange bool) (fresh bool, err error) {
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name + suffix}}
+	want := map[string]string{"of": parent.Name, "keep": parent.Labels["keep"]}
 	if k.bug != existsIsFatal {
-		if err := k.reader().Get(ctx, client.ObjectKeyFromObject(child), child); err == nil && child.Data["of"] != parent.Name && k.bug != notCompared {
-			child.Data = map[string]string{"of": parent.Name}
-			return false, k.Update(ctx, child)
+		err := k.live.Get(ctx, client.ObjectKeyFromObject(child), child)
+		if err == nil {
+			return k.change(ctx, parent, child, want, mayChange)
 		} else if !apierrors.IsNotFound(err) {
 			return false, err
 		}
 	} else if parent.Data["ready"] != "" {
 		return false, nil
 	}
-	child = &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name + suffix}, Data: map[string]string{"of": parent.Name},
-	}
+	child = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name + suffix}, Data: want}
 	if err := ctrl.SetControllerReference(parent, child, k.Scheme()); err != nil {
 		return false, err
 	}
@@ -180,6 +286,21 @@ func (k *keeper) child(ctx context.Context, parent *corev1.ConfigMap, suffix str
 	if apierrors.IsAlreadyExists(err) && k.bug != existsIsFatal {
 		return false, nil
 	}
+	return err == nil, err
+}
+
+// change changes an object that belongs to the parent, if it is not as it is to be.
+func (k *keeper) change(ctx context.Context, parent, child *corev1.ConfigMap, want map[string]string, may bool) (changed bool, err error) {
+	if k.bug == labelsReplaced && len(child.Labels) > 0 {
+		child.Labels = nil
+		return false, k.Update(ctx, child)
+	}
+	_, flagged := k.flagged.Load(client.ObjectKeyFromObject(parent))
+	if maps.Equal(child.Data, want) || !may || k.bug == notCompared || k.bug == flagInPredicate && !flagged {
+		return false, nil
+	}
+	child.Data = want
+	err = k.Update(ctx, child)
 	return err == nil, err
 }
 
@@ -206,11 +327,22 @@ func (instance) Variant() string                                            { re
 func (instance) CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return nil, nil }
 func (instance) Demo() operators.Demo                                       { return demo{} }
 func (i instance) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	b := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).WithOptions(o).Named("keeper")
+	k := &keeper{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: string(i), made: map[client.ObjectKey]bool{}}
+	b := ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("keeper").For(&corev1.ConfigMap{}, builder.WithPredicates(predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if e.ObjectOld.GetLabels()["keep"] != e.ObjectNew.GetLabels()["keep"] {
+				k.flagged.Store(client.ObjectKeyFromObject(e.ObjectNew), true)
+			}
+			return true
+		},
+	}))
 	if i != unwatched {
 		b.Owns(&corev1.ConfigMap{})
 	}
-	return b.Complete(&keeper{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: string(i), made: map[client.ObjectKey]bool{}})
+	if i == cleansUnseen || i == cleansGone {
+		b.Owns(&corev1.Secret{})
+	}
+	return b.Complete(k)
 }
 
 type demo struct{}

@@ -31,11 +31,14 @@ type verifyFlags struct {
 	workers    int
 	budget     time.Duration
 	patience   time.Duration
+	pairs      int
 	only       []string
 	save       string
 	seed       int64
 	output     string
 	baseline   string
+	plain      bool
+	look       lookFlags
 }
 
 // verifyOutputs are the formats of --output.
@@ -50,7 +53,8 @@ func verifyCommand(io streams) *cobra.Command {
 settles. Then play it again for each write with a crash before and after it, a lost reply, an error, a
 timeout and a conflict, and for each watch event with an operator that sees its kind as it was before,
 that is started again so, that misses the event, or whose watch ends. When all has settled, it is
-started again, and what it made or serves is deleted or changed by somebody else.
+started again, and somebody else deletes, changes or labels what it made, or deletes, changes or doubles
+what it serves.
 What settles differently, or breaks the scenario or a rule, is played three times; what goes wrong each
 time is a finding.
 
@@ -60,6 +64,8 @@ default with its samples. Timers of up to a second are waited for; keys with lon
 settled.
 
 Faults: ` + strings.Join(verify.FaultNames(), ", ") + `
+
+On a terminal a page shows the table and the findings as they come; enter replays a finding.
 
 The same seed makes the same choices; an operator that writes more often in one run
 has more plans in it. -o html is one page with all timelines, -o junit has a case for each plan,
@@ -97,10 +103,13 @@ Operators:
 	flags.IntVar(&f.workers, "workers", 8, "how many plans are played side by side")
 	flags.DurationVar(&f.budget, "budget", 0, "end after this time; what was not played is counted (default: play all)")
 	flags.DurationVar(&f.patience, "patience", 5*time.Second, "how long an assertion may take to become true with a fault; at least three times as long as all took without")
+	flags.IntVar(&f.pairs, "pairs", 0, "then play so many plans with two faults, of those with which nothing went wrong; the seed chooses them")
 	flags.StringSliceVar(&f.only, "only", nil, "explore these faults only")
 	flags.StringVar(&f.save, "save", "", "write each finding's journal, and a test that fails because of it, below this directory")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of everything random; 0: another one each time, which is printed")
 	flags.StringVarP(&f.output, "output", "o", "", strings.Join(verifyOutputs, ", ")+"; default: text")
+	flags.BoolVar(&f.plain, "plain", false, "show no page on the terminal, only lines")
+	f.look.bind(flags)
 	flags.StringVar(&f.baseline, "baseline", "", "accept the findings of this file, which an earlier run wrote with --output json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(verifyOutputs, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(verify.FaultNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -116,8 +125,14 @@ func (f *verifyFlags) check() error {
 			return usageError(meant(name, verify.FaultNames())+"faults: "+strings.Join(verify.FaultNames(), ", "), "there is no fault %q", name)
 		}
 	}
+	if err := f.look.check(); err != nil {
+		return err
+	}
 	if f.workers < 1 {
 		return usageError("use a number from 1", "--workers=%d plays nothing", f.workers)
+	}
+	if f.pairs < 0 {
+		return usageError("use a number from 0", "--pairs=%d cannot be played", f.pairs)
 	}
 	if f.budget < 0 || f.patience <= 0 {
 		return usageError("use a time such as 5m", "--budget and --patience are times")
@@ -145,6 +160,7 @@ func (f *verifyFlags) known() (*verify.Report, error) {
 type verifying struct {
 	*suite
 	asked verifyFlags
+	page  explorePage
 }
 
 func newVerifying(io streams, f verifyFlags, operator string) *verifying {
@@ -234,11 +250,14 @@ func (v *verifying) explore(ctx context.Context, target *target) (*verify.Report
 	if err != nil {
 		return nil, err
 	}
-	o := v.runnerOptions(target, nil)
-	return verify.Run(ctx, verify.Options{
-		Lab: options, Test: v.tests[0], Selection: v.given.selection(), Runner: o, Client: cluster,
-		Workers: workers, Patience: v.asked.patience, Budget: v.asked.budget, Only: v.asked.only, Progress: v.progress(),
-	})
+	o := verify.Options{
+		Lab: options, Test: v.tests[0], Selection: v.given.selection(), Runner: v.runnerOptions(target, nil), Client: cluster,
+		Workers: workers, Patience: v.asked.patience, Budget: v.asked.budget, Pairs: v.asked.pairs, Only: v.asked.only, Progress: v.progress(),
+	}
+	if v.asked.plain || v.asked.output != "" || !v.io.terminal() {
+		return verify.Run(ctx, o)
+	}
+	return v.onPage(ctx, o)
 }
 
 // progressEvery is the time between two lines of progress.

@@ -45,6 +45,12 @@ func demo(mode string) int {
 		id, err := Pick(ctx, demoPick(o.Language))
 		fmt.Printf("picked %q, %v\n", id, err)
 		return 0
+	case "explore":
+		now := demoExploration()
+		now.Findings[0].Journal = duet().journal
+		err := Explore(ctx, ExploreOptions{Title: "keeper: keep", Now: func() Exploration { now.Played++; return now }, Look: Options{Language: o.Language}})
+		fmt.Printf("explored, %v\n", err)
+		return 0
 	case "replay":
 		o.Journal, o.Replay = duet().journal, true
 		if name := os.Getenv("DEMO_FILE"); name != "" {

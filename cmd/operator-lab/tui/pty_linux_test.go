@@ -301,6 +301,20 @@ func TestPickInATerminal(t *testing.T) {
 	term.await(`picked "zundoko"`)
 }
 
+func TestExploreInATerminal(t *testing.T) {
+	term := startDemo(t, "explore", 80, 24)
+	term.await("of 40 plans", "crash-before at create ConfigMap", "18 of 40") // it looks again and again
+	term.send("f")
+	term.await("b crash-before")
+	term.send("\r")
+	term.await("REPLAY", "crash-before at create ConfigMap")
+	term.send("q")
+	term.await("operator-lab verify", "b crash-before") // the page is as it was left
+	term.send("q")
+	term.awaitEnd(0)
+	term.await("explored, <nil>")
+}
+
 func TestReplayInATerminal(t *testing.T) {
 	term := startDemo(t, "replay", 80, 24)
 	term.await("REPLAY", "#16 of 16")
