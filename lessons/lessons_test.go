@@ -3,6 +3,7 @@ package lessons_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"io/fs"
 	"os/exec"
 	"path"
@@ -30,7 +31,7 @@ func TestVerifyAll(t *testing.T) {
 	if testing.Short() {
 		chosen = shortLessons
 	}
-	cmd := exec.CommandContext(t.Context(), binary, append([]string{"lesson", "verify", "--parallel", "2", "--output", "json"}, chosen...)...)
+	cmd := exec.CommandContext(t.Context(), binary, append([]string{"lesson", "verify", "--parallel", flag.Lookup("test.parallel").Value.String(), "--output", "json"}, chosen...)...)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	failed := cmd.Run() // which lessons is in its output
 	var all []struct {
