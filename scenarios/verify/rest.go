@@ -112,10 +112,10 @@ func (h *playHooks) drift(ctx context.Context, test *format.Test) error {
 		if d.then == atOnce {
 			continue
 		}
-		if err := errors.Join(awaitCollected(ctx, c, o), h.settle(ctx, test, "")); err != nil || d.then == settles {
-			if err != nil {
-				return err
-			}
+		if err := errors.Join(awaitCollected(ctx, c, o), h.settle(ctx, test, "")); err != nil {
+			return err
+		}
+		if d.then != compare && d.then != compareOthers {
 			continue
 		}
 		if same, err := h.awaitSame(ctx, test); err != nil || !same {

@@ -59,36 +59,36 @@ var (
 )
 
 // load reads a scenario from a file.
-func load(t testing.TB, file string) *format.Loaded {
-	t.Helper()
+func load(tb testing.TB, file string) *format.Loaded {
+	tb.Helper()
 	all, err := format.Discover(format.Discovery{Paths: []string{filepath.Dir(file)}})
 	if err != nil || len(all) != 1 || all[0].Err != nil {
-		t.Fatalf("%d tests, %v", len(all), err)
+		tb.Fatalf("%d tests, %v", len(all), err)
 	}
 	return all[0]
 }
 
 // explore explores an operator.
-func explore(t testing.TB, operator operators.Operator, scenario *format.Loaded, o verify.Options) (*verify.Report, error) {
-	t.Helper()
-	cluster := box.Get(t)
+func explore(tb testing.TB, operator operators.Operator, scenario *format.Loaded, o verify.Options) (*verify.Report, error) {
+	tb.Helper()
+	cluster := box.Get(tb)
 	reader, err := client.New(cluster.Config(), client.Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	o.Lab = lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(operator)}}
 	o.Test, o.Client = scenario, reader
 	o.Runner = runner.Options{Configuration: format.DefaultConfiguration(), Config: cluster.Config()}
-	return verify.Run(t.Context(), o)
+	return verify.Run(tb.Context(), o)
 }
 
-func written(t testing.TB, text string) *format.Loaded {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "chainsaw-test.yaml")
+func written(tb testing.TB, text string) *format.Loaded {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "chainsaw-test.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return load(t, file)
+	return load(tb, file)
 }
 
 // TestMended explores an operator without a bug: with each fault, plans are played, and nothing is found.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -184,7 +185,7 @@ func (p *explorer) lines() []string {
 func (p *explorer) part(rows []row, from, h int) []row {
 	from = min(max(0, from), max(0, len(rows)-h))
 	rows = rows[from:min(len(rows), from+h)]
-	return append(rows[:len(rows):len(rows)], make([]row, h-len(rows))...)
+	return append(slices.Clip(rows), make([]row, h-len(rows))...)
 }
 
 func (p *explorer) rule(name string) row {
