@@ -176,7 +176,7 @@ func servedIn(ctx context.Context, c client.Client, o *outcome, kinds []schema.G
 		for i := range list.Items {
 			object := &list.Items[i]
 			made := slices.ContainsFunc(o.children, func(c *child) bool { return c.role == roleOf(object) })
-			if !keys[object.GetName()] || object.GetGenerateName() != "" || made || isOfKubernetes(object) {
+			if !keys[object.GetName()] || object.GetGenerateName() != "" || made || isOfKubernetes(object.GetKind(), object.GetName()) {
 				continue
 			}
 			s := &served{again: bare(object)}
@@ -445,11 +445,15 @@ func remove(ctx context.Context, c client.Client, object *unstructured.Unstructu
 	if err := c.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())}); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, goneEvery, settlePatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, goneEvery, settlePatience, true, func(ctx context.Context) (bool, error) {
 		now := object.DeepCopy()
 		err := c.Get(ctx, client.ObjectKeyFromObject(object), now)
 		return apierrors.IsNotFound(err) || err == nil && now.GetUID() != object.GetUID(), client.IgnoreNotFound(err)
 	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		err = fmt.Errorf("%s %s was deleted, and is still there after %v", object.GetKind(), object.GetName(), settlePatience)
+	}
+	return err
 }
 
 // pathText returns a path as an expression of Chainsaw.

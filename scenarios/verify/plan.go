@@ -45,11 +45,18 @@ func pairsOf(plans []*Plan, outcomes []*outcome, n int, seed int64) []*Plan {
 	random := rand.New(rand.NewPCG(uint64(seed), 2))
 	var pairs []*Plan
 	for _, i := range random.Perm(len(right) * len(right)) {
-		first, second := right[i/len(right)], right[i%len(right)]
+		i, j := i/len(right), i%len(right)
+		if i >= j {
+			continue // each two once
+		}
+		first, second := right[i], right[j]
+		if second.Fault.Stale != nil {
+			first, second = second, first
+		}
 		if len(pairs) == n {
 			break
 		}
-		if first == second || second.Fault.Stale != nil || first.Name == second.Name && first.At > second.At {
+		if second.Fault.Stale != nil {
 			continue
 		}
 		pairs = append(pairs, &Plan{Name: pairName, At: first.String() + " and " + second.String(), Fault: first.Fault, both: []*Plan{first, second}})

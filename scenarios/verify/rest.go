@@ -103,11 +103,10 @@ func (h *playHooks) drift(ctx context.Context, test *format.Test) error {
 	o, c := h.outcome, h.player.options.Client
 	for _, d := range o.plan.drift.deeds {
 		why, err := d.do(ctx, c, o)
+		o.why, o.reached = why, why == ""
 		if err != nil || why != "" {
-			o.why, o.reached = why, false
 			return err
 		}
-		o.reached = true
 		o.done++
 		if d.then == atOnce {
 			continue

@@ -78,16 +78,14 @@ func look(ctx context.Context, reader client.Reader, journal *trace.Journal, nam
 }
 
 func (s state) add(o *unstructured.Unstructured) {
-	if isOfKubernetes(o) {
+	if isOfKubernetes(o.GetKind(), o.GetName()) {
 		return
 	}
 	s[roleOf(o)] = append(s[roleOf(o)], flat(o))
 }
 
-// isOfKubernetes reports whether an object is in each namespace.
-func isOfKubernetes(o *unstructured.Unstructured) bool {
-	return o.GetKind() == "ConfigMap" && o.GetName() == "kube-root-ca.crt"
-}
+// isOfKubernetes reports whether an object is in each namespace. It comes when it likes, also before a test has made its fault.
+func isOfKubernetes(kind, name string) bool { return kind == "ConfigMap" && name == "kube-root-ca.crt" }
 
 func roleOf(o *unstructured.Unstructured) role {
 	name := o.GetName()
@@ -254,7 +252,7 @@ func newReference(outcomes []*outcome) (r *reference, unsteady []Difference) {
 			break // the scenario clears away: the faults are over
 		}
 		switch {
-		case e.Object.Kind == "Event" || e.Object.Kind == "Lease" || e.Operator == "":
+		case e.Object.Kind == "Event" || e.Object.Kind == "Lease" || e.Operator == "" || isOfKubernetes(e.Object.Kind, e.Object.Name):
 		case e.Kind == trace.KindCall && e.IsWrite() && e.Via != trace.ViaRecorder:
 			r.writes = append(r.writes, e)
 		case e.Kind == trace.KindWatch && !e.Initial:

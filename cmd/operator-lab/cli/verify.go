@@ -267,7 +267,7 @@ const progressEvery = 5 * time.Second
 func (v *verifying) progress() func(verify.Progress) {
 	var told time.Duration
 	return func(p verify.Progress) {
-		if p.Elapsed-told < progressEvery && p.Played < p.Plans {
+		if p.Confirming || p.Elapsed-told < progressEvery && p.Played < p.Plans {
 			return
 		}
 		told = p.Elapsed
