@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,10 +28,14 @@ type tappedCache struct {
 
 	mu    sync.Mutex
 	feeds map[feedKey]*feed // of this run of the operator: the next run lists everything anew
+	early []cache.Informer  // those that were there before the start
+
+	started atomic.Bool
 }
 
 // Start runs the cache and records the start and the stop of the operator.
 func (c *tappedCache) Start(ctx context.Context) error {
+	c.started.Store(true)
 	if c.beside {
 		return c.Cache.Start(ctx)
 	}
@@ -42,6 +47,7 @@ func (c *tappedCache) Start(ctx context.Context) error {
 // WaitForCacheSync waits until the cache is filled. The end of ctx also counts as synced: otherwise a manager that is
 // stopped while it starts would wait forever, because controller-runtime's runnable groups check only this result.
 func (c *tappedCache) WaitForCacheSync(ctx context.Context) bool {
+	c.awaitEarly(ctx)
 	return c.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
 }
 
@@ -63,7 +69,11 @@ func (c *tappedCache) List(ctx context.Context, list client.ObjectList, opts ...
 
 // GetInformer returns the observed informer of an object's kind.
 func (c *tappedCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	i, err := c.Cache.GetInformer(ctx, obj, opts...)
+	get := func(opts ...cache.InformerGetOption) (cache.Informer, error) {
+		return c.Cache.GetInformer(ctx, obj, opts...)
+	}
+	c.awaitInformer(ctx, opts, get)
+	i, err := get(opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +86,11 @@ func (c *tappedCache) GetInformer(ctx context.Context, obj client.Object, opts .
 
 // GetInformerForKind returns the observed informer of a kind.
 func (c *tappedCache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	i, err := c.Cache.GetInformerForKind(ctx, gvk, opts...)
+	get := func(opts ...cache.InformerGetOption) (cache.Informer, error) {
+		return c.Cache.GetInformerForKind(ctx, gvk, opts...)
+	}
+	c.awaitInformer(ctx, opts, get)
+	i, err := get(opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +105,14 @@ type tappedInformer struct {
 
 // AddEventHandler adds an observed handler.
 func (i *tappedInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.Informer.AddEventHandler(i.feed.handler(h))
+	r, err := i.Informer.AddEventHandler(i.feed.handler(h))
+	return i.registered(h, r, err)
 }
 
 // AddEventHandlerWithResyncPeriod adds an observed handler.
 func (i *tappedInformer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, resync time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.Informer.AddEventHandlerWithResyncPeriod(i.feed.handler(h), resync)
+	r, err := i.Informer.AddEventHandlerWithResyncPeriod(i.feed.handler(h), resync)
+	return i.registered(h, r, err)
 }
 
 // feedKey identifies the kind of a feed's objects.
