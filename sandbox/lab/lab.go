@@ -46,6 +46,7 @@ type Options struct {
 type Lab struct {
 	options Options
 	server  *labapi.Server
+	granted operatorhost.Granted
 
 	mu        sync.Mutex
 	epoch     *epoch

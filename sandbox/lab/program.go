@@ -41,6 +41,8 @@ type RunOptions struct {
 	Journal *trace.Journal
 	// Taps are what [Program.Taps] returned for it.
 	Taps Taps
+	// Granted remembers what the operators of the lab were granted.
+	Granted *operatorhost.Granted
 	// Injector injects the faults of this run. When it dies, the run has crashed.
 	Injector *fault.Injector
 }
@@ -128,7 +130,7 @@ func (b bundled) Start(ctx context.Context, o RunOptions) (Run, error) {
 		return nil, err
 	}
 	host, err := operatorhost.Start(ctx, o.Cluster, b.op, instance, operatorhost.Options{
-		Taps: o.Taps.(*taps.Taps), Transport: o.Injector.Wrap,
+		Taps: o.Taps.(*taps.Taps), Transport: o.Injector.Wrap, Granted: o.Granted,
 	})
 	if host == nil {
 		return nil, err

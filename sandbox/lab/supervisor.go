@@ -193,7 +193,9 @@ const (
 func (sv *supervisor) startOnceThere(ctx context.Context, spec v1alpha1.OperatorSpec, injector *fault.Injector) (Run, error) {
 	deadline := time.Now().Add(awayPatience)
 	for {
-		run, err := sv.program.Start(ctx, RunOptions{Cluster: sv.lab.options.Cluster, Spec: spec, Journal: sv.epoch.journal, Taps: sv.taps, Injector: injector})
+		run, err := sv.program.Start(ctx, RunOptions{
+			Cluster: sv.lab.options.Cluster, Spec: spec, Journal: sv.epoch.journal, Taps: sv.taps, Granted: &sv.lab.granted, Injector: injector,
+		})
 		now, _, crashed, _ := sv.now()
 		if !sandbox.IsAway(err) || ctx.Err() != nil || crashed != nil || !sameRun(spec, now) || time.Now().After(deadline) {
 			return run, err

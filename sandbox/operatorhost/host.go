@@ -71,12 +71,18 @@ type Options struct {
 	// Transport wraps the operator's transport to the API server, below the taps, so that they see what the operator
 	// sees. Default: no wrapper.
 	Transport func(http.RoundTripper) http.RoundTripper
+	// Granted remembers the permissions for the next start. Default: they are applied at each.
+	Granted *Granted
 }
 
 // Start grants the operator the permissions in its manifests and runs it until [Host.Stop] or the end of ctx. The CRDs
 // must be installed already.
 func Start(ctx context.Context, lab Cluster, op operators.Operator, instance operators.Instance, o Options) (*Host, error) {
-	if err := grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
+	granted := o.Granted
+	if granted == nil {
+		granted = &Granted{}
+	}
+	if err := granted.grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
 		return nil, fmt.Errorf("grant the operator its permissions: %w", err)
 	}
 	config, err := lab.User(op.Username(), op.Groups()...)
@@ -203,23 +209,6 @@ func Grants(op operators.Operator, variant string) ([]*unstructured.Unstructured
 		grants = append(grants, more...)
 	}
 	return grants, nil
-}
-
-func grant(ctx context.Context, config *rest.Config, op operators.Operator, variant string) error {
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		return err
-	}
-	grants, err := Grants(op, variant)
-	if err != nil {
-		return err
-	}
-	for _, o := range grants {
-		if err := Apply(ctx, c, o); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Apply applies an object server-side as [FieldOwner].
