@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,6 +45,7 @@ type player struct {
 	connection *runner.Connection
 	lab        *lab.Lab
 	view       *view
+	namespace  string     // of the next play; empty: it needs a new one
 	reference  *reference // what to compare with; nil in the plays that make it
 }
 
@@ -59,14 +61,61 @@ func newPlayer(ctx context.Context, o Options, connection *runner.Connection, na
 func (p *player) close() {
 	// What a run says at its end is of no interest any more.
 	_ = p.lab.Close(context.Background())
+	p.leaveNamespace()
+}
+
+// leavePatience limits the request that deletes a namespace.
+const leavePatience = 5 * time.Second
+
+// leaveNamespace deletes the namespace, without waiting until it is gone.
+func (p *player) leaveNamespace() {
+	if p.namespace == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
+	defer cancel()
+	// The next play has another one in any case.
+	_ = p.options.Client.Delete(ctx, namespaceNamed(p.namespace))
+	p.namespace = ""
+}
+
+// enterNamespace makes a namespace, unless there is one that the last play has left as it was: to delete one takes the cluster longer
+// than a play.
+func (p *player) enterNamespace(ctx context.Context) error {
+	if p.namespace != "" {
+		return nil
+	}
+	name := fmt.Sprintf("verify-%d", namespaces.Add(1))
+	if err := p.options.Client.Create(ctx, namespaceNamed(name)); err != nil {
+		return fmt.Errorf("make a namespace: %w", err)
+	}
+	p.namespace = name
+	p.view.namespace.Store(&name)
+	return nil
+}
+
+func namespaceNamed(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// isEmpty reports whether a play has left nothing in its namespace but what is in each.
+func isEmpty(ctx context.Context, c client.Client, o *outcome) bool {
+	if o.journal == nil {
+		return false // it did not begin
+	}
+	all, err := objects(ctx, c, o.journal, o.namespace)
+	return err == nil && !slices.ContainsFunc(all, func(object unstructured.Unstructured) bool {
+		return !isOfKubernetes(object.GetKind(), object.GetName())
+	})
 }
 
 // play plays a plan; nil: without a fault. An error means that it was not played to its end.
 func (p *player) play(ctx context.Context, plan *Plan) (*outcome, error) {
+	if err := p.enterNamespace(ctx); err != nil {
+		return nil, err
+	}
 	test := *p.options.Test.Test
-	test.Spec.Namespace = fmt.Sprintf("verify-%d", namespaces.Add(1))
-	test.Spec.FastNamespaceDeletion = new(true)
-	p.view.namespace.Store(&test.Spec.Namespace)
+	test.Spec.Namespace = p.namespace
 	hooks := &playHooks{
 		LabHooks: scenarios.NewLabHooks(p.lab, p.options.Client, p.options.Selection), player: p,
 		outcome: &outcome{plan: plan, namespace: test.Spec.Namespace}, kinds: map[schema.GroupVersionKind]bool{},
@@ -79,6 +128,9 @@ func (p *player) play(ctx context.Context, plan *Plan) (*outcome, error) {
 	if hooks.lets != nil {
 		hooks.stop()
 		<-hooks.lets
+	}
+	if !isEmpty(ctx, p.options.Client, hooks.outcome) {
+		p.leaveNamespace()
 	}
 	if err == nil {
 		err = ctx.Err()
