@@ -90,6 +90,7 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 		}
 		return nil
 	})
+	w.testGrants(t)
 }
 
 func TestClassicSleepsWhileItIsStopped(t *testing.T) {
