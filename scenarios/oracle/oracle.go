@@ -197,8 +197,22 @@ func liveDeletes(events []*trace.Event) []report.Finding {
 	type maker struct{ operator string }
 	made := map[string]maker{}           // by UID
 	deleted := map[string]*trace.Event{} // by kind and name: the operator's own deletion
+	known := map[string]bool{}           // versions that the operator has written or has seen already
+	for _, e := range events {
+		if e.Kind == trace.KindCall && e.Operator != "" && e.IsWrite() {
+			known[e.ResourceVersion] = true
+		}
+	}
 	var found []report.Finding
 	for _, e := range events {
+		if e.Kind == trace.KindWatch {
+			// Somebody else's write, also one that nobody recorded. An older view repeats what was seen before.
+			if !known[e.ResourceVersion] && deleted[e.Object.Kind+" "+e.Object.Key().String()] == nil {
+				clear(deleted)
+			}
+			known[e.ResourceVersion] = true
+			continue
+		}
 		if e.Kind != trace.KindCall || !e.IsWrite() || e.Error != "" || e.Via == trace.ViaRecorder || e.Probably {
 			continue
 		}

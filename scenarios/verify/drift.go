@@ -55,6 +55,8 @@ const (
 	compareOthers
 	// settles: the operator settles.
 	settles
+	// remember: the operator settles, and what is there then is what the drift is to end in.
+	remember
 	// atOnce: nothing.
 	atOnce
 )
@@ -91,11 +93,50 @@ func (r *reference) remakes() []drift {
 func (r *reference) changesBack() []drift {
 	var out []drift
 	for _, s := range r.served {
+		out = append(out, s.andBack(s.changes)...)
+	}
+	return out
+}
+
+// spoils returns the drifts that give a field of an object of the scenario a value that makes no sense, and then the one that it had.
+func (r *reference) spoils() []drift {
+	var out []drift
+	for _, s := range r.served {
+		out = append(out, s.andBack(s.spoils)...)
+	}
+	return out
+}
+
+// andBack returns drifts that change a field, and that change it back when the operator has settled.
+func (s *served) andBack(changes []drift) []drift {
+	var out []drift
+	for _, d := range changes {
+		back := d.deeds[0]
+		back.value = valueAt(s.again.Object, back.path)
+		d.deeds = append(slices.Clip(d.deeds), back)
+		d.deeds[0].then = settles
+		out = append(out, d)
+	}
+	return out
+}
+
+// changesOrMakes returns the drifts that make an object of the scenario with another value in a field, and that then make it as it was
+// and change the field: both are to come to the same.
+func (r *reference) changesOrMakes() []drift {
+	var out []drift
+	for _, s := range r.served {
 		for _, d := range s.changes {
-			back := d.deeds[0]
-			back.value = valueAt(s.again.Object, back.path)
-			d.deeds = append(slices.Clip(d.deeds), back)
-			d.deeds[0].then = settles
+			change := d.deeds[0]
+			other := s.again.DeepCopy()
+			setValue(other.Object, change.path, change.value)
+			of := roleOf(s.again)
+			d.deeds = []deed{
+				{role: of, then: atOnce},
+				{role: of, make: other, then: remember},
+				{role: of, then: atOnce},
+				{role: of, make: s.again, then: settles},
+				change,
+			}
 			out = append(out, d)
 		}
 	}
@@ -138,11 +179,17 @@ func (r *reference) with(d *drift) *reference {
 	if d == nil || d.stays == nil {
 		return r
 	}
-	other := *r
-	other.state = maps.Clone(r.state)
+	s := maps.Clone(r.state)
 	object := maps.Clone(r.state[d.stays.role][0])
 	object[pathText(d.stays.path)] = strconv.Quote(fmt.Sprint(d.stays.value))
-	other.state[d.stays.role] = []fields{object}
+	s[d.stays.role] = []fields{object}
+	return r.instead(s)
+}
+
+// instead returns a reference for another state.
+func (r *reference) instead(s state) *reference {
+	other := *r
+	other.state = s
 	return &other
 }
 
@@ -154,8 +201,9 @@ type child struct {
 
 // served is an object of the scenario that the operator did something about, as somebody would make it.
 type served struct {
-	again   *unstructured.Unstructured
-	changes []drift
+	again *unstructured.Unstructured
+	// changes give a field another value, spoils one that makes no sense.
+	changes, spoils []drift
 }
 
 // servedIn returns the objects of some kinds in the namespace of a play that have been keys of the operator's queue.
@@ -182,12 +230,22 @@ func servedIn(ctx context.Context, c client.Client, o *outcome, kinds []schema.G
 			s := &served{again: bare(object)}
 			s.again.SetName(object.GetName())
 			for _, path := range leavesOf(s.again.Object, nil) {
-				if changed, ok := otherValue(object, path); ok && (path[0] != "metadata" || object.Object["spec"] == nil) && !identifies(path) {
-					d, err := changeOf(ctx, c, object, path, changed)
+				if identifies(path) || path[0] == "metadata" && object.Object["spec"] != nil {
+					continue
+				}
+				for _, of := range []struct {
+					value func(*unstructured.Unstructured, []any) (any, bool)
+					all   *[]drift
+				}{{otherValue, &s.changes}, {senseless, &s.spoils}} {
+					value, ok := of.value(object, path)
+					if !ok {
+						continue
+					}
+					d, err := changeOf(ctx, c, object, path, value)
 					if err != nil {
 						return nil, err
 					}
-					s.changes = append(s.changes, d)
+					*of.all = append(*of.all, d)
 				}
 			}
 			out = append(out, s)
@@ -339,6 +397,32 @@ func otherValue(o *unstructured.Unstructured, path []any) (any, bool) {
 		return !v, true
 	}
 	return nil, false
+}
+
+// senseless returns a value for a field that makes no sense, and that it does not have; false if none is known.
+func senseless(o *unstructured.Unstructured, path []any) (any, bool) {
+	switch v := valueAt(o.Object, path).(type) {
+	case string:
+		return "", v != ""
+	case int64:
+		return int64(-1), v != -1
+	}
+	return nil, false
+}
+
+// setValue gives a field that is there another value.
+func setValue(object map[string]any, path []any, value any) {
+	last := len(path) - 1
+	switch in := valueAt(object, path[:last]).(type) {
+	case map[string]any:
+		if name, is := path[last].(string); is {
+			in[name] = value
+		}
+	case []any:
+		if i, is := path[last].(int); is && i < len(in) {
+			in[i] = value
+		}
+	}
 }
 
 func valueAt(value any, path []any) any {

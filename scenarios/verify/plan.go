@@ -150,6 +150,11 @@ func faultKinds() []kindOfFault {
 		{name: "change-child", says: "%s had settled, and somebody changed %s", atRest: true, drifts: (*reference).changes},
 		{name: "remake", says: "%s had settled, and somebody deleted %s and made it again", atRest: true, drifts: (*reference).remakes},
 		{name: "change-back", says: "%s had settled, and somebody changed %s, let it settle, and changed that back", atRest: true, drifts: (*reference).changesBack},
+		{name: "spoil", says: "%s had settled, and somebody gave %s a value that makes no sense, let it settle, and gave it the old one again", atRest: true, drifts: (*reference).spoils},
+		{
+			name: "change-or-make", says: "%s had settled, and somebody changed %s, which is to come to the same as making the object so",
+			atRest: true, drifts: (*reference).changesOrMakes,
+		},
 		{name: "beside", says: "%s had settled, and somebody made another object like %s beside it, let it settle, and deleted that", atRest: true, drifts: (*reference).besides},
 		{name: "label-child", says: "%s had settled, and somebody put a label on %s", atRest: true, drifts: (*reference).labels},
 	}

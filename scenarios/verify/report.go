@@ -30,6 +30,8 @@ type outcome struct {
 	done int
 	cut  bool
 	gone []types.UID
+	// remembered is what a drift is to end in; nil: as it was before, see drift.
+	remembered state
 	// wrong are the failed operation of the scenario, if one failed, and what the oracles found.
 	wrong []string
 	// differences from the reference, and the cluster that settled.
@@ -62,7 +64,11 @@ func (o *outcome) compare(r *reference, s state) []difference {
 	if o.plan.drift == nil {
 		return r.differences(s)
 	}
-	all := slices.DeleteFunc(r.with(o.plan.drift).differences(s), difference.isHistory)
+	r = r.with(o.plan.drift)
+	if o.remembered != nil {
+		r = r.instead(o.remembered)
+	}
+	all := slices.DeleteFunc(r.differences(s), difference.isHistory)
 	if o.done > 0 && o.plan.drift.deeds[o.done-1].then == compareOthers {
 		all = slices.DeleteFunc(all, difference.isMore)
 	}

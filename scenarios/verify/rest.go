@@ -114,6 +114,11 @@ func (h *playHooks) drift(ctx context.Context, test *format.Test) error {
 		if err := errors.Join(awaitCollected(ctx, c, o), h.settle(ctx, test, "")); err != nil {
 			return err
 		}
+		if d.then == remember {
+			if o.remembered, err = h.lasting(ctx, test); err != nil {
+				return err
+			}
+		}
 		if d.then != compare && d.then != compareOthers {
 			continue
 		}
@@ -122,6 +127,20 @@ func (h *playHooks) drift(ctx context.Context, test *format.Test) error {
 		}
 	}
 	return nil
+}
+
+// lasting returns what is there when it has not changed for a while, as nobody asserts what is to be there.
+func (h *playHooks) lasting(ctx context.Context, test *format.Test) (last state, err error) {
+	err = wait.PollUntilContextCancel(ctx, lastingFor, true, func(ctx context.Context) (bool, error) {
+		if err := h.settle(ctx, test, ""); err != nil {
+			return false, err
+		}
+		now, err := look(ctx, h.Reader, h.outcome.journal, h.outcome.namespace)
+		same := last != nil && len(h.player.reference.instead(last).differences(now)) == 0
+		last = now
+		return same, err
+	})
+	return last, err
 }
 
 // cutShort takes what is there for the result, and then deletes what would have been deleted: else it would be told as left over.
@@ -144,6 +163,9 @@ func (h *playHooks) cutShort(ctx context.Context) (err error) {
 	}
 	return awaitCollected(ctx, c, o)
 }
+
+// lastingFor is how long what is there must not change.
+const lastingFor = 5 * sameEvery
 
 // sameEvery is how often the cluster is compared with what it was.
 const sameEvery = 100 * time.Millisecond

@@ -85,6 +85,10 @@ func (f *Finding) test(loaded *format.Loaded, name string) ([]byte, error) {
 	}
 	if wanted := f.wanted(); len(wanted) > 0 {
 		all = append(all, object{"name": "as-without-the-fault", "try": wanted})
+	} else { // an oracle found it: it has to come to that before the test ends
+		all = append(all, object{"name": "until-it-has-settled", "try": []any{
+			script(versions(f.outcome.state) + settledScript(2*staleFor)),
+		}})
 	}
 	spec["steps"] = all
 	return yaml.Marshal(document)
@@ -131,8 +135,8 @@ func (d *drift) step(o *outcome) object {
 		default:
 			try = append(try, script(deed.script()))
 		}
-		if deed.then == settles || deed.then == compareOthers || d.stays != nil {
-			try = append(try, script(versions(o.state)+settledScript))
+		if deed.then == settles || deed.then == remember || deed.then == compareOthers || d.stays != nil {
+			try = append(try, script(versions(o.state)+settledScript(time.Second)))
 		}
 	}
 	return object{"name": "drift", "try": try}
@@ -168,17 +172,19 @@ func versions(there state) string {
 `, strings.Join(slices.Compact(kinds), ","))
 }
 
-// settledScript waits until no object has become another one for a second: a test does not know what the operator has to do.
-const settledScript = `before= same=0
+// settledScript waits until no object has become another one for some time: a test does not know what the operator has to do.
+func settledScript(still time.Duration) string {
+	return fmt.Sprintf(`before= same=0
 for i in $(seq 300); do
   now=$(versions) || exit 1
   if [ "$now" = "$before" ]; then same=$((same + 1)); else before=$now same=0; fi
-  [ $same -lt 10 ] || exit 0
+  [ $same -lt %d ] || exit 0
   sleep 0.1
 done
 echo 'it does not settle'
 exit 1
-`
+`, still/(100*time.Millisecond))
+}
 
 // restFor is how long an operator that was started again is to write nothing.
 const restFor = 5 * time.Second

@@ -48,13 +48,23 @@ spec:
         resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {ready: "true"}}
 `
 
-// changes is a scenario in which what is asked for changes, ends one in which the object is deleted.
+// changes is a scenario in which what is asked for changes, ends one in which the object is deleted, and onAndOff one in which
+// something is no longer asked for, and then once more.
 var (
 	changes = strings.Replace(strings.Replace(keep, "name: keep", "name: changes", 1), `keep: "yes"`, `keep: "one"`, 1) + `    - apply:
         resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {keep: "two"}}}
 `
 	ends = strings.Replace(keep, "name: keep", "name: ends", 1) + `    - delete:
         ref: {apiVersion: v1, kind: ConfigMap, name: x}
+`
+	onAndOff = strings.Replace(keep, "name: keep", "name: on-and-off", 1) + `    - apply:
+        resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {keep: "off"}}}
+    - error:
+        resource: {apiVersion: v1, kind: Secret, metadata: {name: x-s}}
+    - apply:
+        resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {keep: "yes"}}}
+    - assert:
+        resource: {apiVersion: v1, kind: Secret, metadata: {name: x-s}}
 `
 )
 
@@ -224,14 +234,15 @@ func playOnce(t *testing.T, bug string, test *format.Loaded) *report.Test {
 
 // TestCannotExplore checks scenarios that cannot be explored.
 func TestCannotExplore(t *testing.T) {
-	for name, test := range map[string]struct{ scenario, want string }{
-		"a matrix":        {strings.Replace(keep, "spec:\n", "spec:\n  scenarios: [{name: a}]\n", 1), "has a matrix"},
-		"a fault":         {strings.Replace(keep, "apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels", "apiVersion: operator-lab.dev/v1alpha1, kind: Fault, metadata: {name: x, labels", 1), "verify makes the faults itself"},
-		"fails by itself": {strings.Replace(keep, "name: x, labels", "name: y, labels", 1), "without any fault"},
+	for name, test := range map[string]struct{ scenario, want, bug string }{
+		"counts":          {keep, "one more reconcile wrote: update Secret x-n", counts},
+		"a matrix":        {strings.Replace(keep, "spec:\n", "spec:\n  scenarios: [{name: a}]\n", 1), "has a matrix", mended},
+		"a fault":         {strings.Replace(keep, "apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels", "apiVersion: operator-lab.dev/v1alpha1, kind: Fault, metadata: {name: x, labels", 1), "verify makes the faults itself", mended},
+		"fails by itself": {strings.Replace(keep, "name: x, labels", "name: y, labels", 1), "without any fault", mended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := verify.Options{}
-			_, err := explore(t, zoo(mended), shortened(written(t, test.scenario)), o)
+			_, err := explore(t, zoo(test.bug), shortened(written(t, test.scenario)), o)
 			if err == nil || !strings.Contains(err.Error(), test.want) || sandbox.HintOf(err) == "" {
 				t.Errorf("%v, hint %q", err, sandbox.HintOf(err))
 			}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"testing/fstest"
 	"time"
@@ -37,8 +38,8 @@ type keeper struct {
 	bug  string
 	// made is progress kept in memory.
 	made map[client.ObjectKey]bool
-	// errors counts those of writes.
-	errors int
+	// errors counts those of writes, reconciles its reconciles.
+	errors, reconciles int
 	// flagged are the objects whose label was seen to change.
 	flagged sync.Map
 }
@@ -66,13 +67,14 @@ const (
 	notCompared = "child not compared"
 	// stamped writes the time of its first reconcile in each of its lives.
 	stamped = "time of the start written"
-	// leftBehind makes an object for each value of a label, and leaves those for earlier values.
+	// leftBehind makes an object for each value of a label, and leaves those for earlier values, as labels are left in
+	// minio/operator#2038.
 	leftBehind = "left behind by an earlier spec"
 	// oneForAll gives what it makes for all objects the same name.
 	oneForAll = "one name for all"
 	// firstOfAll leaves it to the first.
 	firstOfAll = "one name for all, of the first"
-	// labelsReplaced writes all labels of the objects that it makes.
+	// labelsReplaced writes all labels of the objects that it makes, as in operator-framework/operator-sdk#2383.
 	labelsReplaced = "others' labels removed"
 	// twiceIsFatal gives up for ever at the second error.
 	twiceIsFatal = "gives up at the second error"
@@ -89,6 +91,27 @@ const (
 	cleansUnseen = "orphans judged by a stale view"
 	// cleansGone looks past the cache before.
 	cleansGone = "orphans judged by a live view"
+	// counts writes how often it has reconciled.
+	counts = "reconciles counted"
+	// panics takes it that a label has a value.
+	panics = "panic at an empty value"
+	// stuck changes only what is as it is to be, so that a value that makes no sense stays, as in
+	// k8ssandra/cass-operator#334 and cloudnative-pg/cloudnative-pg#3541.
+	stuck = "stuck after a bad value"
+	// notStuck changes it in any case.
+	notStuck = "not stuck after a bad value"
+	// goneIsFatal takes an object that it has deleted already for a failure, as in Orange-OpenSource/casskop#370.
+	goneIsFatal = "not found is fatal"
+	// goneIsDone takes it for deleted.
+	goneIsDone = "not found is fine"
+	// markedOnce writes what it has done in two steps, only right after it has done it, as in konpyutaika/nifikop#79.
+	markedOnce = "done is written once"
+	// markedAgain writes it whenever it is not there.
+	markedAgain = "done is written when it is missing"
+	// deletesStale deletes what an older view does not ask for, as in rabbitmq/cluster-operator#653.
+	deletesStale = "not asked for by a stale view"
+	// deletesLive looks past the cache before.
+	deletesLive = "not asked for by a live view"
 )
 
 // bugs are the bugs, each with the fault that finds it, without the bug, and with the scenario that it is found with.
@@ -111,15 +134,31 @@ var bugs = []struct{ name, by, mended, scenario string }{
 	{flagInPredicate, "crash-before", mended, changes},
 	{finalizerFirst, "crash-after", finalizerLast, ends},
 	{cleansUnseen, "time-travel", cleansGone, keep},
+	{notCompared, "change-or-make", mended, keep},
+	{panics, "spoil", mended, keep},
+	{stuck, "spoil", notStuck, keep},
+	{goneIsFatal, "crash-after", goneIsDone, keep},
+	{markedOnce, "crash-after", markedAgain, keep},
+	{deletesStale, "time-travel", deletesLive, onAndOff},
 }
 
 // reader reads past the cache, which is behind at times, unless the bug is about that: what an operator does next is to
 // depend on the fault alone.
 func (k *keeper) reader() client.Reader {
-	if k.bug == counted || k.bug == cleansUnseen || k.bug == cleansGone {
+	switch k.bug {
+	case counted, cleansUnseen, cleansGone, deletesStale, deletesLive:
 		return k.Client
 	}
 	return k.live
+}
+
+// asks reports whether an object asks for others.
+func (k *keeper) asks(parent *corev1.ConfigMap) bool {
+	value, has := parent.Labels["keep"]
+	if k.bug == panics && has {
+		return value[0] != ' '
+	}
+	return value != "" || has && (k.bug == stuck || k.bug == notStuck)
 }
 
 func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -130,7 +169,7 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if parent.Labels["keep"] == "" || parent.Data["failed"] != "" || (k.bug == statusFirst || k.bug == swallowed) && parent.Data["ready"] != "" {
+	if !k.asks(parent) || parent.Data["failed"] != "" || (k.bug == statusFirst || k.bug == swallowed) && parent.Data["ready"] != "" {
 		return ctrl.Result{}, nil
 	}
 	switch k.bug {
@@ -140,6 +179,15 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		if err := k.secret(ctx, parent, parent.Name+"-s", "made"); err != nil {
 			return ctrl.Result{}, err
 		}
+	case counts:
+		k.reconciles++
+		if err := k.secret(ctx, parent, parent.Name+"-n", strconv.Itoa(k.reconciles)); err != nil {
+			return ctrl.Result{}, err
+		}
+	case goneIsFatal, goneIsDone:
+		return ctrl.Result{}, k.withTemporary(ctx, parent)
+	case deletesStale, deletesLive:
+		return ctrl.Result{}, k.onOrOff(ctx, parent)
 	}
 	if k.bug == counted || k.bug == countedLive {
 		return ctrl.Result{}, k.atLeastOne(ctx, parent)
@@ -169,6 +217,12 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	k.made[req.NamespacedName] = true
 	fresh, err := k.child(ctx, parent, "-a", true)
+	if err == nil && (k.bug == markedOnce && fresh || k.bug == markedAgain) {
+		err = k.say(ctx, parent, "begun")
+		if err == nil {
+			err = k.say(ctx, parent, "done")
+		}
+	}
 	if err == nil && (fresh || k.bug != madeInTheMiddle) {
 		_, err = k.child(ctx, parent, "-b", fresh || k.bug != updatedInTheMiddle)
 	}
@@ -184,6 +238,46 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, k.say(ctx, parent, "ready")
+}
+
+// withTemporary makes a Secret that is needed for a while, and deletes it.
+func (k *keeper) withTemporary(ctx context.Context, parent *corev1.ConfigMap) error {
+	if parent.Data["ready"] != "" {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name + "-t"}}
+	if parent.Data["begun"] == "" {
+		err := errors.Join(ctrl.SetControllerReference(parent, secret, k.Scheme()), client.IgnoreAlreadyExists(k.Create(ctx, secret)))
+		if err != nil {
+			return err
+		}
+		return k.say(ctx, parent, "begun")
+	}
+	err := k.Delete(ctx, secret)
+	if k.bug == goneIsDone {
+		err = client.IgnoreNotFound(err)
+	}
+	if err != nil {
+		return err
+	}
+	return k.say(ctx, parent, "ready")
+}
+
+// onOrOff makes a Secret unless the object says off; then it deletes it.
+func (k *keeper) onOrOff(ctx context.Context, parent *corev1.ConfigMap) error {
+	if parent.Labels["keep"] != "off" {
+		if err := k.secret(ctx, parent, parent.Name+"-s", "made"); err != nil {
+			return err
+		}
+		return k.say(ctx, parent, "ready")
+	}
+	if k.bug == deletesLive {
+		if err := k.live.Get(ctx, client.ObjectKeyFromObject(parent), parent); err != nil || parent.Labels["keep"] != "off" {
+			return err
+		}
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: parent.Name + "-s"}}
+	return client.IgnoreNotFound(k.Delete(ctx, secret))
 }
 
 // atLeastOne makes an object with a generated name unless the parent has one.
@@ -296,7 +390,7 @@ func (k *keeper) change(ctx context.Context, parent, child *corev1.ConfigMap, wa
 		return false, k.Update(ctx, child)
 	}
 	_, flagged := k.flagged.Load(client.ObjectKeyFromObject(parent))
-	if maps.Equal(child.Data, want) || !may || k.bug == notCompared || k.bug == flagInPredicate && !flagged {
+	if maps.Equal(child.Data, want) || !may || k.bug == stuck && child.Data["keep"] == "" || k.bug == notCompared || k.bug == flagInPredicate && !flagged {
 		return false, nil
 	}
 	child.Data = want
