@@ -322,15 +322,22 @@ func isVersion(e *trace.Event, o *unstructured.Unstructured) bool {
 	if e.Object.UID != string(o.GetUID()) || e.Kind != trace.KindWatch {
 		return false
 	}
-	newer, err := resourceversion.CompareResourceVersion(e.ResourceVersion, o.GetResourceVersion())
+	return isNewer(e.ResourceVersion, o.GetResourceVersion())
+}
+
+// isNewer reports whether a version of an object is another one, or a later one.
+func isNewer(version, than string) bool {
+	newer, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && newer >= 0
 }
 
-// How long a scenario may take to settle; keys whose timers run out later than soon do not count; rounds of timers
-// without a write after which an operator that only looks around has settled.
+// How long a scenario may take to settle; keys whose timers run out later than soon do not count; for one that has run out, and that
+// the operator has not taken yet, soonest is waited; and how many reconciles without a write an operator that only looks around has
+// settled after.
 const (
 	settlePatience = 20 * time.Second
 	soon           = time.Second
+	soonest        = 5 * time.Millisecond
 	idleRounds     = 3
 )
 
@@ -344,8 +351,9 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 	journal := h.Lab.Journal()
 	ctx, cancel := context.WithTimeoutCause(ctx, settlePatience, fmt.Errorf("the operator is still at work after %v", settlePatience))
 	defer cancel()
-	writes, idle := -1, 0
-	for {
+	pods := &stillness{reader: h.Reader, namespace: h.outcome.namespace}
+	var before work
+	for idle := 0; ; {
 		for _, name := range setup.Operators {
 			if _, err := h.Lab.Load(ctx, name, setup.Spec); err != nil { // it is loaded: this waits until it serves
 				return err
@@ -357,19 +365,32 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 		timeline := trace.NewTimeline(journal)
 		timeline.Update()
 		due, waits := nextTimer(timeline.Tip(), journal.Elapsed())
-		if !waits {
-			due, waits = podsMove(journal)
+		now := workIn(journal)
+		switch {
+		case now.writes != before.writes:
+			idle = 0
+		case now.reconciles != before.reconciles:
+			idle++
 		}
-		if !waits {
-			return nil
-		}
-		if now := countWrites(journal); now != writes {
-			writes, idle = now, 0
-		} else if idle++; idle > idleRounds {
-			return nil
+		if before = now; !waits || idle > idleRounds {
+			if !hasWorkloads(journal, h.outcome.namespace) {
+				return nil
+			}
+			since := journal.Stats().Last
+			was, err := h.awaitStill(ctx, pods)
+			if err != nil {
+				return err
+			}
+			if was && (idle > idleRounds || journal.Stats().Last == since) {
+				return nil
+			}
+			if !was {
+				idle = 0
+			}
+			continue
 		}
 		select {
-		case <-time.After(due):
+		case <-time.After(max(due, soonest)):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -387,29 +408,19 @@ func nextTimer(s *trace.State, now time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// podsRest is how long nothing must have happened to pods: they start and end by themselves.
-const podsRest = 500 * time.Millisecond
+// work counts what an operator has done.
+type work struct{ writes, reconciles int }
 
-// podsMove returns how long to wait until pods have rested; false if they have, or if there are none.
-func podsMove(journal *trace.Journal) (time.Duration, bool) {
-	last, pods := time.Duration(0), false
-	for _, e := range journal.Since(0) {
-		if e.Kind == trace.KindWatch {
-			last, pods = e.At, pods || e.Object.Kind == "Pod" || e.Object.Kind == "Deployment"
-		}
-	}
-	left := podsRest - (journal.Elapsed() - last)
-	return left, pods && left > 0
-}
-
-func countWrites(journal *trace.Journal) int {
-	n := 0
+func workIn(journal *trace.Journal) (w work) {
 	for _, e := range journal.Since(0) {
 		if isWrite(e) {
-			n++
+			w.writes++
+		}
+		if e.Kind == trace.KindEnd {
+			w.reconciles++
 		}
 	}
-	return n
+	return w
 }
 
 // isWrite reports whether an event is a write that changed something.

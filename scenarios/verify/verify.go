@@ -157,7 +157,7 @@ func (v *verifier) run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Scenario: v.Test.Test.Name, Writes: len(reference.writes), Kinds: reference.state.kinds()}
+	r := &Report{Scenario: v.Test.Test.Name, Writes: len(reference.writes), Kinds: reference.state.kinds(), Findings: []Finding{}}
 	if len(unsteady) > 0 {
 		r.Findings = []Finding{byItself(unsteady)}
 		return r, nil
