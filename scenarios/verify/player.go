@@ -3,10 +3,8 @@ package verify
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,17 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
-	"github.com/operator-lab/operator-lab/sandbox/apirequest"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
-	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
-	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/oracle"
@@ -291,222 +283,9 @@ func (h *playHooks) Settled(ctx context.Context, test *format.Test, r *report.Te
 	return append(found, h.LabHooks.Settled(ctx, test, r, ok)...)
 }
 
-// seenPatience limits the wait for the operator to see an object: it may not watch the kind.
-const seenPatience = 2 * time.Second
-
-// awaitSeen returns when the operator has seen the objects of the scenario as they are.
-func (h *playHooks) awaitSeen(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, seenPatience)
-	defer cancel()
-	for _, kind := range h.kindsOf() {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if h.Reader.List(ctx, list, client.InNamespace(h.outcome.namespace)) != nil {
-			continue // what cannot be listed is not compared either
-		}
-		for i := range list.Items {
-			await(ctx, h.outcome.journal, 0, func(e *trace.Event) bool { return isVersion(e, &list.Items[i]) })
-		}
-	}
-}
-
 // kindsOf returns the kinds of the objects of the scenario, sorted.
 func (h *playHooks) kindsOf() []schema.GroupVersionKind {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(h.kinds), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
-}
-
-// isVersion reports whether an event tells of an object as it is, or as it became later.
-func isVersion(e *trace.Event, o *unstructured.Unstructured) bool {
-	if e.Object.UID != string(o.GetUID()) || e.Kind != trace.KindWatch {
-		return false
-	}
-	return isNewer(e.ResourceVersion, o.GetResourceVersion())
-}
-
-// isNewer reports whether a version of an object is another one, or a later one.
-func isNewer(version, than string) bool {
-	newer, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && newer >= 0
-}
-
-// How long a scenario may take to settle; keys whose timers run out later than soon do not count; for one that has run out, and that
-// the operator has not taken yet, soonest is waited; and how many reconciles without a write an operator that only looks around has
-// settled after.
-const (
-	settlePatience = 20 * time.Second
-	soon           = time.Second
-	soonest        = 5 * time.Millisecond
-	idleRounds     = 3
-)
-
-// settle returns when the operator serves, also after a crash, and has nothing more to do: its queue is empty, what it
-// wrote has come back, and timers that run out soon have run out without a write. Events of the kind held do not come.
-func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) error {
-	setup, err := h.Selection.Setup(test)
-	if err != nil {
-		return err
-	}
-	journal := h.Lab.Journal()
-	ctx, cancel := context.WithTimeoutCause(ctx, settlePatience, fmt.Errorf("the operator is still at work after %v", settlePatience))
-	defer cancel()
-	pods := &stillness{reader: h.Reader, namespace: h.outcome.namespace}
-	var before work
-	for idle := 0; ; {
-		for _, name := range setup.Operators {
-			if _, err := h.Lab.Load(ctx, name, setup.Spec); err != nil { // it is loaded: this waits until it serves
-				return err
-			}
-		}
-		if err := operatorhost.AwaitQuiet(ctx, journal, held); err != nil {
-			return context.Cause(ctx)
-		}
-		timeline := trace.NewTimeline(journal)
-		timeline.Update()
-		due, waits := nextTimer(timeline.Tip(), journal.Elapsed())
-		now := workIn(journal)
-		switch {
-		case now.writes != before.writes:
-			idle = 0
-		case now.reconciles != before.reconciles:
-			idle++
-		}
-		if before = now; !waits || idle > idleRounds {
-			if !hasWorkloads(journal, h.outcome.namespace) {
-				return nil
-			}
-			since := journal.Stats().Last
-			was, err := h.awaitStill(ctx, pods)
-			if err != nil {
-				return err
-			}
-			if was && (idle > idleRounds || journal.Stats().Last == since) {
-				return nil
-			}
-			if !was {
-				idle = 0
-			}
-			continue
-		}
-		select {
-		case <-time.After(max(due, soonest)):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// nextTimer returns the time until the first timer of a key runs out; false if none does soon.
-func nextTimer(s *trace.State, now time.Duration) (time.Duration, bool) {
-	for _, item := range s.Queue() { // those that wait are sorted by time
-		if !item.Ready {
-			left := max(0, item.Due-now)
-			return left, left <= soon
-		}
-	}
-	return 0, false
-}
-
-// work counts what an operator has done.
-type work struct{ writes, reconciles int }
-
-func workIn(journal *trace.Journal) (w work) {
-	for _, e := range journal.Since(0) {
-		if isWrite(e) {
-			w.writes++
-		}
-		if e.Kind == trace.KindEnd {
-			w.reconciles++
-		}
-	}
-	return w
-}
-
-// isWrite reports whether an event is a write that changed something.
-func isWrite(e *trace.Event) bool {
-	return e.Kind == trace.KindCall && e.IsWrite() && !e.NoOp && e.Error == ""
-}
-
-// scoped is a cluster in which an operator sees one namespace only.
-type scoped struct {
-	operatorhost.Cluster
-	view *view
-}
-
-// Config implements [operatorhost.Cluster].
-func (s scoped) Config() *rest.Config {
-	config := s.Cluster.Config()
-	config.Wrap(s.view.wrap)
-	return config
-}
-
-// User implements [operatorhost.Cluster].
-func (s scoped) User(name string, groups ...string) (*rest.Config, error) {
-	config, err := s.Cluster.User(name, groups...)
-	if err == nil {
-		config.Wrap(s.view.wrap)
-	}
-	return config, err
-}
-
-// view turns lists and watches of all namespaces into those of one.
-type view struct {
-	namespaced map[schema.GroupResource]bool
-	namespace  atomic.Pointer[string]
-}
-
-func (v *view) wrap(next http.RoundTripper) http.RoundTripper { return &viewing{v, next} }
-
-type viewing struct {
-	*view
-	next http.RoundTripper
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (v *viewing) RoundTrip(req *http.Request) (*http.Response, error) {
-	target, ok := apirequest.Parse(req.URL.Path)
-	namespace := v.namespace.Load()
-	if !ok || namespace == nil || target.Namespace != "" || target.Name != "" || req.Method != http.MethodGet || !v.namespaced[target.GroupResource()] {
-		return v.next.RoundTrip(req)
-	}
-	scoped := req.Clone(req.Context())
-	scoped.URL.Path = target.Path(*namespace)
-	return v.next.RoundTrip(scoped)
-}
-
-// WrappedRoundTripper lets client-go reach the transport below.
-func (v *viewing) WrappedRoundTripper() http.RoundTripper { return v.next }
-
-// namespacedResources returns the resources of a cluster that belong to namespaces.
-func namespacedResources(config *rest.Config) (map[schema.GroupResource]bool, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	_, lists, err := client.ServerGroupsAndResources()
-	if partly, is := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); is && len(partly.Groups) > 0 {
-		err = nil // an aggregated API that does not answer is no operator's
-	}
-	out := map[schema.GroupResource]bool{}
-	for _, list := range lists {
-		gv, parseErr := schema.ParseGroupVersion(list.GroupVersion)
-		if parseErr != nil {
-			return nil, parseErr
-		}
-		for _, r := range namespacedOf(list) {
-			out[schema.GroupResource{Group: gv.Group, Resource: r}] = true
-		}
-	}
-	return out, err
-}
-
-func namespacedOf(list *metav1.APIResourceList) []string {
-	var names []string
-	for _, r := range list.APIResources {
-		if r.Namespaced {
-			names = append(names, r.Name)
-		}
-	}
-	return names
 }

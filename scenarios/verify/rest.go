@@ -4,63 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
-
-// awaitCollected returns when Kubernetes has deleted what belonged to objects that somebody deleted.
-func awaitCollected(ctx context.Context, c client.Reader, o *outcome) error {
-	if len(o.gone) == 0 {
-		return nil
-	}
-	err := wait.PollUntilContextTimeout(ctx, goneEvery, settlePatience, true, func(ctx context.Context) (bool, error) {
-		all, err := objects(ctx, c, o.journal, o.namespace)
-		return !slices.ContainsFunc(all, func(object unstructured.Unstructured) bool {
-			return slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(o.gone, r.UID) })
-		}), err
-	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
-		return nil // it is seen in the end
-	}
-	return err
-}
-
-// awaitHeard returns when the operator has heard of a change of an object after an event, or has not for a while: it may not
-// watch the kind.
-func awaitHeard(ctx context.Context, journal *trace.Journal, o *unstructured.Unstructured, after int64) {
-	ctx, cancel := context.WithTimeout(ctx, seenPatience)
-	defer cancel()
-	await(ctx, journal, after, func(e *trace.Event) bool {
-		return e.Kind == trace.KindWatch && e.Object.UID == string(o.GetUID())
-	})
-}
-
-// await returns true when a journal has a certain event after another one, or false when the context ends.
-func await(ctx context.Context, journal *trace.Journal, after int64, is func(e *trace.Event) bool) bool {
-	grown, cancel := journal.Subscribe()
-	defer cancel()
-	for {
-		for _, e := range journal.Since(after) {
-			if after = e.Seq; is(e) {
-				return true
-			}
-		}
-		select {
-		case <-grown:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
 
 // restart starts the operator again, and returns when the new one has started, or when the context ends.
 func (h *playHooks) restart(ctx context.Context) error {
