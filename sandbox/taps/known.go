@@ -28,15 +28,30 @@ type known struct {
 	objects map[feedKey]map[types.NamespacedName]version
 }
 
-// knownRef returns the reference of a request's target, with its kind if an earlier answer had it: the answer to a
-// deletion has none.
+// knownRef returns the reference of a request's target, with its kind if it is one of Kubernetes' own or an earlier answer
+// had it: the answer to a deletion has none, and neither has that to a read of what is not there.
 func (k *known) knownRef(p apirequest.Target) trace.Ref {
 	r := refOf(p)
-	if kind, ok := k.kinds.Load(p.GVR()); ok && p.Subresource == "" {
+	if p.Subresource != "" {
+		return r
+	}
+	if kind, ok := k.kinds.Load(p.GVR()); ok {
 		r.Kind, _ = kind.(string)
+	} else if kind, ok := wellKnown()[p.GVR()]; ok {
+		r.Kind = kind
 	}
 	return r
 }
+
+// wellKnown returns the kinds of Kubernetes' own resources.
+var wellKnown = sync.OnceValue(func() map[schema.GroupVersionResource]string {
+	kinds := map[schema.GroupVersionResource]string{}
+	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		kinds[plural] = gvk.Kind
+	}
+	return kinds
+})
 
 // learnKind remembers the kind in an answer about an object itself, not about a subresource.
 func (k *known) learnKind(p apirequest.Target, kind string) {

@@ -75,6 +75,9 @@ func (s ownCode) directory(function string) (dir string, own bool) {
 	if dot < 0 || s.module == "" {
 		return "", false
 	}
+	if strings.HasSuffix(function, ".RoundTrip") {
+		return "", false // a transport of the program's: it passes on what others call
+	}
 	pkg := strings.ReplaceAll(function[:slash+dot], "%2e", ".") // as the linker writes dots of the last element
 	if pkg == "main" {
 		pkg = s.main

@@ -34,7 +34,7 @@ func TestDirectory(t *testing.T) {
 		}
 	}
 	for _, function := range []string{
-		"", "runtime.goexit", "example.com/copiers.Run", "example.com/copier/zz_operator_lab/taps.(*Taps).do",
+		"", "runtime.goexit", "example.com/copier/internal/transport.carrier.RoundTrip", "example.com/copiers.Run", "example.com/copier/zz_operator_lab/taps.(*Taps).do",
 		"example.com/copier/zz_operator_lab/link.(*origin).RoundTrip", "sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller[...]).Start",
 	} {
 		if dir, own := s.directory(function); own {

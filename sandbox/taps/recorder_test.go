@@ -176,7 +176,7 @@ func TestRecorderCalls(t *testing.T) {
 	}
 	b.must("POST", maps+"?dryRun=All", m("", "Zun"))
 	b.want(0,
-		"call get configmaps none, NotFound, error no none",
+		"call get ConfigMap none, NotFound, error no none",
 		"call get ConfigMap m, rv 5",
 		"call update ConfigMap m, rv 6, before "+m("5", "Zun")+", after "+m("6", "Doko"),
 		"call patch ConfigMap m, rv 6, no change, before "+m("6", "Doko")+", after "+m("6", "Doko"),
@@ -199,7 +199,7 @@ func TestRecorderLongBody(t *testing.T) {
 	if got := b.must("PUT", maps+"/m", long); got != long {
 		t.Errorf("%d of %d bytes came back", len(got), len(long))
 	}
-	b.want(0, "call update configmaps m")
+	b.want(0, "call update ConfigMap m")
 }
 
 // TestRecorderLeavesOut checks that what is no work of the program is passed but not recorded, that contents of streams
@@ -248,7 +248,7 @@ func TestRecorderLists(t *testing.T) {
 	b.must("GET", maps, "")
 	of := func(name string) string { return `{"apiVersion":"v1","kind":"ConfigMap",` + item(name)[1:] }
 	b.want(0,
-		"watch ADDED ConfigMap a, rv 1, initial, after "+of("a"), "call list configmaps, 1 items",
+		"watch ADDED ConfigMap a, rv 1, initial, after "+of("a"), "call list ConfigMap, 1 items",
 		"watch ADDED ConfigMap b, rv 1, initial, after "+of("b"), "call list ConfigMap, 1 items",
 		"call list ConfigMap, 3 items")
 	last := b.journal.Stats().Last
@@ -269,7 +269,7 @@ func TestRecorderLists(t *testing.T) {
 	if got := b.must("GET", "/api/v1/pods", ""); got != raw.String() {
 		t.Error("the program got another list")
 	}
-	if got := b.story(last); !strings.HasPrefix(got, "watch ADDED Pod p, rv 3, initial") || !strings.Contains(got, "call list pods, 1 items") {
+	if got := b.story(last); !strings.HasPrefix(got, "watch ADDED Pod p, rv 3, initial") || !strings.Contains(got, "call list Pod, 1 items") {
 		t.Error(got)
 	}
 }
@@ -402,7 +402,7 @@ func TestRecorderHolds(t *testing.T) {
 	sandboxtest.Eventually(t, "the held write", func() bool { return b.taps.HeldWrites() == 1 })
 	b.must("GET", maps+"/x", "")
 	arrived("GET " + maps + "/x")
-	b.want(1, "hold update ConfigMap m, after "+m("5", "Zun"), "call get configmaps x")
+	b.want(1, "hold update ConfigMap m, after "+m("5", "Zun"), "call get ConfigMap x")
 	b.taps.StepCall() // pauses too
 	arrived("PUT " + maps + "/m")
 	if err := <-results; err != nil {
