@@ -44,16 +44,6 @@ type Operator struct {
 	New func() Instance
 }
 
-// Username is the name the API server knows the operator's service account by.
-func (o Operator) Username() string {
-	return "system:serviceaccount:" + o.Namespace + ":" + o.ServiceAccount
-}
-
-// Groups are the groups the API server puts that service account into.
-func (o Operator) Groups() []string {
-	return []string{"system:serviceaccounts", "system:serviceaccounts:" + o.Namespace, "system:authenticated"}
-}
-
 // Instance is an operator to be run, with its parameters.
 type Instance interface {
 	// Flags binds its parameters, so that every command and the lab's Operator object set them by the same names. One of

@@ -46,6 +46,12 @@ type Cluster interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// Account issues credentials for a service account.
+func Account(c Cluster, namespace, name string) (*rest.Config, error) {
+	return c.User("system:serviceaccount:"+namespace+":"+name,
+		"system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated")
+}
+
 // Host is one run of an operator.
 type Host struct {
 	// Taps observe and control the operator, in this run and the next.
@@ -85,24 +91,11 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	if err := granted.grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
 		return nil, fmt.Errorf("grant the operator its permissions: %w", err)
 	}
-	config, err := lab.User(op.Username(), op.Groups()...)
+	config, err := Account(lab, op.Namespace, op.ServiceAccount)
 	if err != nil {
 		return nil, err
-	}
-	config.UserAgent = op.Name
-	if o.Transport != nil {
-		config.Wrap(o.Transport)
 	}
 	scheme, err := Scheme(op)
-	if err != nil {
-		return nil, err
-	}
-	manager, err := ctrl.NewManager(o.Taps.RESTConfig(config), o.Taps.ManagerOptions(ctrl.Options{
-		Scheme:  scheme,
-		Metrics: metricsserver.Options{BindAddress: "0"},
-		// Short, because a reconcile that sleeps does not notice the shutdown.
-		GracefulShutdownTimeout: new(shutdownPatience),
-	}))
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +103,47 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	if r, ok := instance.(operators.Reach); ok {
 		r.Reach(dialler(ctx, lab))
 	}
-	if err := instance.SetupWithManager(manager, o.Taps.ControllerOptions(controller.Options{})); err != nil {
+	h, err := Serve(ctx, config, Controllers{Name: op.Name, Scheme: scheme, Setup: instance.SetupWithManager}, o)
+	if err != nil {
 		cancel()
+	}
+	return h, err
+}
+
+// Controllers are those of an operator that is not bundled.
+type Controllers struct {
+	// Name is the operator's name.
+	Name string
+	// Scheme has the types that they read.
+	Scheme *runtime.Scheme
+	// Setup adds them to a manager, each with the given options.
+	Setup func(ctrl.Manager, controller.Options) error
+}
+
+// Serve runs controllers with the given credentials, until [Host.Stop] or the end of ctx. What they need in the cluster is
+// there already.
+func Serve(ctx context.Context, config *rest.Config, c Controllers, o Options) (*Host, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = c.Name
+	if o.Transport != nil {
+		config.Wrap(o.Transport)
+	}
+	manager, err := ctrl.NewManager(o.Taps.RESTConfig(config), o.Taps.ManagerOptions(ctrl.Options{
+		Scheme:  c.Scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		// Short, because a reconcile that sleeps does not notice the shutdown.
+		GracefulShutdownTimeout: new(shutdownPatience),
+	}))
+	if err != nil {
 		return nil, err
 	}
+	// The taps are in the manager, too, for controllers that take no options.
+	if err := c.Setup(o.Taps.Manager(manager), o.Taps.ControllerOptions(controller.Options{})); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
 	h := &Host{Taps: o.Taps, manager: manager, cancel: cancel, done: make(chan struct{})}
-	go h.run(ctx, op.Name)
+	go h.run(ctx, c.Name)
 	return h, nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/link"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/remote"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -112,8 +113,7 @@ func (r *run) identity() (*rest.Config, error) {
 	if r.command.ServiceAccount == "" {
 		return r.options.Cluster.Config(), nil
 	}
-	return r.options.Cluster.User("system:serviceaccount:"+r.namespace()+":"+r.command.ServiceAccount,
-		"system:serviceaccounts", "system:serviceaccounts:"+r.namespace(), "system:authenticated")
+	return operatorhost.Account(r.options.Cluster, r.namespace(), r.command.ServiceAccount)
 }
 
 // listen waits for the program's connection on a socket, whose path it returns.
