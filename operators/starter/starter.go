@@ -53,13 +53,18 @@ func CheckName(s string) error {
 	return nil
 }
 
-// Files returns the files of the project of a new operator by their slash-separated paths.
-func Files(o Options) map[string][]byte {
-	words := strings.Fields(strings.ReplaceAll(strings.TrimSuffix(o.Name, "-operator"), "-", " "))
+// Kind returns the kind that is named after an operator.
+func Kind(operator string) string {
+	words := strings.Fields(strings.ReplaceAll(strings.TrimSuffix(operator, "-operator"), "-", " "))
 	for i, word := range words {
 		words[i] = strings.ToUpper(word[:1]) + word[1:]
 	}
-	kind := strings.Join(words, "")
+	return strings.Join(words, "")
+}
+
+// Files returns the files of the project of a new operator by their slash-separated paths.
+func Files(o Options) map[string][]byte {
+	kind := Kind(o.Name)
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
 	named := strings.NewReplacer(home, "example.com/"+o.Name,
 		"gizmo-operator", o.Name, "gizmos", plural.Resource, "gizmo", singular.Resource, "Gizmo", kind)
