@@ -172,7 +172,9 @@ func (p *Project) WriteConfig(plan *Plan, more Config) (file string, err error) 
 		return name
 	}
 	c := more
-	c.Main = relative(p.MainDir)
+	if p.MainDir != "" {
+		c.Main = relative(p.MainDir)
+	}
 	c.Tags = p.options.Tags
 	c.Args = slices.Concat(plan.Args, more.Args)
 	if slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, p.options.WorkDir) }) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/process"
@@ -38,7 +39,8 @@ type OperatorOptions struct {
 }
 
 // Operator is an operator of somebody's own as a program for a lab: it is built, the cluster is given what its plan has,
-// it runs in a process, and its webhooks are installed once they answer.
+// it runs in a process, and its webhooks are installed once they answer. One that is made of Helm charts runs in this
+// process.
 type Operator struct {
 	*process.Operator
 	options OperatorOptions
@@ -113,6 +115,10 @@ func (o *Operator) newBuild() func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		if o.options.Program != "" {
 			return o.options.Program, nil
+		}
+		if o.options.Project.Watches != "" {
+			_, err := helm.Load(o.options.Project.Watches, nil)
+			return "", err
 		}
 		began := time.Now()
 		binary, err := o.options.Project.Build(o.building, BuildOptions{Plain: !o.Tapped(), Progress: o.options.Compiling})

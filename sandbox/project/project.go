@@ -20,7 +20,7 @@ import (
 // Options says where the project is, and fixes what is not to be guessed. What is empty is taken from lab.yaml, if the
 // project has one.
 type Options struct {
-	// Dir is a directory inside a Go module; empty means the current one.
+	// Dir is a directory inside a Go module, or one with the watches.yaml of Helm charts; empty means the current one.
 	Dir string
 	// WorkDir is a private directory for what Find learns, Build makes and Plan writes. It is made if it is missing. The
 	// next run for the same project and Options is quicker with the same directory. One run uses it at a time.
@@ -42,7 +42,7 @@ type Options struct {
 	Foreign bool
 }
 
-// Project is an operator's source.
+// Project is an operator's source: a Go module, or Helm charts.
 type Project struct {
 	// Root is the directory of the module.
 	Root string
@@ -66,6 +66,11 @@ type Project struct {
 	NotLinked string
 	// SourceDirs are the directories of the packages that the program is made of, without those of other modules.
 	SourceDirs []string
+	// Watches is the file watches.yaml of an operator that is made of Helm charts; empty for a program. Such an operator runs
+	// in the lab's process, and has taps without being built.
+	Watches string
+	// Charts are those that the file names.
+	Charts []Chart
 	// Config is the file lab.yaml that was read; empty if there is none.
 	Config string
 	// Nodes is how many simulated nodes that file asks for; nil if it does not. Images is the file that says which programs
@@ -95,7 +100,7 @@ type cached struct {
 	Found   found
 }
 
-// Find finds the main package of an operator. It calls 'go list' only if something has changed that the answer depends
+// Find finds the main package of an operator, or its charts. It calls 'go list' only if something has changed that the answer depends
 // on. A source that does not compile is found, too, as long as its imports can be read; otherwise the error is a
 // [BuildError].
 func Find(ctx context.Context, o Options) (*Project, error) {
@@ -114,6 +119,9 @@ func Find(ctx context.Context, o Options) (*Project, error) {
 		return nil, err
 	}
 	o.Dir = dir
+	if file := watchesFile(dir); file != "" && o.Main == "" {
+		return findCharts(o, file)
+	}
 	env, err := goEnvironment(ctx, dir)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ type runFlags struct {
 func runCommand(io streams) *cobra.Command {
 	var f ownFlags
 	cmd := &cobra.Command{
-		Use:   "run <operator> | <directory> | -- <program> [arguments]",
+		Use:   "run <operator> | <directory> | --chart <chart> | -- <program> [arguments]",
 		Short: "Watch an operator at work: a bundled one with its demo, or your own, unmodified",
 		Long: `Boot a sandbox and run an operator in it. On a terminal you see the reconcile loop live, can
 pause it, step it, hold a write before it is sent, break things, and go back in time. Without
@@ -46,6 +46,10 @@ controller-runtime 0.19 or later, it is built with taps, without a change in you
 of its loop is seen. What config/default would deploy is applied first, and the operator has the
 permissions of its service account. Arguments after -- are added to those of its Deployment.
 
+A Helm chart becomes an operator with --chart, --kind and --api-version: each object of that kind
+is a release of the chart. The reconciler is upstream's, helm-operator-plugins, and all of its loop
+is seen. A directory with its watches.yaml is run in the same way.
+
 Any other program runs behind --. It must take its cluster from the variable KUBECONFIG. Then
 what it asks the API server for is seen, and what it is told; a work queue is not. If it logs its
 reconciles (controller-runtime: --zap-log-level=5 --zap-encoder=json), they are seen, too.
@@ -56,13 +60,14 @@ there but what --install and --apply name.`,
   operator-lab run zundoko --plain --variant classic --seed 7
   operator-lab run ./my-operator --dry-run
   operator-lab run ./my-operator --apply
+  operator-lab run --chart ./chart --kind Tomcat --api-version apache.org/v1alpha1 --apply
   operator-lab run -- ./bin/manager --leader-elect
   operator-lab run . --kubeconfig ~/.kube/config`,
 	}
 	withOperators(cmd, func(op operators.Operator) *cobra.Command { return runOneCommand(io, op) })
 	named := cmd.RunE // the error for a name that no operator has
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		own := cmd.ArgsLenAtDash() == 0 && len(args) > 0 || len(args) > 0 && isPath(args[0])
+		own := cmd.ArgsLenAtDash() == 0 && len(args) > 0 || len(args) > 0 && isPath(args[0]) || len(args) == 0 && f.ofChart()
 		if !own {
 			return hintAtDirectory(named(cmd, args), args)
 		}

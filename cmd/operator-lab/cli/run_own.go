@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/project"
@@ -50,7 +51,10 @@ func (o *ownOperator) tapped() bool { return o.command == "" && o.project.Linked
 // title says on the screen what the operator was built with, and where it runs, unless that is a sandbox.
 func (o *ownOperator) title() string {
 	title := o.project.Name // the screen adds what is seen of a program without taps
-	if o.tapped() {
+	switch {
+	case o.project.Watches != "":
+		title += " / helm-operator-plugins " + dependency(helm.Module)
+	case o.tapped():
 		title += " / " + o.project.ControllerRuntime
 	}
 	if o.cluster != nil {
@@ -77,7 +81,7 @@ func (o *ownOperator) startBuild() {
 		return
 	}
 	build, compiled := tui.Step{Name: "go build", Detail: o.project.MainPath}, 0
-	if o.command == "" {
+	if o.command == "" && o.project.Watches == "" {
 		o.step(build)
 	}
 	o.operator = project.NewOperator(project.OperatorOptions{
@@ -194,7 +198,7 @@ func (o *ownOperator) couldSayMore() bool {
 
 // servesWebhooks reports whether webhook configurations are installed.
 func (o *ownOperator) servesWebhooks() bool {
-	return !o.flags.noWebhooks && o.plan.ServesWebhooks(o.tapped(), slices.Concat(o.args, o.flags.env))
+	return !o.flags.noWebhooks && o.project.Watches == "" && o.plan.ServesWebhooks(o.tapped(), slices.Concat(o.args, o.flags.env))
 }
 
 // notes are those of the plan, and one about webhooks that are not installed.
@@ -243,7 +247,9 @@ func (o *ownOperator) awaitEnd(ctx context.Context, s *liveOperator) error {
 
 // summary says where the program's own words are.
 func (o *ownOperator) summary(context.Context, *liveOperator) error {
-	o.say("log        %s", o.operator.LogFile())
+	if o.project.Watches == "" { // else its log is in the journal only
+		o.say("log        %s", o.operator.LogFile())
+	}
 	return nil
 }
 
@@ -289,6 +295,11 @@ func (o *ownOperator) describe(w io.Writer) {
 		if o.couldSayMore() {
 			line("", "hint: with %s its log tells of its reconciles", strings.Join(project.LogArguments, " "))
 		}
+	case p.Watches != "":
+		for _, c := range p.Charts {
+			line("chart", "%s for %s of %s", c.Dir, c.Kind, c.APIVersion)
+		}
+		line("seen", "all of its loop: helm-operator-plugins %s runs in this process, with taps", dependency(helm.Module))
 	case o.tapped():
 		line("main", "%s in %s, go %s", p.MainPath, p.Root, p.GoVersion)
 		line("seen", "all of its loop: built with taps for controller-runtime %s", p.ControllerRuntime)

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -29,6 +30,8 @@ type ownFlags struct {
 	tags       []string
 	manifests  []string
 	chart      string
+	kind       string
+	apiVersion string
 	values     []string
 	apply      []string
 	env        []string
@@ -51,7 +54,9 @@ func (f *ownFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.main, "main", "", "directory of the main package, if the project has several")
 	flags.StringSliceVar(&f.tags, "tags", nil, "build tags")
 	flags.StringArrayVar(&f.manifests, "manifests", nil, "file or directory to apply before it starts, also a chart or a bundle of OLM (default: config/default, else config/crd)")
-	flags.StringVar(&f.chart, "chart", "", "directory of a Helm chart to render and apply before it starts")
+	flags.StringVar(&f.chart, "chart", "", "a Helm chart to make an operator of, with --kind and --api-version; with a directory or program: one to render and apply before it starts")
+	flags.StringVar(&f.kind, "kind", "", "kind whose objects are the chart's releases, such as Tomcat")
+	flags.StringVar(&f.apiVersion, "api-version", "", "group and version of that kind, such as apache.org/v1alpha1")
 	flags.StringArrayVar(&f.values, "values", nil, "file of values for the chart")
 	flags.StringArrayVar(&f.apply, "apply", nil, "file or directory to apply when it serves; without a value: all samples of the project")
 	flags.Lookup("apply").NoOptDefVal = allSamples
@@ -68,9 +73,19 @@ func (f *ownFlags) bind(flags *pflag.FlagSet) {
 	f.nodes.bind(flags, 1)
 }
 
-// check reports what is wrong with the values of flags. The chart is one of the manifests.
-func (f *ownFlags) check() error {
-	if f.chart != "" {
+// ofChart reports whether an operator is to be made of a chart, if no directory and no program is named.
+func (f *ownFlags) ofChart() bool { return f.chart != "" || f.kind != "" || f.apiVersion != "" }
+
+// check reports what is wrong with the values of flags for a directory or a program, or else for a chart alone, which is no
+// manifest.
+func (f *ownFlags) check(named bool) error {
+	switch {
+	case named && (f.kind != "" || f.apiVersion != ""):
+		return usageError("leave the directory out: run --chart CHART --kind KIND --api-version GROUP/VERSION", "--kind and --api-version are for an operator that is made of a chart")
+	case !named && (f.chart == "" || f.kind == "" || f.apiVersion == ""):
+		return usageError("such as: run --chart ./chart --kind Tomcat --api-version apache.org/v1alpha1", "an operator is made of a chart with --chart, --kind and --api-version")
+	}
+	if named && f.chart != "" {
 		if _, err := os.Stat(filepath.Join(f.chart, "Chart.yaml")); err != nil {
 			return usageError("a Helm chart is a directory with a Chart.yaml", "%s is no Helm chart", f.chart)
 		}
@@ -86,7 +101,7 @@ func (f *ownFlags) check() error {
 
 // runOwn runs the project or the program that the arguments name.
 func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) error {
-	if err := f.check(); err != nil {
+	if err := f.check(len(args) > 0); err != nil {
 		return err
 	}
 	cluster, err := f.cluster(cmd.Flags())
@@ -96,15 +111,18 @@ func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) err
 	own := &ownOperator{flags: f, cluster: cluster}
 	defer own.close()
 	dir, rest := "", args
-	if dash := cmd.ArgsLenAtDash(); dash != 0 {
+	if dash := cmd.ArgsLenAtDash(); dash != 0 && len(args) > 0 {
 		dir, rest = args[0], args[1:]
 		if dash != 1 && len(rest) > 0 {
 			return usageError("write the program's arguments after --, and a file to apply as --apply=FILE", "unexpected argument %q", rest[0])
 		}
 	}
-	if dir == "" {
+	switch {
+	case len(args) == 0:
+		err = own.chart(cmd.Context())
+	case dir == "":
 		err = own.program(cmd.Context(), rest)
-	} else {
+	default:
 		own.args = rest
 		err = own.find(cmd.Context(), dir)
 	}
@@ -123,7 +141,7 @@ func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) err
 		io: streams, name: own.project.Name, title: own.title(), flags: f.runFlags, subject: own, cluster: cluster,
 		journal: trace.New(trace.Options{Product: version(), Title: own.title()}), step: noStep,
 	}
-	if own.tapped() {
+	if own.tapped() && own.project.Watches == "" {
 		p.source = func(_, file string) (string, bool, error) { return own.operator.Source(file) }
 	}
 	own.say, own.step = p.say, func(s tui.Step) { p.step(s) }
@@ -134,6 +152,9 @@ func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) err
 func (o *ownOperator) writeConfig(w io.Writer, flags *pflag.FlagSet) error {
 	if o.command != "" {
 		return usageError("name the directory of a project", "%s is not built here: there is nothing to write", o.command)
+	}
+	if o.flags.ofChart() && o.project.Watches != "" {
+		return usageError("write a project that can have one: new operator NAME --chart CHART", "an operator that is made of a chart has no directory of its own")
 	}
 	more := project.Config{Args: o.args, Env: map[string]string{}, Images: o.flags.nodes.images}
 	for _, e := range o.flags.env {
@@ -169,11 +190,50 @@ func (o *ownOperator) find(ctx context.Context, dir string) (err error) {
 	if err := o.open(dir); err != nil {
 		return err
 	}
+	return o.findIn(ctx, dir)
+}
+
+// chartHint is for a chart that no operator can be made of.
+const chartHint = "a Helm chart is a directory with a Chart.yaml, or an archive of one; 'helm lint' looks at it"
+
+// chart makes an operator of a chart, in a private directory.
+func (o *ownOperator) chart(ctx context.Context) error {
+	kind, err := helm.ParseKind(o.flags.apiVersion, o.flags.kind)
+	if err != nil {
+		return usageError("such as --kind Tomcat --api-version apache.org/v1alpha1", "%w", err)
+	}
+	chart, err := filepath.Abs(o.flags.chart)
+	if err != nil {
+		return err
+	}
+	if err := o.open(chart + "." + kind.Kind); err != nil {
+		return err
+	}
+	name := strings.ToLower(kind.Kind) + "-operator"
+	files, err := helm.Files(helm.Project{Name: name, Kind: kind, Chart: chart, InPlace: true})
+	if err != nil {
+		return usageError(chartHint, "%w", err)
+	}
+	dir := filepath.Join(o.work.Dir, name)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := writeFolder(dir, files); err != nil {
+		return err
+	}
+	return o.findIn(ctx, dir)
+}
+
+// findIn finds the operator in a directory, once the private one is open.
+func (o *ownOperator) findIn(ctx context.Context, dir string) (err error) {
 	o.project, err = project.Find(ctx, project.Options{
 		Dir: dir, WorkDir: o.work.Dir, Main: o.flags.main, Tags: o.flags.tags, Manifests: o.flags.manifests, Values: o.flags.values, Foreign: o.cluster != nil,
 	})
 	if err != nil {
 		return usageOf(err)
+	}
+	if o.project.Watches != "" && (o.flags.noTaps || len(o.flags.tags) > 0) {
+		return usageError("leave them out", "--no-taps and --tags are for a program that is built: %s has Helm charts", dir)
 	}
 	return o.makePlan(ctx)
 }

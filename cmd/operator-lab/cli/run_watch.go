@@ -17,7 +17,7 @@ const savePause = 150 * time.Millisecond
 // cluster stays as it is. While the source does not compile, the old program runs on.
 func (o *ownOperator) watch(s *liveOperator) error {
 	if o.command != "" {
-		return &sandbox.Problem{Err: fmt.Errorf("%s is not built here", o.command), Hint: "--watch is for projects in Go"}
+		return &sandbox.Problem{Err: fmt.Errorf("%s is not built here", o.command), Hint: "--watch is for projects in Go, and for Helm charts"}
 	}
 	var err error
 	if o.watcher, err = fsnotify.NewWatcher(); err != nil {
@@ -43,7 +43,7 @@ func (o *ownOperator) follow(s *liveOperator) {
 			if !open {
 				return
 			}
-			if isSource(e.Name) && !e.Has(fsnotify.Chmod) {
+			if (o.project.Watches != "" || isSource(e.Name)) && !e.Has(fsnotify.Chmod) {
 				saved.Reset(savePause)
 			}
 		case err, open := <-o.watcher.Errors:
@@ -73,8 +73,17 @@ func isSource(name string) bool {
 func (o *ownOperator) buildAgain(s *liveOperator, life int) bool {
 	began := time.Now()
 	if err := o.operator.BuildAgain(); err != nil {
-		o.note(s, "the program runs on as it was, because its source does not compile: "+err.Error())
+		reason := "its source does not compile"
+		if o.project.Watches != "" {
+			reason = "its charts cannot be read"
+		}
+		o.note(s, "the operator runs on as it was, because "+reason+": "+err.Error())
 		return false
+	}
+	if o.project.Watches != "" {
+		o.note(s, fmt.Sprintf("the charts were read again; life %d begins", life))
+		s.lab.Restart(s.name)
+		return true
 	}
 	o.note(s, fmt.Sprintf("built again in %.1fs; life %d begins", time.Since(began).Seconds(), life))
 	s.lab.Restart(s.name)
