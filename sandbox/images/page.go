@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ const (
 	defaultPort = 8080
 )
 
-// page is a server of static files, as Apache's httpd is.
+// page is a server of static files, as Apache's httpd is. What a volume of its container has takes the place of its own files.
 type page struct {
 	root  string
 	port  int
@@ -77,7 +78,7 @@ func (p page) serve(t *task, c *Container) int {
 	}
 	out.printf("%s: simulated by operator-lab: it serves %s on %s\n", c.Image, p.root, net.JoinHostPort(c.IP, strconv.Itoa(port)))
 	server := &http.Server{
-		Handler:           &site{page: p, modified: time.Now(), log: out},
+		Handler:           &site{page: p, container: c, modified: time.Now(), log: out},
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          log.New(io.Discard, "", 0), // httpd does not log clients' mistakes there either
 	}
@@ -115,9 +116,25 @@ func (page) finish(t *task, server *http.Server, out *lines, s syscall.Signal) i
 
 // site answers requests.
 type site struct {
-	page     page
-	modified time.Time
-	log      *lines
+	page      page
+	container *Container
+	modified  time.Time // of the page's own files
+	log       *lines
+}
+
+// content returns a file: that of the volume that is mounted there, or else the page's own.
+func (s *site) content(name string) (text string, modified time.Time, found bool) {
+	host, mounted := s.container.mountOf(name)
+	if !mounted {
+		text, found = s.page.files.content(name)
+		return text, s.modified, found
+	}
+	info, err := os.Stat(host)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", time.Time{}, false
+	}
+	raw, err := os.ReadFile(host)
+	return string(raw), info.ModTime(), err == nil
 }
 
 // ServeHTTP serves one request, and logs it in Apache's common format.
@@ -158,9 +175,9 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/") {
 		name = path.Join(name, "index.html")
 	}
-	text, found := s.page.files.content(name)
+	text, modified, found := s.content(name)
 	if !found {
-		if _, folder := s.page.files.content(path.Join(name, "index.html")); folder && !strings.HasSuffix(r.URL.Path, "/") {
+		if _, _, folder := s.content(path.Join(name, "index.html")); folder && !strings.HasSuffix(r.URL.Path, "/") {
 			http.Redirect(w, r, path.Base(name)+"/", http.StatusMovedPermanently)
 			return
 		}
@@ -171,7 +188,7 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		read.Method = http.MethodGet // as httpd does with a file
 	}
-	http.ServeContent(w, &read, name, s.modified, strings.NewReader(text))
+	http.ServeContent(w, &read, name, modified, strings.NewReader(text))
 }
 
 // refuse answers as httpd does.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -230,3 +232,38 @@ func TestALogThatIsGoneDoesNotStopAPage(t *testing.T) {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestAPageOfAVolume checks that a volume takes the place of the files that the image has there.
+func TestAPageOfAVolume(t *testing.T) {
+	t.Parallel()
+	c, _ := catalogue(t, "")
+	for image, root := range map[string]string{"tomcat:9.0": "/usr/local/tomcat/webapps", "nginx": "/usr/share/nginx/html"} {
+		in, log := container(t, image)
+		volume := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(volume, "sample"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		in.Mounts = append(in.Mounts, images.Mount{ContainerPath: root, HostPath: volume})
+		start(t, c, in)
+		log.Await(t, "it serves "+root)
+		web, url := browser(t, in), "http://pod:8080/sample"
+		if image == "nginx" {
+			url = "http://pod/sample"
+		}
+		if answer, _ := ask(t, web, "GET", url+"/"); answer.StatusCode != http.StatusNotFound {
+			t.Errorf("%s has a page before there is one: %s", image, answer.Status)
+		}
+		if err := os.WriteFile(filepath.Join(volume, "sample", "index.html"), []byte("from the volume"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if answer, body := ask(t, web, "GET", url+"/"); answer.StatusCode != http.StatusOK || body != "from the volume" {
+			t.Errorf("%s: %s %q", image, answer.Status, body)
+		}
+		if answer, _ := ask(t, web, "GET", url); answer.StatusCode != http.StatusMovedPermanently {
+			t.Errorf("%s: %s", image, answer.Status)
+		}
+		if answer, _ := ask(t, web, "GET", strings.TrimSuffix(url, "sample")); answer.StatusCode != http.StatusNotFound {
+			t.Errorf("%s shows what the volume covers: %s", image, answer.Status)
+		}
+	}
+}

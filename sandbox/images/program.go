@@ -9,7 +9,8 @@
 //
 // A [Catalogue] says what the name of an image stands for:
 //
-//   - the pages of the maintpage article, and nginx and httpd: a server of static files in this process;
+//   - the pages of the maintpage article, and nginx, httpd and tomcat: a server of static files in this process, also
+//     of those in the container's volumes;
 //   - the bundled operators: a process of the binary, with a kubeconfig that makes it the pod's service account, so that
 //     RBAC is really enforced. The published images are the variant classic, the tag hardened is the other; arguments of
 //     the pod that the operator knows count, such as --variant=hardened. The image of the etcd operator is three programs,
