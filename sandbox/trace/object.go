@@ -147,9 +147,6 @@ func gone(e *Event) bool {
 	if e.Kind == KindWatch {
 		return e.Verb == Deleted
 	}
-	if e.Verb == VerbDelete {
-		return e.ResourceVersion == ""
-	}
 	return endsObject(e)
 }
 

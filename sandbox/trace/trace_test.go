@@ -298,6 +298,23 @@ func TestEndedByAFinalizer(t *testing.T) {
 	}
 }
 
+// TestEndedUnwatched checks that an object which nobody watches is gone with the write that ends it: that of the kubelet,
+// after the grace period of a pod.
+func TestEndedUnwatched(t *testing.T) {
+	const dying = `{"metadata": {"deletionTimestamp": "2026-11-24T12:00:00Z", "deletionGracePeriodSeconds": %d}}`
+	pod := Ref{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "p"}
+	j := New(Options{})
+	j.Append(Event{Kind: KindCall, Actor: "you", Verb: VerbCreate, Object: pod, ResourceVersion: "8", After: json.RawMessage(`{}`)})
+	line := NewTimeline(j)
+	for _, grace := range []int{2, 0} {
+		j.Append(Event{Kind: KindCall, Actor: "kubelet", Verb: VerbDelete, Object: pod, ResourceVersion: strconv.Itoa(11 - grace), After: json.RawMessage(fmt.Sprintf(dying, grace))})
+		line.Update()
+		if o := line.Tip().Object(pod); o.Deleted != (grace == 0) {
+			t.Errorf("with a grace period of %d s it is gone: %t", grace, o.Deleted)
+		}
+	}
+}
+
 // TestOvertakenWrite checks that a watch event may arrive before the answer to the write that caused it.
 func TestOvertakenWrite(t *testing.T) {
 	j := New(Options{})
