@@ -104,7 +104,9 @@ type Commands interface {
 }
 
 // All returns the bundled operators, sorted by name. It is the only list of them.
-func All() []Operator { return []Operator{etcdOperator(), maintpageOperator(), zundokoOperator()} }
+func All() []Operator {
+	return []Operator{etcdOperator(), maintpageOperator(), tomcatOperator(), zundokoOperator()}
+}
 
 // Names returns the names of the bundled operators, sorted.
 func Names() []string {

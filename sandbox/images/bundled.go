@@ -38,7 +38,8 @@ func bundled(binary string, g *guard.Guard) []entry {
 		{"kaitoy/zundoko-operator:hardened", nonRoot, operators("zundoko", "hardened")},
 		{"quay.io/coreos/etcd-operator:*", nonRoot, newEtcdOperator(operators("etcd", "classic"))},
 		{"quay.io/coreos/etcd-operator:hardened", nonRoot, newEtcdOperator(operators("etcd", "hardened"))},
-		// Applications are below webapps, usually in a volume.
+		{"quay.io/operator-lab/tomcat-operator", nonRoot, operators("tomcat", "hardened")},
+		// What its chart deploys: applications are below webapps, usually in a volume.
 		{"tomcat", root, page{root: "/usr/local/tomcat/webapps", port: defaultPort}},
 		// Members of etcd clusters.
 		{"quay.io/coreos/etcd", root, members},

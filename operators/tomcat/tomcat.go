@@ -1,0 +1,62 @@
+package tomcat
+
+import (
+	"embed"
+	"errors"
+	"io/fs"
+
+	"github.com/operator-framework/helm-operator-plugins/pkg/watches"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/operator-lab/operator-lab/operators/helm"
+	"github.com/operator-lab/operator-lab/operators/kit"
+)
+
+//go:embed all:config
+var config embed.FS
+
+// Kind is the kind whose objects are releases.
+var Kind = schema.GroupVersionKind{Group: "apache.org", Version: "v1alpha1", Kind: "Tomcat"}
+
+// Hardened is the name of the one variant.
+const Hardened = "hardened"
+
+// LeaderElectionID is the name of the lease a manager of this operator should elect its leader by.
+const LeaderElectionID = "tomcat-operator-lock"
+
+// Manifests returns the YAML files of the operator:
+//
+//	chart/              the chart
+//	crds/hardened/      the custom resource definition
+//	rbac/               service account and binding; hardened/ has what the operator may do
+//	manager/            namespace and Deployment of the operator
+//	samples/            a Tomcat
+//	kustomization.yaml  the operator without the sample, for kubectl apply -k
+func Manifests() fs.FS { return kit.Sub(config, "config") }
+
+// CRDs returns the custom resource definition.
+func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return kit.CRDs(Manifests(), Hardened)
+}
+
+// SetupWithManager adds the operator to a manager.
+func SetupWithManager(mgr ctrl.Manager, o helm.Options) error {
+	var files []*loader.BufferedFile
+	chart := kit.Sub(config, "config/chart")
+	err := fs.WalkDir(chart, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(chart, name)
+		files = append(files, &loader.BufferedFile{Name: name, Data: data})
+		return err
+	})
+	loaded, loadErr := loader.LoadFiles(files)
+	if err := errors.Join(err, loadErr); err != nil {
+		return err
+	}
+	return helm.SetupWithManager(mgr, []watches.Watch{{GroupVersionKind: Kind, ChartPath: "chart", Chart: loaded}}, o)
+}
