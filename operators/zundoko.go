@@ -134,6 +134,9 @@ func (o oneOf) String() string {
 
 func (o oneOf) Type() string { return strings.Join(o.choices, "|") }
 
+// Choices are the words, for completions.
+func (o oneOf) Choices() []string { return o.choices }
+
 func (o oneOf) Set(s string) error {
 	if slices.Contains(o.choices, s) {
 		*o.value = s

@@ -12,14 +12,19 @@ import (
 
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
+	"github.com/operator-lab/operator-lab/scenarios/verify"
 )
 
-// completeFlags gives the flags of a command and of those below it their completions: flags of one name take the same
-// values, unless a command says otherwise.
-func completeFlags(cmd *cobra.Command) {
+// completeAll gives a command and those below it their completions. Flags of one name take the same values, unless a
+// command says otherwise. Where a command has none for its arguments, shells offer no files.
+func completeAll(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction == nil && !cmd.HasSubCommands() {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		values := flagValues[f.Name]
 		if own, ok := commandValues[cmd.Name()+" --"+f.Name]; ok {
@@ -27,8 +32,12 @@ func completeFlags(cmd *cobra.Command) {
 		}
 		switch {
 		case values != nil:
+			list := slices.Contains([]string{"stringSlice", "strings", "intSlice", "ints"}, f.Value.Type())
 			// An error says that the command has registered a completion of its own.
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+				if list {
+					return next(typed, values(cmd)), cobra.ShellCompDirectiveNoFileComp
+				}
 				return values(cmd), cobra.ShellCompDirectiveNoFileComp
 			})
 		case slices.Contains([]string{"duration", "int", "int64", "intSlice", "float64"}, f.Value.Type()):
@@ -36,8 +45,20 @@ func completeFlags(cmd *cobra.Command) {
 		}
 	})
 	for _, c := range cmd.Commands() {
-		completeFlags(c)
+		completeAll(c)
 	}
+}
+
+// next completes the last word of a list with commas: with the words that it does not have yet.
+func next(typed string, words []string) []string {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	var lists []string
+	for _, word := range words {
+		if !slices.Contains(strings.Split(before, ","), word) {
+			lists = append(lists, before+word)
+		}
+	}
+	return lists
 }
 
 // values returns what a flag of a command takes.
@@ -51,7 +72,7 @@ var flagValues = map[string]values{
 	"output":   oneOf("json"),
 	"operator": func(*cobra.Command) []string { return namesOfOperators() },
 	"variant":  func(cmd *cobra.Command) []string { return variants(cmd.Name()) },
-	"crds-of":  func(*cobra.Command) []string { return operatorsAndVariants() },
+	"crds-of":  func(*cobra.Command) []string { return operatorsAndDefinitions() },
 	"nodes":    func(*cobra.Command) []string { return numbers(0, sandbox.MaxNodes) },
 	"habit":    func(*cobra.Command) []string { return numbers(1, format.Habits) },
 	"phase":    func(*cobra.Command) []string { return numbers(1, format.Phases) },
@@ -69,6 +90,8 @@ var flagValues = map[string]values{
 		}
 		return names
 	},
+	"only":                        oneOf(verify.FaultNames()...),
+	"controllers":                 oneOf(etcd.Controllers()...),
 	"default-compiler":            oneOf("jp", "cel"),
 	"deletion-propagation-policy": oneOf("Foreground", "Background", "Orphan"),
 }
@@ -104,27 +127,47 @@ func numbers(from, to int) []string {
 func variants(operator string) []string {
 	var names []string
 	for _, op := range operators.All() {
-		if op.Name != operator && slices.Contains(namesOfOperators(), operator) {
-			continue
+		if op.Name == operator {
+			return variantsOf(op)
 		}
-		entries, _ := fs.ReadDir(op.Manifests, "crds")
-		for _, e := range entries {
-			if !slices.Contains(names, e.Name()) {
-				names = append(names, e.Name())
+		for _, v := range variantsOf(op) {
+			if !slices.Contains(names, v) {
+				names = append(names, v)
 			}
 		}
 	}
 	return names
 }
 
-func operatorsAndVariants() []string {
+func variantsOf(op operators.Operator) []string {
+	flags := pflag.NewFlagSet(op.Name, pflag.ContinueOnError)
+	op.New().Flags(flags)
+	variant := flags.Lookup("variant")
+	if variant == nil {
+		return nil
+	}
+	if words, ok := variant.Value.(interface{ Choices() []string }); ok {
+		return words.Choices()
+	}
+	return nil
+}
+
+// operatorsAndDefinitions returns each operator with each set of CRDs that it brings: one for a variant, or a further one.
+func operatorsAndDefinitions() []string {
 	var names []string
-	for _, op := range namesOfOperators() {
-		for _, v := range variants(op) {
-			names = append(names, op+"/"+v)
+	for _, op := range operators.All() {
+		sets, _ := fs.ReadDir(op.Manifests, "crds")
+		for _, set := range sets {
+			names = append(names, op.Name+"/"+set.Name())
 		}
 	}
 	return names
+}
+
+// completeOperatorOrDirectory completes bundled operators; where none has the name, shells offer files. Cobra's directive
+// for directories would take the first operator for the directory to look in.
+func completeOperatorOrDirectory(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return namesOfOperators(), cobra.ShellCompDirectiveDefault
 }
 
 // completeScenarios completes bundled scenarios; shells add the files that are there.

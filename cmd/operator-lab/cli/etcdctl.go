@@ -36,6 +36,7 @@ $ETCDCTL_ENDPOINTS, it is the client Service of the only etcd cluster there is.`
   operator-lab etcdctl endpoint status --cluster -w table`,
 		DisableFlagsInUseLine: true,
 		DisableFlagParsing:    true, // all flags but a leading --name are etcdctl's
+		ValidArgsFunction:     completeLinked(programs.Etcdctl, "etcdctl"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, args, err := leadingName(args)
 			if err != nil {
@@ -60,6 +61,7 @@ etcdutl help' lists its commands.`,
   operator-lab etcdutl snapshot status backup.db -w table`,
 		DisableFlagsInUseLine: true,
 		DisableFlagParsing:    true,
+		ValidArgsFunction:     completeLinked(programs.Etcdutl, "etcdutl"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ownHelp(args) {
 				return cmd.Help()

@@ -28,6 +28,7 @@ that runs.`,
 		Example: `  operator-lab kubectl get pods -A
   operator-lab kubectl --name demo apply -f hikawa.yaml`,
 		DisableFlagParsing: true, // all flags but a leading --name are kubectl's
+		ValidArgsFunction:  completeLinked(programs.Kubectl, "kubectl"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, args, err := leadingName(args)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,6 +42,7 @@ kubectl' follows it too. What only OpenShift has, such as routes and builds, is 
   operator-lab oc --name demo get pod`,
 		DisableFlagsInUseLine: true,
 		DisableFlagParsing:    true, // all flags but a leading --name are oc's
+		ValidArgsFunction:     completeOc(programs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, args, err := leadingName(args)
 			if err != nil {
@@ -51,6 +53,22 @@ kubectl' follows it too. What only OpenShift has, such as routes and builds, is 
 			}
 			return runOc(cmd.Context(), io, programs, name, args)
 		},
+	}
+}
+
+// completeOc completes oc's own verbs and, with kubectl, all others.
+func completeOc(programs Programs) cobra.CompletionFunc {
+	kubectl := completeLinked(programs.Kubectl, "kubectl")
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		words, directive := kubectl(cmd, projectsAreNamespaces(args), typed)
+		if _, rest, err := leadingName(args); err == nil && len(rest) == 0 {
+			for _, verb := range slices.Sorted(maps.Keys(ocVerbs)) {
+				if strings.HasPrefix(verb, typed) {
+					words = append(words, verb)
+				}
+			}
+		}
+		return words, directive
 	}
 }
 

@@ -69,7 +69,7 @@ Learn with:  operator-lab lesson`,
 		}
 	}
 	strictHelp(root)
-	completeFlags(root)
+	completeAll(root)
 	return root
 }
 

@@ -80,8 +80,9 @@ there but what --install and --apply name.`,
 		}
 		return cmd.Root().FlagErrorFunc()(cmd, err)
 	})
+	// The operators are commands, which Cobra adds.
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
+		return nil, cobra.ShellCompDirectiveDefault
 	}
 	f.bind(cmd.Flags())
 	_ = cmd.MarkFlagFilename("kubeconfig") // it has just been bound

@@ -58,9 +58,7 @@ Operators:
 			}
 			return newScoring(io, f, names, own).run(cmd.Context())
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return namesOfOperators(), cobra.ShellCompDirectiveFilterDirs
-		},
+		ValidArgsFunction: completeOperatorOrDirectory,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.all, "all", false, "all bundled operators, in one sandbox")

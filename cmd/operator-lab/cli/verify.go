@@ -91,9 +91,7 @@ Operators:
 			}
 			return newVerifying(io, f, args[0]).run(cmd.Context())
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return namesOfOperators(), cobra.ShellCompDirectiveFilterDirs
-		},
+		ValidArgsFunction: completeOperatorOrDirectory,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.scenario, "scenario", "", "scenario to play: a folder, or the name of a bundled one (default: the operator's demo, or its samples)")
@@ -112,7 +110,7 @@ Operators:
 	f.look.bind(flags)
 	flags.StringVar(&f.baseline, "baseline", "", "accept the findings of this file, which an earlier run wrote with --output json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(verifyOutputs, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(verify.FaultNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("scenario", completeScenarios)
 	return cmd
 }
 
