@@ -28,6 +28,7 @@ type Plan struct {
 	Needless string
 }
 
+// String is the name of the plan and the place of its fault.
 func (p *Plan) String() string { return p.Name + " at " + p.At }
 
 // pairName is the name of plans with two faults.

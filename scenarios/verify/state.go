@@ -195,6 +195,7 @@ type Difference struct {
 	Is   string `json:"is"`
 }
 
+// String says in one line what is not as it is without the fault.
 func (d Difference) String() string {
 	switch {
 	case d.Path != "":
