@@ -21,6 +21,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
 // repository is the directory of the module, as seen from this package.
@@ -371,6 +372,21 @@ func TestDirectories(t *testing.T) {
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", document, diff)
+		}
+	}
+}
+
+// TestTables checks that the documents of scenarios have a row for each bundled scenario and each oracle.
+func TestTables(t *testing.T) {
+	for _, document := range []string{"scenarios/README.md", "scenarios/README.ja.md"} {
+		text := read(t, document)
+		row := func(name string) bool {
+			return regexp.MustCompile("(?m)^\\|.*`(\\w+/)?" + name + "`.*\\|").MatchString(text)
+		}
+		for _, name := range slices.Concat(scenarioNames(), format.Oracles) {
+			if !strings.Contains(name, "/") && !row(name) {
+				t.Errorf("%s has no row for %s", document, name)
+			}
 		}
 	}
 }
