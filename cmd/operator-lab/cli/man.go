@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"time"
 
 	mango "github.com/muesli/mango-cobra"
 	"github.com/muesli/roff"
@@ -20,8 +21,16 @@ func manCommand(io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(io.out, page.Build(roff.NewDocument()))
+			_, err = fmt.Fprintln(io.out, page.Build(manual{roff.NewDocument()}))
 			return err
 		},
 	}
+}
+
+// manual is a manual page whose head names the section of the manual: for the description there is no room.
+type manual struct{ *roff.Document }
+
+// Heading writes the line with the head of each page.
+func (m manual) Heading(section uint, title, _ string, date time.Time) {
+	m.Document.Heading(section, title, "User Commands", date)
 }
