@@ -342,7 +342,7 @@ func (at Place) Shell(kubectl string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(cmp.Or(os.Getenv("SHELL"), "/bin/sh"))
+	cmd := exec.Command(cmp.Or(os.Getenv("SHELL"), "sh"))
 	cmd.Dir = at.Dir
 	path := []string{filepath.Dir(kubectl), filepath.Dir(binary), os.Getenv("PATH")}
 	cmd.Env = append(os.Environ(),

@@ -150,7 +150,7 @@ func shown(shell *exec.Cmd, command string, language book.Language) *exec.Cmd {
 	const script = `printf '\n$ %s\n\n' "$1"; "$2" -c "$1"; code=$?
 [ $code -eq 0 ] || printf '(%s %d)\n' "$3" $code
 printf '\n%s' "$4"; read -r _`
-	cmd := exec.Command("/bin/sh", "-c", script, "sh", command, shell.Path,
+	cmd := exec.Command("sh", "-c", script, "sh", command, shell.Path,
 		language.Choose("exit code", "終了コード"), language.Choose("(enter goes back to the screen)", "(enter で画面に戻ります)"))
 	cmd.Dir, cmd.Env = shell.Dir, shell.Env
 	return cmd
@@ -158,7 +158,7 @@ printf '\n%s' "$4"; read -r _`
 
 // greeted returns a shell that prints a text first.
 func greeted(cmd *exec.Cmd, text string) *exec.Cmd {
-	greeted := exec.Command("/bin/sh", "-c", `printf '%s\n' "$1"; exec "$2"`, "sh", text, cmd.Path)
+	greeted := exec.Command("sh", "-c", `printf '%s\n' "$1"; exec "$2"`, "sh", text, cmd.Path)
 	greeted.Dir, greeted.Env = cmd.Dir, cmd.Env
 	return greeted
 }

@@ -117,7 +117,7 @@ func runShell(ctx context.Context, io streams, at session.Place, command []strin
 	}
 	if len(command) > 0 { // not with their own shell: not all of them know "$@"
 		dir, environment := cmd.Dir, cmd.Env
-		cmd = exec.Command("/bin/sh", append([]string{"-c", `exec "$@"`, "sh"}, command...)...)
+		cmd = exec.Command("sh", append([]string{"-c", `exec "$@"`, "sh"}, command...)...)
 		cmd.Dir, cmd.Env = dir, environment
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = io.in, io.out, io.err
