@@ -23,6 +23,7 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/version"
+	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kubelet/app"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
@@ -68,7 +69,10 @@ func nodeProgram() int {
 		Short:        "A node of a sandbox: Kubernetes' kubelet over a runtime of programs",
 		SilenceUsage: true,
 		Args:         cobra.NoArgs,
-		RunE:         func(*cobra.Command, []string) error { return runNode(ctx, f) },
+		RunE: func(*cobra.Command, []string) error {
+			verflag.PrintAndExitIfRequested()
+			return runNode(ctx, f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.index, "index", 1, "number of the node, from 1")
