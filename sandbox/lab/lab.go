@@ -124,8 +124,8 @@ func (l *Lab) begin(ctx context.Context, journal *trace.Journal) {
 const Person = "you"
 
 // quietClients are the names of clients whose calls are not taken from the audit log: the lab's own, which are not
-// recorded, and Person.
-var quietClients = []string{"operator-lab", Person}
+// recorded, Person, and a demo.
+var quietClients = []string{"operator-lab", Person, trace.Demo}
 
 // end stops all operators of the epoch and disarms its faults.
 func (l *Lab) end() error {

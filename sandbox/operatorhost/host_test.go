@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators"
@@ -66,6 +68,11 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 	config := w.lab.Config()
 	config.UserAgent = "kubectl/v1 (test)"
 	op, _ := operators.Find("zundoko")
+	demo := rest.CopyConfig(config) // its kubectl acts as another
+	demo.Impersonate = rest.ImpersonationConfig{UserName: trace.Demo, Groups: []string{"system:masters"}}
+	if err := newClient(t, op, demo).Patch(t.Context(), hikawa, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))); err != nil {
+		t.Fatal(err)
+	}
 	if err := newClient(t, op, config).Delete(t.Context(), hikawa); err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +88,11 @@ func TestHardenedSingsUnderItsOwnPermissionsAndIsCollected(t *testing.T) {
 	sandboxtest.Eventually(t, "the journal to name who deleted", func() error {
 		actors := map[string]int{}
 		for _, e := range w.journal.Since(0) {
-			if e.Kind == trace.KindCall && e.Verb == trace.VerbDelete {
+			if e.Kind == trace.KindCall && e.Verb == trace.VerbDelete || e.Actor == trace.Demo {
 				actors[e.Actor]++
 			}
 		}
-		if actors["you"] != 1 || actors[collector] < 5 {
+		if actors["you"] != 1 || actors[collector] < 5 || actors[trace.Demo] != 1 {
 			return fmt.Errorf("deletes by actor: %v", actors)
 		}
 		return nil

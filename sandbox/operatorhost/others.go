@@ -167,6 +167,9 @@ func resource(ref trace.Ref) string {
 
 // actor returns the sender of a request: the program, and for Kubernetes' controllers which of them.
 func actor(audit *auditv1.Event) string {
+	if as := audit.ImpersonatedUser; as != nil && as.Username == trace.Demo {
+		return trace.Demo
+	}
 	switch name := program(audit); name {
 	case "kube-controller-manager", "kube-scheduler":
 		part := audit.UserAgent[strings.LastIndex(audit.UserAgent, "/")+1:]

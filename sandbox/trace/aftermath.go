@@ -13,6 +13,20 @@ import (
 // person is the actor of what the person at the screen does.
 const person = "you"
 
+// Demo is the actor of what the demo of an operator does.
+const Demo = "the demo"
+
+// ActorText names an actor in a language; the name of a program stays.
+func ActorText(actor string, l Language) string {
+	switch {
+	case l == Japanese && actor == person:
+		return "あなた"
+	case l == Japanese && actor == Demo:
+		return "デモ"
+	}
+	return actor
+}
+
 // Aftermath tells what came of the newest break: a fault, or what a person did to an object that somebody manages.
 type Aftermath struct {
 	// Break is the event of the break.
@@ -27,18 +41,40 @@ type Aftermath struct {
 	Reconciles, Repeated int
 }
 
-// isBreak reports whether an event breaks something: a fault, or a change by a person of what has a controller. Other
-// changes by a person say what is wanted.
-func isBreak(e *Event) bool {
+// breakOf returns an event if it breaks something, else nil: a fault, or a change by a person or the demo of what has a
+// controller. Other changes by them say what is wanted. A deletion that is known from the audit log only comes without the
+// object, and late: it is returned with the object that was there, at the time when the first watch told of it.
+func (s *State) breakOf(e *Event) *Event {
 	switch {
-	case e.Kind == KindFault:
-		return e.Error == ""
-	case e.Kind != KindCall || !e.IsWrite() || e.Error != "" || e.NoOp || e.Actor != person || e.Object.Subresource != "":
-		return false
-	case e.Verb == VerbCreate || len(e.Before) == 0:
-		return false
+	case e.Kind == KindFault && e.Error == "":
+		return e
+	case e.Kind != KindCall || !e.IsWrite() || e.Error != "" || e.NoOp || e.Object.Subresource != "":
+		return nil
+	case e.Actor != person && e.Actor != Demo, e.Verb == VerbCreate:
+		return nil
+	case len(e.Before) == 0 && e.Verb == VerbDelete:
+		e = s.deletion(e)
 	}
-	return controllerOf(e.Before) != ""
+	if len(e.Before) == 0 || controllerOf(e.Before) == "" {
+		return nil
+	}
+	return e
+}
+
+// deletion completes a deletion that came from the audit log with what the watch events before it say.
+func (s *State) deletion(e *Event) *Event {
+	full := *e
+	for _, w := range slices.Backward(s.timeline.journal.Since(0)) {
+		switch {
+		case w.Seq > e.Seq || w.Kind != KindWatch || w.Object.UID != e.Object.UID || w.Object.UID == "":
+		case w.Verb == Deleted || (&Object{Raw: w.After}).Meta().Deleting:
+			full.Seq, full.At, full.Before = w.Seq, w.At, w.After
+		default: // how it was before
+			full.Before = w.After
+			return &full
+		}
+	}
+	return &full
 }
 
 // controllerOf returns the UID of an object's controller; empty if it has none.
@@ -60,7 +96,7 @@ func (s *State) Aftermath() *Aftermath {
 	f.begin(s)
 	well, calm := f.Aftermath, 0
 	for _, e := range s.timeline.journal.Since(s.broken.Seq) {
-		if e.Seq > s.seq {
+		if e.Seq > s.seq || f.Hurt && len(f.waits) == 0 && isWish(e) {
 			break
 		}
 		was := len(f.waits)
@@ -80,6 +116,11 @@ func (s *State) Aftermath() *Aftermath {
 	f.Took = s.at - s.broken.At
 	f.Waits = slices.Sorted(maps.Values(f.waits))
 	return &f.Aftermath
+}
+
+// isWish reports whether a person or the demo changes something: what comes after it is not the effect of an earlier break.
+func isWish(e *Event) bool {
+	return e.Kind == KindCall && e.IsWrite() && e.Error == "" && (e.Actor == person || e.Actor == Demo)
 }
 
 // enoughCalm is the number of events without harm after which a break is taken to have no more effect.
@@ -226,7 +267,8 @@ func (a *Aftermath) Text(l Language) string {
 func (a *Aftermath) english() string {
 	what := "Fault " + FaultText(a.Break, English)
 	if a.Break.Kind == KindCall {
-		what = "You " + englishWrite(a.Break)
+		who := ActorText(a.Break.Actor, English)
+		what = strings.ToUpper(who[:1]) + who[1:] + " " + englishWrite(a.Break)
 	}
 	took := FormatDuration(a.Took) + " and " + plural(a.Reconciles, "reconcile")
 	var out string
@@ -250,7 +292,7 @@ func (a *Aftermath) english() string {
 func (a *Aftermath) japanese() string {
 	what := FaultText(a.Break, Japanese)
 	if a.Break.Kind == KindCall {
-		what = "あなたが " + japaneseWrite(a.Break) + "した"
+		what = ActorText(a.Break.Actor, Japanese) + "が " + japaneseWrite(a.Break) + "した"
 	}
 	took := fmt.Sprintf("%s、reconcile %d 回", FormatDuration(a.Took), a.Reconciles)
 	var out string

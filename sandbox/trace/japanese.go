@@ -12,9 +12,12 @@ func (c cause) japanese() string {
 	case causeFound:
 		return fmt.Sprintf("オペレーターの起動時に %s がすでにあった", c.object)
 	case causeOwn:
+		if c.verb == Deleted {
+			return fmt.Sprintf("%s自分が行った %sの削除を検知した", c.within.japanese(), japaneseOf(c.object, c.sub))
+		}
 		return fmt.Sprintf("%s自分が%sした %sの%sを検知した", c.within.japanese(), japaneseVerb(c.write), japaneseOf(c.object, c.sub), japaneseChange(c.verb))
 	case causeOther:
-		return fmt.Sprintf("%s%sした %sの%sを検知した", japaneseSubject(c.within, c.by, "が"), japaneseVerb(c.write), japaneseOf(c.object, c.sub), japaneseChange(c.verb))
+		return fmt.Sprintf("%s %sの%sを検知した", japaneseBy(c.within, c.by)+"による", japaneseOf(c.object, c.sub), japaneseChange(c.verb))
 	case causeChange:
 		return fmt.Sprintf("%s の%sを検知した", c.object, japaneseChange(c.verb))
 	case causeTimer:
@@ -272,7 +275,7 @@ func (t objectFacts) japanese() string {
 	case t.Meta().Deleting:
 		s += "削除中で、ファイナライザーが外れるのを待っている: " + strings.Join(t.Meta().Finalizers, ", ") + "。"
 	case t.changed.actor != "":
-		s += "最後の変更は " + japaneseSubject(t.changed.within, t.changed.actor, "による") + "。"
+		s += "最後に変更したのは、" + strings.TrimSpace(japaneseBy(t.changed.within, t.changed.actor)) + "。"
 	}
 	if t.Lagging() && !t.Deleted {
 		s += fmt.Sprintf("ステータスは世代 %d のもので、spec は世代 %d。", t.Meta().ObservedGeneration, t.Generation)
@@ -353,10 +356,24 @@ func (w within) japanese() string {
 	return fmt.Sprintf("#%d で", w.id)
 }
 
+// japaneseBy returns who did something, and in brackets in which reconcile. A name in Latin letters is followed by a blank.
+func japaneseBy(in within, actor string) string {
+	name := ActorText(actor, Japanese)
+	switch {
+	case in.id != 0 && in.probably:
+		return fmt.Sprintf("%s (おそらく #%d) ", name, in.id)
+	case in.id != 0:
+		return fmt.Sprintf("%s (#%d) ", name, in.id)
+	case name != actor:
+		return name
+	}
+	return name + " "
+}
+
 // japaneseSubject returns who did something and in which reconcile, with a particle.
 func japaneseSubject(in within, actor, particle string) string {
-	if actor == "you" {
-		return in.japanese() + "あなた" + particle
+	if name := ActorText(actor, Japanese); name != actor {
+		return in.japanese() + name + particle
 	}
 	if in.id != 0 {
 		return in.japanese() + " " + actor + " " + particle

@@ -24,10 +24,10 @@ func (r Ref) KubectlNamespace() string {
 	return " -n " + r.Namespace
 }
 
-// Kubectl returns the kubectl command that does what a person did by an event; empty if it is none of a person, or there is
-// no such command.
+// Kubectl returns the kubectl command that does what a person or the demo did by an event; empty if it is none of these, or
+// there is no such command.
 func Kubectl(e *Event) string {
-	if e.Actor != person || e.Kind != KindCall || !e.IsWrite() {
+	if e.Actor != person && e.Actor != Demo || e.Kind != KindCall || !e.IsWrite() {
 		return ""
 	}
 	of := " " + e.Object.KubectlKind() + " " + e.Object.Name + e.Object.KubectlNamespace()

@@ -86,7 +86,7 @@ func wakeText(w Wake, l Language) string {
 	case w.Watch != nil && w.Own:
 		return fmt.Sprintf(l.pick("woken by %s %s (own)", "契機: %s %s (自分)"), w.Watch.Object, w.Watch.Verb)
 	case w.Watch != nil:
-		return fmt.Sprintf(l.pick("woken by %s %s", "契機: %s %s"), w.Watch.Object, w.Watch.Verb) + authorText(w)
+		return fmt.Sprintf(l.pick("woken by %s %s", "契機: %s %s"), w.Watch.Object, w.Watch.Verb) + authorText(w, l)
 	case w.Event.Reason != "":
 		return l.pick("requeued at once", "直ちに再キューイング")
 	}
@@ -94,11 +94,11 @@ func wakeText(w Wake, l Language) string {
 }
 
 // authorText returns in brackets who made the write behind a wake, if known.
-func authorText(w Wake) string {
+func authorText(w Wake, l Language) string {
 	if w.Write == nil {
 		return ""
 	}
-	return " (" + w.Write.Actor + ")"
+	return " (" + ActorText(w.Write.Actor, l) + ")"
 }
 
 func timerText(e *Event, l Language) string {
@@ -199,7 +199,7 @@ func (s *State) deliveryText(e *Event, l Language) string {
 	case write.Operator == e.Operator:
 		text += l.pick(" (own)", " (自分)")
 	default:
-		text += " (" + write.Actor + ")"
+		text += " (" + ActorText(write.Actor, l) + ")"
 	}
 	return text
 }

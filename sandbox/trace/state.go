@@ -42,8 +42,8 @@ func (s *State) apply(e *Event) {
 	if !e.Kind.Beside() {
 		s.worked = e.At
 	}
-	if isBreak(e) {
-		s.broken = e
+	if b := s.breakOf(e); b != nil {
+		s.broken = b
 	}
 	s.modes.apply(e)
 	s.loops.apply(e)

@@ -11,7 +11,7 @@ func (s *State) Story(l Language) []string {
 	var operators Counters
 	aborted := 0
 	for k, c := range s.byCtl {
-		if k.Operator != person {
+		if k.Operator != person && k.Operator != Demo {
 			operators.add(c)
 		}
 	}

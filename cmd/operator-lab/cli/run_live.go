@@ -193,11 +193,16 @@ func personScheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 
 // personIn returns a client whose calls are recorded in a journal as those of [lab.Person].
 func personIn(cluster operatorhost.Cluster, journal *trace.Journal, scheme *runtime.Scheme) (client.Client, error) {
+	return clientOf(lab.Person, cluster, journal, scheme)
+}
+
+// clientOf returns a client whose calls are recorded in a journal as those of an actor, which does not run as a program.
+func clientOf(actor string, cluster operatorhost.Cluster, journal *trace.Journal, scheme *runtime.Scheme) (client.Client, error) {
 	config := cluster.Config()
-	config.UserAgent = lab.Person
+	config.UserAgent = actor
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
-	return taps.New(journal, taps.Options{Operator: lab.Person}).Client(c), nil
+	return taps.New(journal, taps.Options{Operator: actor}).Client(c), nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
@@ -47,14 +48,18 @@ func (d *demo) play(ctx context.Context, s *liveOperator) (*playing, error) {
 		return nil, err
 	}
 	config := s.target.Config()
-	config.UserAgent = lab.Person
+	config.UserAgent = trace.Demo
+	kubeconfig, err := demoKubeconfig(s.target)
+	if err != nil {
+		return nil, err
+	}
 	p := &playing{done: make(chan struct{})}
 	// The person may take as long as they like to look at it: it ends when they quit.
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	options := runner.Options{
 		Configuration: demoConfiguration(), Tests: found, Values: d.values, Name: d.op.Name, Seed: 1,
-		Config:     taps.New(s.journal, taps.Options{Operator: lab.Person}).RESTConfig(config),
-		Kubeconfig: s.target.kubeconfig, Kubectl: kubectl, Environment: s.target.environment(),
+		Config:     taps.New(s.journal, taps.Options{Operator: trace.Demo}).RESTConfig(config),
+		Kubeconfig: kubeconfig, Kubectl: kubectl, Environment: s.target.environment(),
 	}
 	steps := &stepRecorder{journal: s.journal, japanese: says.Japanese, lang: s.flags.look.language(), deeds: map[string]bool{}}
 	for _, step := range found[0].Test.Spec.Steps {
@@ -65,9 +70,9 @@ func (d *demo) play(ctx context.Context, s *liveOperator) (*playing, error) {
 	options.Sink = steps
 	go func() {
 		defer close(p.done)
-		again := "begin again: delete what the demo has made, and play it once more"
+		again := "The demo begins again: what it has made is deleted first."
 		if s.flags.look.language() == trace.Japanese {
-			again = "最初から: デモが作ったものを削除し、もう一度行う"
+			again = "デモを最初から繰り返します。デモが作ったものは先に削除します。"
 		}
 		for {
 			run, err := runner.Run(ctx, options)
@@ -92,17 +97,21 @@ func clearAway(ctx context.Context, s *liveOperator) error {
 	if err != nil {
 		return err
 	}
+	demo, err := clientOf(trace.Demo, s.target, s.journal, s.you.Scheme())
+	if err != nil {
+		return err
+	}
 	events := s.journal.Since(0)
 	for _, e := range slices.Backward(events) {
 		made := e.Verb == trace.VerbCreate || e.Verb == trace.VerbApply && len(e.Before) == 0
-		if e.Kind != trace.KindCall || e.Actor != lab.Person || !made || e.Error != "" || e.NoOp || e.Object.Subresource != "" {
+		if e.Kind != trace.KindCall || e.Actor != trace.Demo || !made || e.Error != "" || e.NoOp || e.Object.Subresource != "" {
 			continue
 		}
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind))
 		object.SetNamespace(e.Object.Namespace)
 		object.SetName(e.Object.Name)
-		err := s.you.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		err := demo.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		if err == nil {
 			err = wait.PollUntilContextCancel(ctx, goneEvery, true, func(ctx context.Context) (bool, error) {
 				err := reader.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
@@ -114,6 +123,20 @@ func clearAway(ctx context.Context, s *liveOperator) error {
 		}
 	}
 	return nil
+}
+
+// demoKubeconfig writes a kubeconfig for the demo's scripts into the sandbox's directory, and returns its path: it acts as
+// [trace.Demo] with all rights, so that the audit log tells its kubectl from the person's.
+func demoKubeconfig(t *target) (string, error) {
+	config, err := clientcmd.LoadFromFile(t.kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate, user.ImpersonateGroups = trace.Demo, []string{"system:masters"}
+	}
+	path := filepath.Join(t.dir, "demo.kubeconfig")
+	return path, clientcmd.WriteToFile(*config, path) // 0600
 }
 
 // aWhile is the timeout of a demo's asserts: long enough for a person who pauses the demo for hours.

@@ -96,7 +96,7 @@ func (sub subject) name(th *theme) string {
 }
 
 func (s detailPane) tabs() string {
-	names := []string{s.t("diff", "差分"), "yaml", s.t("conds", "状態"), s.t("log", "ログ")}
+	names := []string{s.t("diff", "差分"), "yaml", "conds", s.t("log", "ログ")}
 	for i, k := range []string{"d", "y", "c", "l"} {
 		names[i] = k + ":" + names[i]
 		if i == int(s.tab) {
@@ -299,8 +299,9 @@ func (s detailPane) conditionRows(sub subject, w int) []row {
 	}
 	rows := []row{head}
 	if o.Deleted {
-		rows = append(rows, text(warn, s.t("  it is gone; these were its last conditions", "  もう存在しない。以下は最後の状態")))
+		rows = append(rows, text(warn, s.t("  it is gone; these were its last conditions", "  もう存在しない。以下は最後の conditions")))
 	}
+	rows = append(rows, s.containerRows(o, w)...)
 	if len(m.Conditions) == 0 {
 		return append(rows, text(dim, s.t("  it has no conditions", "  conditions なし")))
 	}

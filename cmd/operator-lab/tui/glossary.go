@@ -65,7 +65,7 @@ var glossary = []term{
 	{
 		"cache", "cache|キャッシュ",
 		"a read that the operator's memory of earlier watch events answered; the API server was not asked",
-		"過去の watch イベントから作ったメモリ上の写しからの読み取り。API サーバーには届かない",
+		"watch で受け取った内容のメモリ上のコピー。ここからの読み取りは API サーバーに届かない",
 	},
 	{
 		"server", "server",
@@ -173,7 +173,7 @@ var glossary = []term{
 		"直近の数秒に各キーが reconcile された回数",
 	},
 	{
-		"conds|conditions", "conditions|状態",
+		"conditions|conds", "conditions|conds",
 		"what the status says as yes or no: Ready, Available… with a reason",
 		"status にある Ready や Available などの真偽値と、その理由",
 	},
@@ -203,12 +203,12 @@ var glossary = []term{
 		"プログラムと API サーバーの間のプロキシ。リクエストを記録し、止める",
 	},
 	{
-		"gap|acknowledged", "途絶|成功",
+		"gap|acknowledged", "途絶",
 		"of writes to etcd, made each second beside the demo: how long none of them succeeded",
 		"デモの裏で毎秒行う etcd への書き込みのうち、1 件も成功しなかった時間",
 	},
 	{
-		"learner|voter|leader|quorum|voters|QUORUM|leaderless", "learner|voter|leader|quorum|クォーラム|リーダー|ラーナー",
+		"quorum|voter|learner|leader|voters|QUORUM|leaderless", "quorum|voter|learner|leader|定足数|リーダー",
 		"of etcd: more than half of the voters (the quorum) must answer; a learner does not count yet",
 		"etcd の用語。voter の過半数 (quorum) の応答が必要。learner はまだ数に入らない",
 	},

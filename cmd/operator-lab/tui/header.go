@@ -67,7 +67,9 @@ func (s headerBar) draw(r Rect) []row {
 		right.add(plain, " "+s.position())
 	}
 	if r.W >= 100 {
-		right.add(plain, s.place())
+		if !s.bare() {
+			right.add(plain, s.place())
+		}
 		if s.controls.Facts != "" {
 			right.add(dim, "   "+s.controls.Facts)
 		}

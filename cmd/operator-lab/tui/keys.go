@@ -121,7 +121,7 @@ func newKeyMap() keyMap {
 		bind(groupTime, 0, k("("), "( )", "the previous, the next reconcile that wrote", "前/次の、書き込みをした reconcile", says(func(n navigator) string { return n.goWrite(-1) }), nothingYet),
 		bind(groupTime, 0, k(")"), "", "", "", says(func(n navigator) string { return n.goWrite(1) }), nothingYet),
 		bind(groupTime, 0, k("#"), "#", "go to the reconcile of a number", "番号の reconcile へ移動", opens(func(*state) popup { return &numberPopup{} }), nothingYet),
-		bind(groupTime, 5, k("L", "end"), "L", "live|back to the live edge (also: end)", "現在|現在に戻る (end も同じ)", goes(navigator.goLive), noPanes),
+		bind(groupTime, 5, k("L", "end"), "L", "live|back to the live edge (also: end)", "現在|現在に戻る (end も同じ)", goes(navigator.goLive), alreadyLive),
 		bind(groupTime, 0, k("home"), "home", "the beginning|to the beginning", "先頭|先頭へ", goes(navigator.goHome), nothingYet),
 		bind(groupTime, 0, k("f"), "f", "follow the newest, or not", "最新を追従する/しない", goes(navigator.toggleFollow), noPanes),
 
@@ -151,7 +151,7 @@ func newKeyMap() keyMap {
 		bind(groupLook, 14, k("C"), "C", "source|the line of source that made the call; in a lesson, also what its text points at", "ソース|呼び出しを行ったソースの行。レッスンでは、本文が指すソースも", just(chooseSource), noSource),
 		bind(groupLook, 0, k("i"), "i", "kubectl describe, events or logs of the selected object, or a shell in it", "選択中のオブジェクトを kubectl で調べる (describe、events、logs、シェル)", opens(inspectMenu), noInspect),
 		bind(groupLook, 0, k("Y"), "Y", "copy all of pane 4 (detail), by the terminal's clipboard", "ペイン 4 (詳細) の全文を端末のクリップボードへコピー", (*Model).copyDetail, noPanes),
-		bind(groupLook, 0, k("K"), "K", "what you have changed, as kubectl commands", "自分が行った変更を kubectl のコマンドで表示", opens(func(*state) popup { return &deedsPopup{} }), nothingYet),
+		bind(groupLook, 0, k("K"), "K", "what you and the demo have changed, as kubectl commands", "自分とデモが行った変更を kubectl のコマンドで表示", opens(func(*state) popup { return &deedsPopup{} }), nil),
 		bind(groupLook, 11, k("/"), "/", "filter|show only what contains a text, in the focused pane", "絞込|文字列を含むものだけを表示", goes(navigator.startFilter), noPanes),
 		bind(groupLook, 13, k("o"), "o", "operator|choose whose loop is shown", "オペレーター|表示するループを選択", opens(operatorMenu), oneOperator),
 
@@ -270,6 +270,16 @@ func noEdit(s *state) string {
 func noPanes(s *state) string {
 	if s.bare() {
 		return s.t("this lesson has no operator", "このレッスンにオペレーターはない")
+	}
+	return ""
+}
+
+func alreadyLive(s *state) string {
+	switch {
+	case noPanes(s) != "":
+		return noPanes(s)
+	case s.live && s.follow:
+		return s.t("this is the live edge already", "すでに現在を表示している")
 	}
 	return ""
 }

@@ -63,6 +63,7 @@ type layoutArgs struct {
 	low    Pane // which of Detail and Lesson is shown where they share a place
 	why    int  // how many rows the sentence takes
 	lesson bool // there is a lesson
+	demo   bool // there is a demo that can be played
 	bare   bool // it has no operator: there is nothing else to show
 	asked  bool // somebody asks a URL
 	store  int  // how many members somebody looks at, at most so far; 0 without a store
@@ -117,8 +118,11 @@ func chrome(a layoutArgs) (Layout, Rect) {
 	if a.w >= 100 && a.h >= 30 {
 		strip, rule = 2, 1
 	}
-	if a.h < 20 {
+	switch {
+	case a.h < 20:
 		aside = 1
+	case a.h >= 40 && a.w < 160 && a.demo: // what it tells is long, and there is room
+		aside = 4
 	}
 	top := 0
 	down := func(h int) Rect {

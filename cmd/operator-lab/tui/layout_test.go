@@ -206,6 +206,18 @@ func TestLayout(t *testing.T) {
  2 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
  1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
 `},
+		{"medium, with a demo", layoutArgs{w: 120, h: 40, demo: true}, `
+ 2 wwwwwwwwwwwwwwwwwwwwwwwwwwwwww
+ 1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
+ 2 SSSSSSSSSSSSSSSSSSSSSSSSSSSSSS
+14 111111111133333333333333333333
+ 1 111111111144444444444444444444
+13 222222222244444444444444444444
+ 1 ssssssssssssssssssssssssssssss
+ 1 ------------------------------
+ 4 nnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+ 1 FFFFFFFFFFFFFFFFFFFFFFFFFFFFFF
+`},
 		{"medium, lesson", layoutArgs{w: 120, h: 40, low: LessonPane, focus: LessonPane, lesson: true}, `
  2 wwwwwwwwwwwwwwwwwwwwwwwwwwwwww
  1 HHHHHHHHHHHHHHHHHHHHHHHHHHHHHH
@@ -287,7 +299,7 @@ func TestLayoutCoversTheScreen(t *testing.T) {
 		for h := minHeight; h <= 110; h += 3 {
 			for _, zoom := range []Zoom{ZoomNormal, ZoomHalf, ZoomFull} {
 				for p := ObjectsPane; p <= CausePane; p++ {
-					a := layoutArgs{w: w, h: h, zoom: zoom, focus: p, top: p, lesson: h%2 == 0, asked: w%2 == 0, store: w * h % 9, why: w % 5}
+					a := layoutArgs{w: w, h: h, zoom: zoom, focus: p, top: p, lesson: h%2 == 0, asked: w%2 == 0, demo: w%3 == 0, store: w * h % 9, why: w % 5}
 					cells := 0
 					l := layout(a)
 					for _, r := range append(l.Pane[:], l.Why, l.Header, l.Strip, l.Traffic, l.Store, l.Scrubber, l.Legend, l.Rule, l.Aside, l.Footer) {

@@ -53,6 +53,8 @@ type memo struct {
 	barsKey  barsKey
 	broken   *trace.Aftermath // at brokenAt
 	brokenAt int64
+	links    []string // of the Markdown linksOf
+	linksOf  string
 }
 
 type treeBuilder struct {
@@ -361,6 +363,12 @@ func (s objectsPane) summaryOf(o *trace.Object) string {
 		s.memo.summary = map[*trace.Object]string{}
 	}
 	text := summarize(o.Raw, o.Ref)
+	for _, c := range containerStates(o) { // as kubectl get pods has it, but for the exit code
+		if !c.before {
+			text = c.reason
+			break
+		}
+	}
 	s.memo.summary[o] = text
 	return text
 }

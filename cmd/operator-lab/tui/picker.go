@@ -155,10 +155,16 @@ func (p *picker) shown() []PickItem {
 	return out
 }
 
-// The lines around the list: what it is, the tracks, the heading; and below it a rule, three of the note, and the keys.
-const pickerAbove, pickerBelow = 3, 5
+// The lines around the list: what it is, the tracks, the heading; and below it a rule, what the tags mean, and the keys.
+const pickerAbove, pickerBelow = 3, 3
 
-func (p *picker) listHeight() int { return max(0, p.h-pickerAbove-pickerBelow) }
+// noteLines is how many lines of the note of a lesson are shown: more of them where the list leaves room.
+func (p *picker) noteLines() int {
+	rows, _ := p.allRows()
+	return min(max(2, p.h-pickerAbove-pickerBelow-len(rows)), 6)
+}
+
+func (p *picker) listHeight() int { return max(0, p.h-pickerAbove-pickerBelow-p.noteLines()) }
 
 // frame draws the whole screen: h lines of w cells, or nothing if there are none.
 func (p *picker) frame() string {
@@ -169,7 +175,7 @@ func (p *picker) frame() string {
 	rows = append(rows, p.list()...)
 	rows = append(rows, text(frame, strings.Repeat(p.border[4], p.w)))
 	rows = append(rows, p.note()...)
-	if p.h <= pickerAbove+pickerBelow { // hardly a screen: the list, and which keys there are
+	if p.listHeight() == 0 { // hardly a screen: the list, and which keys there are
 		rows = append(p.listRows(p.h-1), make([]row, p.h)...)[:p.h-1]
 	}
 	rows = append(rows, p.footer())
@@ -248,7 +254,16 @@ func (p *picker) list() []row {
 }
 
 func (p *picker) listRows(h int) []row {
-	var rows []row
+	rows, selected := p.allRows()
+	if len(rows) == 0 {
+		rows = []row{text(dim, p.t("  no lesson matches; esc shows all", "  一致するレッスンはない。esc ですべて表示"))}
+	}
+	from := window(len(rows), selected, max(1, h))
+	return rows[from:min(len(rows), from+max(0, h))]
+}
+
+// allRows are those of the list, and which of them is selected; -1 without one.
+func (p *picker) allRows() (rows []row, selected int) {
 	selected, module := -1, ""
 	for i, item := range p.shown() {
 		if item.Module != module || i == 0 {
@@ -260,11 +275,7 @@ func (p *picker) listRows(h int) []row {
 		}
 		rows = append(rows, p.itemRow(item))
 	}
-	if len(rows) == 0 {
-		rows = []row{text(dim, p.t("  no lesson matches; esc shows all", "  一致するレッスンはない。esc ですべて表示"))}
-	}
-	from := window(len(rows), selected, max(1, h))
-	return rows[from:min(len(rows), from+max(0, h))]
+	return rows, selected
 }
 
 func (p *picker) itemRow(item PickItem) row {
@@ -293,22 +304,22 @@ func (p *picker) itemRow(item PickItem) row {
 	return r
 }
 
-// noteLines are how many of the note fit above what the tags mean.
-const noteLines = 2
-
 // note shows the note of the item under the cursor, and the meaning of its tags.
 func (p *picker) note() []row {
-	rows := make([]row, noteLines+1)
+	most := p.noteLines()
+	rows := make([]row, most+1)
 	i := slices.IndexFunc(p.Items, p.here)
 	if i < 0 {
 		return rows
 	}
-	for k, line := range wrap(p.Items[i].Note, min(p.w-2, longestText)) {
-		if k < noteLines {
-			rows[k] = text(plain, " "+line)
-		}
+	lines := wrap(p.Items[i].Note, min(p.w-2, longestText))
+	if len(lines) > most {
+		lines = append(lines[:most-1:most-1], p.cutTo(lines[most-1]+" "+lines[most], min(p.w-2, longestText)))
 	}
-	rows[noteLines] = text(dim, " "+p.Items[i].About)
+	for k, line := range lines {
+		rows[k] = text(plain, " "+line)
+	}
+	rows[most] = text(dim, " "+p.Items[i].About)
 	return rows
 }
 

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"slices"
+
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -142,12 +144,19 @@ func (p *helpPopup) rows(s *state) []row {
 			if words, is := gatedWords[c.Help().Key]; is && s.queueless() {
 				long = s.t(words.english, words.japanese)
 			}
-			r.cell(&s.theme, tool, c.Help().Key, 8).add(plain, long)
+			r.cell(&s.theme, tool, c.Help().Key, 8)
+			base := plain
 			if reason := c.refuse(s); reason != "" {
-				r.base = faint
-				r.add(plain, "  ("+reason+")")
+				long += "  (" + reason + ")"
+				base = faint
 			}
-			rows = append(rows, r)
+			for i, line := range wrap(long, max(20, s.w-8-r.width())) {
+				if i > 0 {
+					r = text(plain, blanks(12))
+				}
+				full := row{segs: append(slices.Clone(r.segs), seg{plain, line}), base: base}
+				rows = append(rows, full)
+			}
 		}
 	}
 	rows = append(rows, text(bold, s.t(" Signs", " 記号")))
@@ -164,18 +173,22 @@ func (p *helpPopup) rows(s *state) []row {
 	return rows
 }
 
-// deedsPopup lists what the person has changed, as the kubectl commands that do the same.
+// deedsPopup lists what the person and the demo have changed, as the kubectl commands that do the same.
 type deedsPopup struct{ textPopup }
 
 func (p *deedsPopup) window(s *state) []string {
-	return s.theme.window(s.screen(), s.t("What you have changed, as kubectl commands", "行った変更 (kubectl のコマンド)"), p.rows(s), 50, p.top)
+	return s.theme.window(s.screen(), s.t("What was changed, as kubectl commands", "行われた変更 (kubectl のコマンド)"), p.rows(s), 50, p.top)
 }
 
 func (p *deedsPopup) rows(s *state) []row {
 	var rows []row
 	for _, e := range s.index.timeline.Journal().Since(0) {
 		if command := trace.Kubectl(e); command != "" {
-			rows = append(rows, wrapped(plain, " ", clock(e.At)+"  "+command, min(110, s.w-8))...)
+			who := ""
+			if s.controls.Demo != nil || e.Actor == trace.Demo { // else it was the person
+				who = trace.ActorText(e.Actor, s.lang) + ": "
+			}
+			rows = append(rows, wrapped(plain, " ", clock(e.At)+"  "+who+command, min(110, s.w-8))...)
 		}
 	}
 	if len(rows) == 0 {

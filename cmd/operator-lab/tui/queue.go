@@ -154,7 +154,7 @@ func (s queuePane) timedLines(item *trace.Item, w int, add addLine) {
 	case left >= time.Second:
 		r.add(plain, s.t("in ", "あと ")+age(left))
 	default:
-		r.add(plain, s.t("in <1s", "あと 1 秒未満"))
+		r.add(plain, s.t("in <1s", "あと <1s"))
 	}
 	if q := item.Requeue; q != nil {
 		r.add(dim, "  "+s.timerText(q))
@@ -172,12 +172,16 @@ func (s queuePane) dropLines(w int, add addLine) {
 		r.add(plain, " ").cell(&s.theme, dim, s.t("DROPPED", "破棄"), labelWidth)
 		events := s.t(" events made no key", " 件はキーにならず")
 		if f.dropped == 1 {
-			events = s.t(" event made no key", " 件はキーにならず")
+			events = s.t(" event made no key", events)
 		}
 		if len(filters) > 1 {
 			r.add(plain, f.Controller+": ")
 		}
-		r.add(plain, itoa(f.dropped)+events)
+		if n := itoa(f.dropped); r.width()+width(n+events) > w {
+			r.add(plain, n+s.t("", " 件"))
+		} else {
+			r.add(plain, n+events)
+		}
 		add(trace.QueueKey{}, false, r)
 	}
 	for i := len(s.snapshot.Drops()) - 1; i >= 0; i-- {
@@ -220,7 +224,7 @@ func (s queuePane) heatLines(w, room int, add addLine) {
 		return cmp.Or(b.n-a.n, strings.Compare(a.Operator+a.Controller+a.Key.String(), b.Operator+b.Controller+b.Key.String()))
 	})
 	add(trace.QueueKey{}, false, row{})
-	add(trace.QueueKey{}, false, text(dim, s.t(" HEAT     reconciles per key, last 10s", " 頻度     キーごとの reconcile 回数 (直近 10 秒)")))
+	add(trace.QueueKey{}, false, text(dim, s.t(" HEAT     reconciles in 10s", " 頻度     10 秒間の reconcile 回数")))
 	for _, k := range all[:min(len(all), room-2)] {
 		name := queueName(k.Operator, k.Controller, k.Key)
 		var r row

@@ -128,7 +128,7 @@ func (s loopPane) addTold(r *row, e *trace.Event) {
 	case write.Operator == e.Operator:
 		r.add(own, s.ownMark())
 	default:
-		r.add(dim, s.t("by ", "変更者 ")+write.Actor)
+		r.add(dim, s.t("by ", "変更者 ")+trace.ActorText(write.Actor, s.lang))
 	}
 }
 

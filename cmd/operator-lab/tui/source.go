@@ -45,7 +45,11 @@ func (s *state) places() []place {
 		out = append(out, place{operator, at})
 	}
 	texts := append([]string{s.page.Text}, s.page.Hints...)
-	for _, link := range markdown.Links(strings.Join(append(texts, s.page.Solution, s.page.DoneText), "\n\n")) {
+	all := strings.Join(append(texts, s.page.Solution, s.page.DoneText), "\n\n")
+	if s.memo.linksOf != all { // the footer asks at every frame
+		s.memo.links, s.memo.linksOf = markdown.Links(all), all
+	}
+	for _, link := range s.memo.links {
 		file := path.Join("lessons/one", link) // lessons are folders
 		if parts := strings.Split(file, "/"); len(parts) > 2 && parts[0] == "operators" && path.Ext(file) != "" {
 			out = append(out, place{parts[1], file})

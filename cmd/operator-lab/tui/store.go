@@ -34,7 +34,7 @@ func (t memberColumns) headings() row {
 	r := row{}
 	r.add(plain, blanks(storeMargin+2))
 	r.cell(t.theme, dim, t.t("member", "メンバー"), t.names).cell(t.theme, dim, t.t("role", "役割"), 9)
-	r.cell(t.theme, dim, t.t("requested", "要求版"), 10).cell(t.theme, dim, t.t("runs", "実物"), 11)
+	r.cell(t.theme, dim, t.t("requested", "指定"), 10).cell(t.theme, dim, t.t("runs", "実際"), 11)
 	if t.numbers {
 		r.cell(t.theme, dim, "term", 6).cell(t.theme, dim, "index", 9).cell(t.theme, dim, t.t("size", "サイズ"), 9)
 	}
@@ -76,7 +76,7 @@ func (t memberColumns) role(role trace.Role) (string, style) {
 	case trace.RoleLeader:
 		return t.t("leader", "リーダー"), accent
 	case trace.RoleVoter:
-		return t.t("voter", "投票"), plain
+		return "voter", plain
 	case trace.RoleLearner:
 		return "learner", warn
 	case trace.RoleOutsider:
@@ -219,7 +219,7 @@ func (s storeBar) line(o trace.Store, w int) row {
 		s.rate(&r, wr)
 		r.add(plain, s.t("  gap ", "  途絶 ")+trace.FormatDuration(wr.Longest))
 	}
-	if runs := s.t("  runs ", "  実物 ") + strings.TrimPrefix(m.Program, "etcd "); m.Program != "" && r.width()+width(runs) <= w {
+	if runs := s.t("  runs ", "  実際 ") + strings.TrimPrefix(m.Program, "etcd "); m.Program != "" && r.width()+width(runs) <= w {
 		r.add(dim, runs)
 	}
 	return r
@@ -259,7 +259,7 @@ func (s storeBar) quorumLine(o trace.Store, w, others int) row {
 		r.add(plain, s.t("  leader ", "  リーダー ")).add(accent, s.cutTo(trace.ShortMember(m.Leader, o.Object), 16))
 	}
 	if n := m.Learners(); n > 0 {
-		r.add(warn, "  "+itoa(n)+s.t(" learning", " 学習中"))
+		r.add(warn, "  "+itoa(n)+s.t(" learning", " learner"))
 	}
 	if others > 0 {
 		r.add(dim, "  +"+itoa(others)+s.t(" more clusters", " クラスター"))
@@ -274,7 +274,7 @@ func (s storeBar) honesty(m trace.Membership) []string {
 		return nil
 	}
 	return []string{
-		s.t("the image's version is only requested: "+m.Program+" runs", "イメージの版は要求のみ。動くのは "+m.Program),
+		s.t("the image's version is only requested: "+m.Program+" runs", "イメージのバージョンは指定だけ。実際に動くのは "+m.Program),
 		s.t("really runs: "+m.Program, "実際に動くのは "+m.Program),
 	}
 }

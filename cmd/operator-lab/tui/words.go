@@ -157,7 +157,7 @@ func (th *theme) addWatch(r *row, w trace.Wake, room int) {
 	default:
 		after.add(plain, " "+w.Watch.Verb)
 		if w.Write != nil && w.Write.Actor != "" {
-			after.add(dim, th.t(" by ", " 変更者 ")+w.Write.Actor)
+			after.add(dim, th.t(" by ", " 変更者 ")+trace.ActorText(w.Write.Actor, th.lang))
 		}
 	}
 	most := room - before.width() - 1 - width(w.Watch.Verb) // who wrote it is cut first: the sentence names it
