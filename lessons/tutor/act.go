@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/width"
 
+	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
@@ -44,7 +45,8 @@ func (t *Tutor) Check(ctx context.Context) error {
 	return t.look(ctx)
 }
 
-// Answer answers the question of the task; a later answer replaces it. Then it runs the checks.
+// Answer answers the question of the task; a later answer replaces it. Then it runs the checks. The first answer is a
+// prediction: it is refused once the deed is done.
 func (t *Tutor) Answer(ctx context.Context, text string) error {
 	_, number := valueOf(t.current().Answer).(float64)
 	text = answered(text, number)
@@ -62,8 +64,39 @@ func (t *Tutor) Answer(ctx context.Context, text string) error {
 			return problem(t.textf("%q is not a number", "%q は数ではありません", text), t.textf("the question asks for one", "質問は数を尋ねています"))
 		}
 	}
+	t.acting.Lock()
+	defer t.acting.Unlock()
+	if t.View().Answer == "" {
+		if err := t.look(ctx); err != nil {
+			return err
+		}
+		if v := t.View(); tooLate(&v, t.current().Checks()) {
+			return problem(
+				t.textf("the question asks what will happen, and it has happened: 'u' brings back the start", "質問は操作の前の予想です。u で開始時点に戻してから答えてください"),
+				t.textf("go back to the start of the task, answer, then act", "タスクの開始時点に戻し、答えてから操作してください"),
+			)
+		}
+	}
 	t.show(func(v *View) { v.Answer = text })
-	return t.Check(ctx)
+	return t.look(ctx)
+}
+
+// tooLate reports whether the question was not answered before the deed: all checks hold but those that judge the answer.
+func tooLate(v *View, checks []book.Check) bool {
+	if v.Question == "" || v.Answer != "" {
+		return false
+	}
+	done := false
+	for i, check := range checks {
+		if check.JudgesAnswer() {
+			continue
+		}
+		if !v.Checks[i].Done {
+			return false
+		}
+		done = true
+	}
+	return done
 }
 
 // answered normalizes an answer: full-width digits of Japanese keyboards become ASCII, and a counter word after a

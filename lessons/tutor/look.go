@@ -44,6 +44,9 @@ func (t *Tutor) look(ctx context.Context) error {
 		}
 		if v.Missing != "" && v.Question != "" && v.Answer == "" {
 			v.Missing = t.textf("your answer to the question", "質問への答え")
+			if tooLate(v, checks) {
+				v.Missing = t.textf("your answer before the deed: 'u' brings back the start", "操作の前の答え (u で開始時点に戻せます)")
+			}
 		}
 	})
 	if done {

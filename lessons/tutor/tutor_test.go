@@ -154,16 +154,25 @@ func (c *fixture) hints() {
 	}
 }
 
-// predict answers wrongly, is told the right value, and answers again.
+// predict acts before it answers, which is refused, undoes that, answers wrongly, is told the right value, and answers again.
 func (c *fixture) predict() {
 	c.Helper()
 	if v := c.View(); v.Missing != "質問への答え" {
 		c.Errorf("before the answer %q is missing", v.Missing)
 	}
-	must(c, c.Answer(c.Context(), " 2 "))
-	must(c, c.you.Create(c.Context(), &corev1.ConfigMap{
+	notes := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "notes"}, Data: map[string]string{"kiyoshis": "1"},
-	}))
+	}
+	must(c, c.you.Create(c.Context(), notes.DeepCopy()))
+	c.await("the deed without an answer", func(v tutor.View) bool { return strings.Contains(v.Missing, "操作の前の答え") })
+	if err := c.Answer(c.Context(), "1"); err == nil || c.View().Answer != "" || c.View().Done {
+		c.Errorf("an answer after the deed is taken: %v", err)
+	}
+	if _, err := c.Undo(c.Context()); err != nil {
+		c.Fatal(err)
+	}
+	must(c, c.Answer(c.Context(), " 2 "))
+	must(c, c.you.Create(c.Context(), notes.DeepCopy()))
 	c.await("the real number", func(v tutor.View) bool {
 		return strings.Contains(v.Notice, "予想は 2") && strings.Contains(v.Notice, "実際は 1")
 	})

@@ -119,7 +119,11 @@ func (t *lessonText) question() {
 	if p.Answer != "" {
 		r.add(plain, t.t("Your answer: ", "あなたの答え: ")).add(bold, p.Answer).add(plain, "   ")
 	}
-	t.add(*r.add(tool, "a").add(plain, t.t(" answers", " で回答")))
+	how := t.t(" answers, before you act", " で回答 (操作の前に)")
+	if p.Answer != "" {
+		how = t.t(" answers again", " で再回答")
+	}
+	t.add(*r.add(tool, "a").add(plain, how))
 }
 
 func (t *lessonText) checks() {
