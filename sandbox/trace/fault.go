@@ -145,13 +145,13 @@ func japaneseFault(e *Event) string {
 	case what == FaultHold:
 		return fmt.Sprintf("%s%s%sで、%s を止めている", fault, call, side, e.Operator)
 	case what == FaultAPI && detail == "True":
-		return fmt.Sprintf("%s%sする要求への応答を遅らせている", fault, call)
+		return fmt.Sprintf("%s%sするリクエストへの応答を遅らせている", fault, call)
 	case what == FaultAPI && detail == "Lost":
-		return fmt.Sprintf("%s%sする要求への応答を失わせた (要求は実行済み)", fault, call)
+		return fmt.Sprintf("%s%sするリクエストへの応答を失わせた (リクエストは実行済み)", fault, call)
 	case what == FaultAPI && detail == "Timeout":
-		return fmt.Sprintf("%s%sする要求をタイムアウトさせた (要求は未実行)", fault, call)
+		return fmt.Sprintf("%s%sするリクエストをタイムアウトさせた (リクエストは未実行)", fault, call)
 	case what == FaultAPI:
-		return fmt.Sprintf("%s%sする要求に %s を返した", fault, call, detail)
+		return fmt.Sprintf("%s%sするリクエストに %s を返した", fault, call, detail)
 	case what == FaultWatch && detail == "Cut" && e.Verb == "":
 		return fmt.Sprintf("%s%s の watch をすべて切断した", fault, e.Operator)
 	case what == FaultWatch && detail == "Cut":

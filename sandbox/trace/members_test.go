@@ -109,15 +109,15 @@ members kv: NO QUORUM 1/3, need 2: QUORUM LOST; b leads no more; b does not answ
 
 http://kv-client.etcd-operator.svc:2379: 32 writes acknowledged, 3 failed; longest time without an acknowledgement 700ms
 `,
-		Japanese: `members kv: 定足数 1/1、必要 1、リーダー a: a がリーダーになった
+		Japanese: `members kv: クォーラム 1/1、必要 1、リーダー a: a がリーダーになった
 writes kv: 書き込みが成功している
-members kv: 定足数 1/1、必要 1、リーダー a: b が learner として加わった
-members kv: 定足数 2/2、必要 2、リーダー a: b が昇格し、投票権を得た
-members kv: 定足数 3/3、必要 2、リーダー a: c が投票メンバーとして加わった
-members kv: 定足数 2/3、必要 2、リーダー b: a はリーダーでなくなった。a が応答しない (connection refused)。b がリーダーになった
+members kv: クォーラム 1/1、必要 1、リーダー a: b が learner として加わった
+members kv: クォーラム 2/2、必要 2、リーダー a: b が昇格し、投票権を得た
+members kv: クォーラム 3/3、必要 2、リーダー a: c が投票メンバーとして加わった
+members kv: クォーラム 2/3、必要 2、リーダー b: a はリーダーでなくなった。a が応答しない (connection refused)。b がリーダーになった
 writes kv: 書き込みが失敗している: connection refused
 writes kv: 書き込みがまた成功している。途絶は 690ms
-members kv: 定足数割れ 1/3、必要 2: 定足数を失った。b はリーダーでなくなった。b が応答しない (connection refused)
+members kv: クォーラムなし 1/3、必要 2: クォーラムを失った。b はリーダーでなくなった。b が応答しない (connection refused)
 
 http://kv-client.etcd-operator.svc:2379: 書き込み成功 32 件、失敗 3 件。応答の途絶は最長 700ms
 `,

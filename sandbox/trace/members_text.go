@@ -16,11 +16,11 @@ func QuorumText(m Membership, l Language) string {
 	case m.Voters == 0:
 		return l.pick("no members yet", "メンバーはまだない")
 	case !m.Quorum():
-		return fmt.Sprintf(l.pick("NO QUORUM %d/%d, need %d", "定足数割れ %d/%d、必要 %d"), m.Up, m.Voters, m.Need)
+		return fmt.Sprintf(l.pick("NO QUORUM %d/%d, need %d", "クォーラムなし %d/%d、必要 %d"), m.Up, m.Voters, m.Need)
 	case m.Leader == "":
 		return fmt.Sprintf(l.pick("no leader, %d/%d, need %d", "リーダー不在 %d/%d、必要 %d"), m.Up, m.Voters, m.Need)
 	}
-	return fmt.Sprintf(l.pick("quorum %d/%d, need %d", "定足数 %d/%d、必要 %d"), m.Up, m.Voters, m.Need)
+	return fmt.Sprintf(l.pick("quorum %d/%d, need %d", "クォーラム %d/%d、必要 %d"), m.Up, m.Voters, m.Need)
 }
 
 // membersText describes the state of a store and what changed.
@@ -51,10 +51,10 @@ func membersText(e *Event, l Language) string {
 func memberChanges(before, now Membership, store Ref, l Language) []string {
 	var out []string
 	if before.Quorum() && lost(now) {
-		out = append(out, l.pick("QUORUM LOST", "定足数を失った"))
+		out = append(out, l.pick("QUORUM LOST", "クォーラムを失った"))
 	}
 	if !before.Quorum() && now.Quorum() && before.Voters > 0 {
-		out = append(out, l.pick("it has a quorum again", "定足数を回復した"))
+		out = append(out, l.pick("it has a quorum again", "クォーラムを回復した"))
 	}
 	for _, m := range now.Members {
 		was, known := before.Find(m.Name)

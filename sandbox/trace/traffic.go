@@ -109,7 +109,7 @@ func (t Traffic) summary(l Language) []string {
 	texts := slices.SortedFunc(maps.Keys(t.Texts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.Texts[b], t.Texts[a]), cmp.Compare(a, b))
 	})
-	lines := []string{fmt.Sprintf(l.pick("%s: %d requests, %d failed", "%s: 要求 %d 件 (失敗 %d 件)"), t.URL, t.OK+t.Failed, t.Failed)}
+	lines := []string{fmt.Sprintf(l.pick("%s: %d requests, %d failed", "%s: リクエスト %d 件 (失敗 %d 件)"), t.URL, t.OK+t.Failed, t.Failed)}
 	for _, text := range texts {
 		lines = append(lines, fmt.Sprintf("  %6d %s", t.Texts[text], text))
 	}

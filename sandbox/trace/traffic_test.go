@@ -62,7 +62,7 @@ http://httpd:8080: 6 requests, 2 failed
 http   23:55:19: (connection refused)   それまで 3 回は Production Page !
 http   23:55:21: Maintenance Page !   それまで 2 回は (connection refused)
 
-http://httpd:8080: 要求 6 件 (失敗 2 件)
+http://httpd:8080: リクエスト 6 件 (失敗 2 件)
        3 Production Page !
        2 (connection refused)
        1 Maintenance Page !

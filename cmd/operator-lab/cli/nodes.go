@@ -76,9 +76,9 @@ func (f *nodeFlags) args() []string {
 const (
 	simulatedNodes   = "The nodes are simulated. Kubernetes' own kubelet runs programs of this binary there, not containers, and their network is made in user space."
 	simulatedVersion = "The version of an etcd image is only what was requested: etcd %s runs in all of them, which is real, with raft between its members."
-	simulatedNodesJa = "ノードは模擬です。本物のkubeletが、コンテナの代わりにこのバイナリのプログラムを動かします。Podのネットワークもユーザー空間で実現しています。"
+	simulatedNodesJa = "ノードはシミュレーションです。本物の kubelet が、コンテナの代わりにこのバイナリのプログラムを動かします。Pod のネットワークもユーザー空間で実現しています。"
 
-	simulatedVersionJa = "etcd のイメージの版は要求された版にすぎません。どれでも実際に動くのは etcd %s です。これは本物で、メンバーの間では Raft が動きます。"
+	simulatedVersionJa = "etcd のイメージのバージョンは指定にすぎません。どれでも実際に動くのは etcd %s です。これは本物で、メンバーの間では Raft が動きます。"
 )
 
 // sayWhatIsSimulated writes a note into the journal about what is simulated.

@@ -53,7 +53,7 @@ func (s footerBar) shortText(c *command) string {
 		return s.t("end", "末尾")
 	}
 	if c.Help().Key == "s" && s.queueless() {
-		return s.t("step", "1要求")
+		return s.t("step", "1件")
 	}
 	short, _ := c.words(s.lang)
 	return short

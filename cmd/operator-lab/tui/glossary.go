@@ -208,7 +208,7 @@ var glossary = []term{
 		"デモの裏で毎秒行う etcd への書き込みのうち、1 件も成功しなかった時間",
 	},
 	{
-		"quorum|voter|learner|leader|voters|QUORUM|leaderless", "quorum|voter|learner|leader|定足数|リーダー",
+		"quorum|voter|learner|leader|voters|QUORUM|leaderless", "quorum|voter|learner|leader|クォーラム|リーダー",
 		"of etcd: more than half of the voters (the quorum) must answer; a learner does not count yet",
 		"etcd の用語。voter の過半数 (quorum) の応答が必要。learner はまだ数に入らない",
 	},

@@ -244,11 +244,11 @@ func (s storeBar) quorumLine(o trace.Store, w, others int) row {
 	m := *o.Membership
 	r := row{}
 	r.add(plain, " ").add(s.badge(m), "ETCD").add(plain, " ").add(bold, s.cutTo(o.Object.Name, max(8, w/5))).add(plain, "  ")
-	word, st := s.t("QUORUM", "定足数"), dim|bold
+	word, st := s.t("QUORUM", "クォーラム"), dim|bold
 	if s.badge(m) == alarm {
 		word, st = s.t("NO LEADER", "リーダー不在"), alarm
 		if !m.Quorum() {
-			word = s.t("NO QUORUM", "定足数割れ")
+			word = s.t("NO QUORUM", "クォーラムなし")
 		}
 	}
 	if m.Voters > 0 {

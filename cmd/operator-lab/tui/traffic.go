@@ -19,7 +19,7 @@ func (s trafficBar) draw(in Rect) []row {
 	}
 	all := s.snapshot.Traffic()
 	if len(all) == 0 {
-		return []row{text(dim, s.t(" HTTP  nobody has asked yet", " HTTP  まだ要求はない"))}
+		return []row{text(dim, s.t(" HTTP  nobody has asked yet", " HTTP  まだリクエストはない"))}
 	}
 	t := slices.MaxFunc(all, func(a, b trace.Traffic) int { return int(a.Last.Seq - b.Last.Seq) })
 
