@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -204,6 +205,17 @@ func TestPastTheClient(t *testing.T) {
 		if err == nil {
 			return nil
 		}
+		for _, kind := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+			config := rest.CopyConfig(mgr.GetConfig())
+			config.ContentType, config.AcceptContentTypes = kind, kind
+			lists, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			if _, err := lists.CoreV1().ConfigMaps(cm.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=set"}); err != nil {
+				return err
+			}
+		}
 		return set.CoreV1().ConfigMaps(cm.Namespace).Delete(ctx, "set", metav1.DeleteOptions{})
 	})
 	var wire []*trace.Event
@@ -212,9 +224,9 @@ func TestPastTheClient(t *testing.T) {
 			wire = append(wire, e)
 		}
 	}
-	if len(wire) != 4 {
+	if len(wire) != 6 {
 		l.dump()
-		t.Fatalf("%d calls past the client, want 4", len(wire))
+		t.Fatalf("%d calls past the client, want 6", len(wire))
 	}
 	if e := wire[0]; e.Verb != trace.VerbGet || e.Source != trace.Server || e.Status != 200 {
 		t.Errorf("uncached read: %+v", e)
@@ -225,7 +237,12 @@ func TestPastTheClient(t *testing.T) {
 	if e := wire[2]; e.Status < 400 || !strings.Contains(e.Error, "resourceVersion") {
 		t.Errorf("a clientset's failed create: %+v", e)
 	}
-	if e := wire[3]; e.Verb != trace.VerbDelete || e.Object.Kind != "ConfigMap" || e.Object.UID == "" {
+	for _, e := range wire[3:5] {
+		if e.Verb != trace.VerbList || e.Source != trace.Server || e.Count != 1 {
+			t.Errorf("a clientset's list: %+v", e)
+		}
+	}
+	if e := wire[5]; e.Verb != trace.VerbDelete || e.Object.Kind != "ConfigMap" || e.Object.UID == "" {
 		t.Errorf("a clientset's delete: %+v", e)
 	}
 	own := l.find(func(e *trace.Event) bool {

@@ -137,6 +137,20 @@ func TestStopWhileAWriteIsHeld(t *testing.T) {
 	}
 }
 
+// TestStopWhilePaused: who quits while the loop is paused wants no more of it. A key that waits is not reconciled.
+func TestStopWhilePaused(t *testing.T) {
+	l := newLab(t)
+	op := l.startKeeper(l.newTaps("keeper"), &keeper{})
+	op.taps.Pause()
+	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
+	l.await("a key that waits", func(s *trace.State) bool { return len(s.Queue()) == 1 })
+	op.stop()
+	l.await("the end of the operator", func(s *trace.State) bool { return s.ModeOf("keeper").Down })
+	if reconciles := reconcilesOf(l.timeline.Tip(), "a"); len(reconciles) > 0 {
+		t.Errorf("it was reconciled: %+v", reconciles[0].End)
+	}
+}
+
 func TestLeaderElectionGoesOnWhilePaused(t *testing.T) {
 	l := newLab(t)
 	// A manager that cannot renew its lease in time ends; on a busy machine a call may take seconds.
