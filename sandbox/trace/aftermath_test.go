@@ -86,6 +86,24 @@ func TestAftermathOfACrash(t *testing.T) {
 	b.want("Healed after 2.1s and 2 reconciles; 1 write was repeated.")
 }
 
+// TestStoryOfAPause checks that of a key that waits in a paused loop it is not said that it goes on.
+func TestStoryOfAPause(t *testing.T) {
+	b := breaking{t, trace.New(trace.Options{})}
+	now := func() string {
+		timeline := trace.NewTimeline(b.Journal)
+		timeline.Update()
+		return timeline.Tip().Story(trace.English)[3]
+	}
+	b.add(0, trace.Event{Kind: trace.KindEnqueue, Key: trace.Key{Namespace: "default", Name: "a"}})
+	if got := now(); got != "now        1 key in the queue: it goes on" {
+		t.Errorf("it says %q", got)
+	}
+	b.add(1, trace.Event{Kind: trace.KindControl, Verb: trace.VerbPause})
+	if got := now(); got != "now        1 key in the queue of a loop that is paused" {
+		t.Errorf("it says %q", got)
+	}
+}
+
 // TestAftermathOfAQuietCrash tells of a crash while nothing was reconciled: it is not over when the program runs again, but
 // when that has looked at its object. An operator that has none has nothing to look at.
 func TestAftermathOfAQuietCrash(t *testing.T) {

@@ -31,6 +31,9 @@ func TestLostAnswer(t *testing.T) {
 		if !late {
 			end()
 		}
+		if tl.Update(); strings.Contains(tl.Tip().WhyReconcile(tl.Tip().Reconcile(1), English), "come back") {
+			t.Errorf("late %t: the watch of a process that has ended is waited for", late)
+		}
 		watch := j.Append(Event{Kind: KindWatch, Operator: "o", Actor: "o", Verb: Added, Object: word, ResourceVersion: "12"})
 		tl.Update()
 		s := tl.Tip()

@@ -49,7 +49,10 @@ func (s *State) standing(l Language) string {
 	if n := len(s.running); n > 0 {
 		return head + l.pick(plural(n, "reconcile")+" under way", fmt.Sprintf("%d 個の reconcile が実行中", n))
 	}
-	if n := len(s.queue); n > 0 {
+	switch n := len(s.queue); {
+	case n > 0 && s.Mode().Paused:
+		return head + l.pick(plural(n, "key")+" in the queue of a loop that is paused", fmt.Sprintf("一時停止中のキューに %d 件", n))
+	case n > 0:
 		return head + l.pick(plural(n, "key")+" in the queue: it goes on", fmt.Sprintf("キューに %d 件: まだ続く", n))
 	}
 	return head + l.pick("nothing runs and nothing waits", "何も動かず、何も待っていない")

@@ -133,7 +133,8 @@ func (s *State) reconcileFacts(reconcile *Reconcile) reconcileFacts {
 				f.woke = append(f.woke, woken.ID)
 			}
 		}
-		if !e.NoOp && len(s.Effects(e)) == 0 {
+		// The watch of a process that has ended brings nothing back.
+		if !e.NoOp && len(s.Effects(e)) == 0 && reconcile.Outcome() != OutcomeAborted {
 			f.pending++
 		}
 	}
