@@ -60,6 +60,30 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
+// TestAbortedIsNotAgain checks that a reconcile whose process ended is not said to run again at once: the queue, in which its
+// key was once more, ended too.
+func TestAbortedIsNotAgain(t *testing.T) {
+	j := New(Options{})
+	of := func(e Event) int64 {
+		e.Operator, e.Actor, e.Controller, e.Key = "o", "o", "c", Key{"default", "a"}
+		return j.Append(e)
+	}
+	for _, outcome := range []Outcome{OutcomeAborted, OutcomeDone} {
+		id := j.NewReconcile()
+		dequeue := of(Event{Kind: KindDequeue, Cause: of(Event{Kind: KindEnqueue}), Reconcile: id})
+		of(Event{Kind: KindStart, Cause: dequeue, Reconcile: id})
+		of(Event{Kind: KindEnqueue, Running: true})
+		of(Event{Kind: KindEnd, Reconcile: id, Outcome: outcome})
+		tl := NewTimeline(j)
+		tl.Update()
+		r := tl.Tip().Reconcile(id)
+		text := tl.Tip().WhyReconcile(r, English) + ResultText(r, English)
+		if again := strings.Contains(text, "again at once"); again != (outcome == OutcomeDone) {
+			t.Errorf("one that is %s: %s", outcome, text)
+		}
+	}
+}
+
 // TestEndAfterStop checks that a reconcile that went on after its operator was stopped has what it did and how it ended.
 func TestEndAfterStop(t *testing.T) {
 	j := New(Options{})

@@ -32,7 +32,8 @@ type Reconcile struct {
 	End *Event
 	// Tally counts its calls and writes.
 	Tally Counters
-	// Again means that its key was in the queue again when it ended: it runs once more at once, whatever it asked for.
+	// Again means that its key was in the queue again when it ended: it runs once more at once, whatever it asked for. It is
+	// false if its process ended, with the queue.
 	Again bool
 	// Logged means that it is known from the program's own log: what woke it and which calls are its own is concluded.
 	Logged bool
@@ -186,7 +187,7 @@ func without(steps []*Event, gone *Event) []*Event {
 func (l *loops) finish(reconcile *Reconcile, end, at *Event) {
 	delete(l.running, reconcile.ID)
 	reconcile.Held = nil
-	if item := l.queue[reconcile.queueKey()]; end != nil && item != nil && item.Ready {
+	if item := l.queue[reconcile.queueKey()]; end != nil && end.Outcome != OutcomeAborted && item != nil && item.Ready {
 		reconcile.Again = true
 	}
 	if end == nil {

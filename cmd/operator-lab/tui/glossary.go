@@ -38,6 +38,11 @@ var glossary = []term{
 		"ワーカーを待つキーの列。イベントが何件あっても、同じキーは 1 つだけ入る",
 	},
 	{
+		"READY|RUN|TIMED", "待機|予約",
+		"how a key in the queue is: READY waits for a worker, RUN is with one, TIMED comes back at a time",
+		"キューのキーの状態。待機はワーカーを待つもの、実行は処理中のもの、予約は時間が来たら戻るもの",
+	},
+	{
 		"controller", "コントローラー|controller",
 		"the part of an operator that reconciles one kind, with a queue of its own",
 		"オペレーターのうち、1 つの種類を担当する部分。キューを 1 つ持つ",
@@ -168,6 +173,11 @@ var glossary = []term{
 		"オペレーターのプロセスは動いていない。クラスターは動き続ける",
 	},
 	{
+		"hardened|classic", "hardened|classic",
+		"variants of a bundled operator: classic as it was published, hardened as it should be",
+		"同梱オペレーターのバリアント。classic は公開当時のまま、hardened はあるべき形に直したもの",
+	},
+	{
 		"HEAT", "頻度",
 		"how often each key was reconciled in the last seconds",
 		"直近の数秒に各キーが reconcile された回数",
@@ -188,7 +198,7 @@ var glossary = []term{
 		"わざと起こした障害。書き込みの瞬間のクラッシュなど",
 	},
 	{
-		"healed|repeated", "回復|繰り返し",
+		"healed|Healed|repeated", "回復|繰り返し",
 		"nothing fails, nothing is missing any more; a repeated write was already carried out before",
 		"失敗も欠けているものもなくなった。繰り返しは、実行済みだった書き込みの再実行",
 	},

@@ -32,6 +32,15 @@ func screens(t *testing.T, l trace.Language) string {
 	return out.String()
 }
 
+// TestGlossaryIsKept keeps the list of all words with help, in both languages.
+func TestGlossaryIsKept(t *testing.T) {
+	var out strings.Builder
+	for _, g := range glossary {
+		out.WriteString(g.english + "\n    " + g.help + "\n" + g.japanese + "\n    " + g.jhelp + "\n\n")
+	}
+	golden(t, "glossary", out.String())
+}
+
 // TestGlossary checks that each word of the screens is a plain one (testdata/plain.txt), one of the journal's own, or a
 // term with help in both languages, and that each term that is shown has its Japanese word on the Japanese screen.
 func TestGlossary(t *testing.T) {

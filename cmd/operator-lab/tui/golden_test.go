@@ -60,9 +60,13 @@ func firstDifference(want, got string) string {
 }
 
 // recorded is a journal that the taps recorded of real operators (sandbox/trace/testdata).
-func recorded(t *testing.T) *trace.Journal {
+func recorded(t *testing.T) *trace.Journal { return recordedAs(t, "tour") }
+
+// recordedAs is another one: "crash" is 'run zundoko' with a Fault that ends the operator after its third word, "members"
+// the first deeds of 'run etcd --variant classic'.
+func recordedAs(t *testing.T, name string) *trace.Journal {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "tour.jsonl"))
+	f, err := os.Open(filepath.Join("testdata", name+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +80,25 @@ func recorded(t *testing.T) *trace.Journal {
 
 var goldenSizes = [][2]int{{80, 24}, {120, 40}, {200, 50}}
 
-// TestGoldenScreens draws a recorded journal at three sizes.
+// TestGoldenScreens draws recorded journals at three sizes: the end of each, and in Japanese the reconcile that was cut off.
 func TestGoldenScreens(t *testing.T) {
-	j := recorded(t)
 	for _, size := range goldenSizes {
-		id := fmt.Sprintf("screen-%dx%d", size[0], size[1])
-		t.Run(id, func(t *testing.T) {
-			golden(t, id, modelOf(t, Options{Journal: j, Title: "tour", Replay: true}, size[0], size[1]).frame())
-		})
+		for _, c := range []struct {
+			id, keys string
+			Options
+		}{
+			{"screen", "", Options{Journal: recorded(t), Title: "tour"}},
+			{"members", "1 c", Options{Journal: recordedAs(t, "members"), Title: "etcd / classic"}},
+			{"crash-ja", "<", Options{Journal: recordedAs(t, "crash"), Title: "zundoko / hardened", Language: trace.Japanese}},
+		} {
+			id := fmt.Sprintf("%s-%dx%d", c.id, size[0], size[1])
+			t.Run(id, func(t *testing.T) {
+				c.Replay = true
+				m := modelOf(t, c.Options, size[0], size[1])
+				press(m, c.keys)
+				golden(t, id, m.frame())
+			})
+		}
 	}
 }
 

@@ -93,6 +93,9 @@ func (th *theme) callResult(e *trace.Event) (string, style) {
 	case e.Error != "":
 		return orElse(e.Reason, e.Error), bad
 	case e.Verb == trace.VerbList:
+		if e.Count == 1 {
+			return th.t("1 item", "1 件"), plain
+		}
 		return itoa(e.Count) + th.t(" items", " 件"), plain
 	case e.Via == trace.ViaDryRun:
 		return th.t("dry run", "ドライラン"), plain
