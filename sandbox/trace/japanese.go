@@ -210,9 +210,9 @@ func (n eventFacts) japaneseWatch() string {
 
 func (n eventFacts) japaneseCall() string {
 	if n.Via == ViaRecorder {
-		return fmt.Sprintf("%s %s についてイベントを記録した: %s: %s", japaneseSubject(within{}, n.Actor, "が"), n.Object, n.Reason, cut(n.Message, 120))
+		return fmt.Sprintf("%s %s についてイベントを記録した: %s: %s", japaneseSubject(within{}, n.Actor), n.Object, n.Reason, cut(n.Message, 120))
 	}
-	who := japaneseSubject(withinOf(n.Event), n.Actor, "が")
+	who := japaneseSubject(withinOf(n.Event), n.Actor)
 	switch {
 	case n.Failed():
 		return fmt.Sprintf("%s %sしようとしたが、失敗した: %s", who, japaneseWrite(n.Event), cut(n.Error, 160))
@@ -261,7 +261,7 @@ func (t objectFacts) japanese() string {
 	case t.created.actor == "":
 		s += "この記録の対象外のだれかが作成した"
 	default:
-		s = t.Ref.String() + " は、" + japaneseSubject(t.created.within, t.created.actor, "が") + "作成した"
+		s = t.Ref.String() + " は、" + japaneseSubject(t.created.within, t.created.actor) + "作成した"
 	}
 	if t.owner != "" {
 		s += fmt.Sprintf("もので、所有者は %s", t.owner)
@@ -269,7 +269,7 @@ func (t objectFacts) japanese() string {
 	s += "。"
 	switch {
 	case t.Deleted && t.changed.actor != "":
-		s += japaneseSubject(t.changed.within, t.changed.actor, "が") + "削除し、もうない。"
+		s += japaneseSubject(t.changed.within, t.changed.actor) + "削除し、もうない。"
 	case t.Deleted:
 		s += "もうない。"
 	case t.Meta().Deleting:
@@ -370,15 +370,15 @@ func japaneseBy(in within, actor string) string {
 	return name + " "
 }
 
-// japaneseSubject returns who did something and in which reconcile, with a particle.
-func japaneseSubject(in within, actor, particle string) string {
+// japaneseSubject returns who did something and in which reconcile, as the subject of a sentence.
+func japaneseSubject(in within, actor string) string {
 	if name := ActorText(actor, Japanese); name != actor {
-		return in.japanese() + name + particle
+		return in.japanese() + name + "が"
 	}
 	if in.id != 0 {
-		return in.japanese() + " " + actor + " " + particle
+		return in.japanese() + " " + actor + " が"
 	}
-	return actor + " " + particle
+	return actor + " が"
 }
 
 func japaneseSource(s Source) string {

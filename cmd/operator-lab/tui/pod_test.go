@@ -19,19 +19,23 @@ func TestPodReasons(t *testing.T) {
 	}{
 		"an image that is not there": {
 			`"containerStatuses":[{"name":"web","state":{"waiting":{"reason":"ErrImagePull","message":"no program is named web:9"}}}]`,
-			"ErrImagePull", []string{"container web waits: ErrImagePull", "no program is named web:9"},
+			"ErrImagePull",
+			[]string{"container web waits: ErrImagePull", "no program is named web:9"},
 		},
 		"one that ends again and again": {
 			`"containerStatuses":[{"name":"web","restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"reason":"Error","exitCode":1}}}]`,
-			"CrashLoopBackOff", []string{"container web waits: CrashLoopBackOff, restarts 3"},
+			"CrashLoopBackOff",
+			[]string{"container web waits: CrashLoopBackOff, restarts 3"},
 		},
 		"one that has ended before": {
 			`"phase":"Running","containerStatuses":[{"name":"web","restartCount":1,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137}}}]`,
-			"Running", []string{"container web ended before: ended (137), restarts 1"},
+			"Running",
+			[]string{"container web ended before: ended (137), restarts 1"},
 		},
 		"an init container": {
 			`"phase":"Pending","initContainerStatuses":[{"name":"dns","state":{"terminated":{"reason":"Error","exitCode":2}}}]`,
-			"Error (2)", []string{"init container dns has ended: Error (2)"},
+			"Error (2)",
+			[]string{"init container dns has ended: Error (2)"},
 		},
 		"one that runs": {`"phase":"Running","initContainerStatuses":[{"name":"dns","state":{"terminated":{"reason":"Completed"}}}],"containerStatuses":[{"name":"web","state":{"running":{}}}]`, "Running", nil},
 	} {
