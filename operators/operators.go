@@ -21,6 +21,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/operator-lab/operator-lab/operators/metacontroller"
 )
 
 // Operator is one of the bundled operators.
@@ -95,6 +97,12 @@ type Reach interface {
 	// Reach sets how to connect to pods and Services from outside of the cluster: addresses are as in the cluster, such as
 	// name.namespace.svc:80. It is called before SetupWithManager.
 	Reach(dial func(ctx context.Context, address string) (net.Conn, error))
+}
+
+// Hooks is implemented by an Instance that asks webhooks what should be there.
+type Hooks interface {
+	// Called sets who is told of each hook that was asked. It is called before SetupWithManager.
+	Called(func(context.Context, metacontroller.Call))
 }
 
 // Commands is implemented by an Instance that has more to run than the operator, such as in the pods that it makes.

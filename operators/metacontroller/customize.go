@@ -52,6 +52,8 @@ func (a *customizeAnswer) check() error {
 
 func (a *customizeAnswer) objects() []*unstructured.Unstructured { return nil }
 
+func (a *customizeAnswer) status() map[string]any { return nil }
+
 // customizer knows which objects are related to which parents. It is nil of a controller without a customize hook.
 type customizer struct {
 	*meta

@@ -247,6 +247,8 @@ func (a *decoratorAnswer) check() (err error) {
 
 func (a *decoratorAnswer) objects() []*unstructured.Unstructured { return a.wanted.list() }
 
+func (a *decoratorAnswer) status() map[string]any { return a.Status }
+
 // Reconcile syncs an object.
 func (d *decorator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	k, key := parentFor(d.kinds(), req)

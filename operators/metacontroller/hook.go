@@ -152,6 +152,8 @@ type answer interface {
 	check() error
 	// objects are those that should be there.
 	objects() []*unstructured.Unstructured
+	// status is the status that the object should have; nil if it is to stay as it is.
+	status() map[string]any
 }
 
 // ask asks the hook about an object and reads the answer.
@@ -170,7 +172,7 @@ func (h *hook) ask(ctx context.Context, object *unstructured.Unstructured, reque
 		call.Err = into.check()
 	}
 	if call.Err == nil {
-		call.Desired = into.objects()
+		call.Desired, call.DesiredStatus = into.objects(), into.status()
 	}
 	call.Took = time.Since(began)
 	h.called(ctx, call)

@@ -56,6 +56,8 @@ type Call struct {
 	// Observed and Desired are the children, or attachments, that are there and those that were answered. Neither is set of
 	// customize, and Desired is not set with an error.
 	Observed, Desired []*unstructured.Unstructured
+	// DesiredStatus is the status that was answered for Object; nil if none was.
+	DesiredStatus map[string]any
 	// Status is the HTTP status; 0 if there was no answer.
 	Status int
 	// Took is the time until the answer was read.

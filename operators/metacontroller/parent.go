@@ -55,6 +55,13 @@ func (a *compositeAnswer) check() (err error) {
 
 func (a *compositeAnswer) objects() []*unstructured.Unstructured { return a.wanted.list() }
 
+func (a *compositeAnswer) status() map[string]any {
+	if a.Status == nil {
+		return map[string]any{}
+	}
+	return a.Status
+}
+
 // Reconcile syncs a parent.
 func (c *composite) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	parent := c.parent.object()

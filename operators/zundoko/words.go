@@ -78,6 +78,14 @@ func (s score) word(hikawa client.Object, n int) v1beta1.Word {
 	return v1beta1.Doko
 }
 
+// Song returns the words of the hardened operator, of a seed other than 0, for a Hikawa that asks for no minimum of them.
+func Song(seed int64, hikawa client.Object) (song []v1beta1.Word) {
+	for endOfSong(song) == 0 {
+		song = append(song, score{seed: seed}.word(hikawa, len(song)+1))
+	}
+	return song
+}
+
 // streams hold one sequence of words for each Hikawa. A word drawn is gone, whether or not saying it
 // worked: that is how the classic operator draws.
 type streams struct {

@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/operators/metacontroller"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -103,7 +104,16 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	if r, ok := instance.(operators.Reach); ok {
 		r.Reach(dialler(ctx, lab))
 	}
-	h, err := Serve(ctx, config, Controllers{Name: op.Name, Scheme: scheme, Setup: instance.SetupWithManager}, o)
+	hooks, asked := instance.(operators.Hooks)
+	if asked {
+		hooks.Called(func(ctx context.Context, c metacontroller.Call) {
+			o.Taps.Hook(ctx, taps.HookCall{
+				Name: c.Hook, URL: c.URL, Object: c.Object, Request: c.Request, Response: c.Response, Observed: c.Observed,
+				Desired: c.Desired, DesiredStatus: c.DesiredStatus, Status: c.Status, Took: c.Took, Err: c.Err,
+			})
+		})
+	}
+	h, err := Serve(ctx, config, Controllers{Name: op.Name, Scheme: scheme, Setup: instance.SetupWithManager, Cached: asked}, o)
 	if err != nil {
 		cancel()
 	}
@@ -118,6 +128,8 @@ type Controllers struct {
 	Scheme *runtime.Scheme
 	// Setup adds them to a manager, each with the given options.
 	Setup func(ctrl.Manager, controller.Options) error
+	// Cached says that objects without a Go type of their own are read from the cache, too.
+	Cached bool
 }
 
 // Serve runs controllers with the given credentials, until [Host.Stop] or the end of ctx. What they need in the cluster is
@@ -131,6 +143,7 @@ func Serve(ctx context.Context, config *rest.Config, c Controllers, o Options) (
 	manager, err := ctrl.NewManager(o.Taps.RESTConfig(config), o.Taps.ManagerOptions(ctrl.Options{
 		Scheme:  c.Scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
+		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: c.Cached}},
 		// Short, because a reconcile that sleeps does not notice the shutdown.
 		GracefulShutdownTimeout: new(shutdownPatience),
 	}))

@@ -173,6 +173,8 @@ func (n eventFacts) english() string {
 		return n.englishCall()
 	case KindLog:
 		return fmt.Sprintf("%s%s logged: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), cut(logText(n.Event), 160))
+	case KindHook:
+		return fmt.Sprintf("%s%s asked the hook %s about %s: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), n.Verb, n.Object, HookText(n.Event, English))
 	case KindControl:
 		return "You: " + controlText(n.Verb, English) + "."
 	case KindOperator:

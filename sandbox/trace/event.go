@@ -46,6 +46,10 @@ const (
 	// KindFault: the lab injected a fault (Reason is its name, [FaultPayload] what it did). Verb and Object are those of
 	// the call or watch event that it happened at; both are empty for an immediate fault.
 	KindFault Kind = "fault"
+	// KindHook: the operator asked a webhook of its own (Verb is the hook's name, [HookPayload] has what was sent and answered)
+	// about an Object. After is what it answered that should be there, Before the same fields of what is there; both are
+	// empty if that is not known. Status and Error are those of the answer, Duration the time until it came.
+	KindHook Kind = "hook"
 	// KindTraffic: a request to a URL got Status and the body Message, or Error, after Duration. Verb says
 	// whether the answer differs from the one before. It belongs to no loop.
 	KindTraffic Kind = "traffic"
@@ -299,7 +303,7 @@ type Event struct {
 	// Message is the text of a log line or note.
 	Message string `json:"message,omitempty"`
 	// Values are the keys and values of a log line or the payload of another kind of event. See [Event.Pairs],
-	// [Event.Fault], [Event.Writes], [Event.URL] and [Event.EventType].
+	// [Event.Fault], [Event.Hook], [Event.Writes], [Event.URL] and [Event.EventType].
 	Values []string `json:"values,omitempty"`
 	// Level is the verbosity of a log line; 0 is always shown.
 	Level int `json:"level,omitempty"`
@@ -330,6 +334,9 @@ func (e *Event) Failed() bool {
 // earlier event and not counted again.
 func (e *Event) size() int64 {
 	n := len(e.After) + len(e.Message) + len(e.Error) + len(e.Stack)
+	if e.Kind == KindHook {
+		n += len(e.Before) // it is no version of an object, which another event has too
+	}
 	for _, v := range e.Values {
 		n += len(v)
 	}

@@ -171,6 +171,11 @@ func (m *htmlMaker) step(e *Event, began time.Duration) htmlStep {
 		return s
 	}
 	s.After = afterText(sentAt(e) - began)
+	if e.Kind == KindHook {
+		s.Verb, s.Object, s.Took, s.Failed = "hook", htmlText(e.Verb), FormatDuration(max(0, e.Duration)), e.Error != ""
+		s.Note = cut(HookText(e, m.l), htmlBigDetail)
+		return s
+	}
 	s.Verb, s.Object, s.Version = htmlText(e.Verb), htmlText(e.Object.String()), htmlText(e.ResourceVersion)
 	s.Source, s.Took, s.Failed, s.Write = m.source(e), FormatDuration(max(0, e.Duration)), e.Failed(), e.IsWrite()
 	s.Error, s.Note = cut(e.Error, htmlBigDetail), m.note(e)
@@ -274,7 +279,7 @@ func (m *htmlMaker) asideRow(e *Event) htmlRow {
 // sentAt returns when a call was sent; its event is recorded when it returns. The watch event of a write often comes
 // before that.
 func sentAt(e *Event) time.Duration {
-	if e.Kind != KindCall && e.Kind != KindTraffic {
+	if e.Kind != KindCall && e.Kind != KindTraffic && e.Kind != KindHook {
 		return max(0, e.At)
 	}
 	return max(0, e.At-max(0, e.Duration))

@@ -177,6 +177,8 @@ func (n eventFacts) japanese() string {
 		return n.japaneseCall()
 	case KindLog:
 		return fmt.Sprintf("%s%s のログ: %s", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), cut(logText(n.Event), 160))
+	case KindHook:
+		return fmt.Sprintf("%s%s が %s についてフック %s に尋ねた: %s。", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), n.Object, n.Verb, HookText(n.Event, Japanese))
 	case KindControl:
 		return "あなたの操作: " + controlText(n.Verb, Japanese) + "。"
 	case KindOperator:

@@ -40,7 +40,7 @@ func (l *loops) apply(e *Event) {
 		l.enqueue(e)
 	case KindDequeue:
 		l.begin(e)
-	case KindCall, KindHold, KindLog:
+	case KindCall, KindHold, KindLog, KindHook:
 		l.step(e)
 	case KindEnd:
 		if reconcile := l.running[e.Reconcile]; reconcile != nil {

@@ -58,6 +58,22 @@ func (e *Event) Writes() WritesPayload {
 	return WritesPayload{Endpoint: e.value(0), Failed: max(0, failed), Gap: e.value(2)}
 }
 
+// HookPayload is the payload of a KindHook event.
+type HookPayload struct {
+	// URL is that of the webhook.
+	URL string
+	// Request and Response are the bodies, without the values of Secrets; Response is empty if there was none.
+	Request, Response string
+}
+
+// Values returns the Values of the event.
+func (h HookPayload) Values() []string { return []string{h.URL, h.Request, h.Response} }
+
+// Hook returns the payload of a KindHook event.
+func (e *Event) Hook() HookPayload {
+	return HookPayload{URL: e.value(0), Request: e.value(1), Response: e.value(2)}
+}
+
 // TrafficValues returns the Values of a KindTraffic event: the URL of the request.
 func TrafficValues(url string) []string { return []string{url} }
 

@@ -279,8 +279,11 @@ func (p *Printer) work(reconcile *Reconcile) {
 	if read := ReadText(reconcile, p.o.Language); read != "" {
 		parts = append(parts, read)
 	}
-	for _, e := range reconcile.Calls() {
-		if IsWriteVerb(e.Verb) {
+	for _, e := range reconcile.Steps {
+		switch {
+		case e.Kind == KindHook:
+			parts = append(parts, p.hook(e))
+		case e.Kind == KindCall && IsWriteVerb(e.Verb):
 			parts = append(parts, shortCall(e, p.o.Language)+p.caption(e))
 		}
 	}

@@ -54,6 +54,9 @@ Any other program runs behind --. It must take its cluster from the variable KUB
 what it asks the API server for is seen, and what it is told; a work queue is not. If it logs its
 reconciles (controller-runtime: --zap-log-level=5 --zap-encoder=json), they are seen, too.
 
+With --hook a controller is a program of a few lines in any language, which is asked what should
+be there: its kinds are in the file of --composite or --decorator, as Metacontroller has it.
+
 With --kubeconfig it runs against a cluster of yours, and no sandbox is booted. Nothing is applied
 there but what --install and --apply name.`,
 		Example: `  operator-lab run zundoko
@@ -62,11 +65,15 @@ there but what --install and --apply name.`,
   operator-lab run ./my-operator --apply
   operator-lab run --chart ./chart --kind Tomcat --api-version apache.org/v1alpha1 --apply
   operator-lab run -- ./bin/manager --leader-elect
+  operator-lab run --hook ./sync.py --composite controller.yaml --apply=one.yaml
   operator-lab run . --kubeconfig ~/.kube/config`,
 	}
 	withOperators(cmd, func(op operators.Operator) *cobra.Command { return runOneCommand(io, op) })
 	named := cmd.RunE // the error for a name that no operator has
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.hooks.set() {
+			return runHooked(cmd, io, &f, args)
+		}
 		own := cmd.ArgsLenAtDash() == 0 && len(args) > 0 || len(args) > 0 && isPath(args[0]) || len(args) == 0 && f.ofChart()
 		if !own {
 			return hintAtDirectory(named(cmd, args), args)
@@ -85,7 +92,9 @@ there but what --install and --apply name.`,
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	f.bind(cmd.Flags())
-	_ = cmd.MarkFlagFilename("kubeconfig") // it has just been bound
+	for _, name := range []string{"kubeconfig", "hook", "composite", "decorator"} {
+		_ = cmd.MarkFlagFilename(name) // it has just been bound
+	}
 	return cmd
 }
 

@@ -227,9 +227,14 @@ func (o *ownOperator) samples(s *liveOperator) []tui.Sample {
 
 // awaitEnd waits until the person has seen enough: Ctrl-C, or the time of --for.
 func (o *ownOperator) awaitEnd(ctx context.Context, s *liveOperator) error {
+	return awaitOwnEnd(ctx, s, o.flags.until)
+}
+
+// awaitOwnEnd waits for the end of a run without a demo; until is the time of --for.
+func awaitOwnEnd(ctx context.Context, s *liveOperator, until time.Duration) error {
 	var over <-chan time.Time
-	if o.flags.until > 0 {
-		timer := time.NewTimer(o.flags.until)
+	if until > 0 {
+		timer := time.NewTimer(until)
 		defer timer.Stop()
 		over = timer.C
 	}

@@ -44,6 +44,8 @@ type ownFlags struct {
 	// kubeconfig and context name a cluster of the user's, which install says to give the manifests to.
 	kubeconfig, context string
 	install             bool
+	// hooks are for controllers that are written as webhooks.
+	hooks hookFlags
 }
 
 // allSamples is the value of --apply without one.
@@ -70,6 +72,7 @@ func (f *ownFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of a cluster of yours to run it against; nothing is applied there but what --install and --apply name")
 	flags.StringVar(&f.context, "context", "", "context of that kubeconfig (default: its current one)")
 	flags.BoolVar(&f.install, "install", false, "apply the manifests to that cluster, too")
+	f.hooks.bind(flags)
 	f.nodes.bind(flags, 1)
 }
 

@@ -87,6 +87,8 @@ func (sub subject) name(th *theme) string {
 		return "#" + itoa(sub.reconcile.ID) + "  " + keyName(sub.reconcile.Key)
 	case sub.event != nil && sub.event.Kind == trace.KindLog:
 		return th.t("log line", "ログ")
+	case sub.event != nil && sub.event.Kind == trace.KindHook:
+		return th.t("hook ", "フック ") + sub.event.Verb
 	case sub.reconcile != nil && sub.event != nil:
 		return sub.event.Verb + " " + sub.event.Object.String()
 	case sub.item != nil:
@@ -119,6 +121,8 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 		return s.changeRows(sub.object, e, in)
 	case e.Kind == trace.KindLog:
 		return s.logEventRows(e)
+	case e.Kind == trace.KindHook:
+		return s.hookDiff(e, in)
 	case !e.IsWrite() && e.Kind == trace.KindCall:
 		head := s.t("  a read: it changes nothing", "  読み取り: 何も変えない")
 		if e.Source == trace.Cache {
@@ -264,6 +268,9 @@ func (s detailPane) changeRows(o *trace.Object, e *trace.Event, in Rect) []row {
 }
 
 func (s detailPane) yamlRows(sub subject) []row {
+	if sub.event != nil && !sub.whole && sub.event.Kind == trace.KindHook {
+		return s.hookBodies(sub.event)
+	}
 	var raw json.RawMessage
 	switch {
 	case sub.event != nil && !sub.whole && sub.event.IsWrite() && sub.event.After != nil:

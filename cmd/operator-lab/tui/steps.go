@@ -46,6 +46,9 @@ func (s loopPane) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
 		r.add(dim, "  log ").add(st, logText(e))
 		return *r.add(plain, "")
 	}
+	if e.Kind == trace.KindHook {
+		return s.hookRow(r, e, call, c, w)
+	}
 	verb := plain
 	if e.IsWrite() {
 		verb = bold
