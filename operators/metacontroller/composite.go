@@ -86,9 +86,7 @@ func (m *meta) beginComposite(ctx context.Context, cc *v1alpha1.CompositeControl
 		kind: c.parent, keys: selfUnless(c.ignored), changes: parentChanges(isTrue(cc.Spec.ParentResource.IgnoreStatusChanges)),
 	}}}
 	for _, child := range c.children {
-		if child.GroupVersionKind != c.parent.GroupVersionKind {
-			s.children = append(s.children, watched{kind: child.kind, keys: c.parentsOf})
-		}
+		s.children = append(s.children, watched{kind: child.kind, keys: c.parentsOf})
 	}
 	if c.children.roll() {
 		if !c.parent.namespaced {

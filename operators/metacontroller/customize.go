@@ -211,8 +211,11 @@ func (c *customizer) watchOnce(k kind) error {
 	if c.watched[k.GroupVersionKind] {
 		return nil
 	}
+	if err := c.watch(watched{kind: k, keys: c.parentsOf}); err != nil {
+		return err
+	}
 	c.watched[k.GroupVersionKind] = true
-	return c.watch(watched{kind: k, keys: c.parentsOf})
+	return nil
 }
 
 // parentsOf returns the keys of the parents that an object is related to.

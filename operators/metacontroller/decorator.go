@@ -355,7 +355,7 @@ func (d *decorator) decorate(ctx context.Context, object *unstructured.Unstructu
 	if err != nil {
 		return gone(fmt.Errorf("decorate %s %s: %w", object.GetKind(), object.GetName(), err), err)
 	}
-	d.seen(ctx, object, func(there *unstructured.Unstructured) bool { return there == nil || asNewAs(object)(there) })
+	d.seen(ctx, object, goneOrAsNewAs(object))
 	return nil
 }
 

@@ -192,6 +192,9 @@ func (m *meta) keepFinalizer(ctx context.Context, object *unstructured.Unstructu
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the finalizer of %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
+	if err == nil {
+		m.seen(ctx, object, goneOrAsNewAs(object))
+	}
 	return nil
 }
 

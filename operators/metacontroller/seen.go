@@ -57,3 +57,8 @@ func asNewAs(written *unstructured.Unstructured) func(*unstructured.Unstructured
 		return err != nil || order >= 0
 	}
 }
+
+// goneOrAsNewAs is asNewAs of an object that may be gone by now, as one whose last finalizer was taken away.
+func goneOrAsNewAs(written *unstructured.Unstructured) func(*unstructured.Unstructured) bool {
+	return func(there *unstructured.Unstructured) bool { return there == nil || asNewAs(written)(there) }
+}

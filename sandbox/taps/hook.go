@@ -57,14 +57,14 @@ func (t *Taps) Hook(ctx context.Context, call HookCall) {
 func hookChange(call HookCall) (before, after json.RawMessage) {
 	desired, observed := map[string]any{}, map[string]any{}
 	for _, u := range call.Desired {
-		desired[hookName(u)] = hookObject(u)
+		desired[hookName(u, call.Object)] = hookObject(u)
 	}
 	for _, u := range call.Observed {
-		wanted, is := desired[hookName(u)]
+		wanted, is := desired[hookName(u, call.Object)]
 		if !is {
 			wanted = map[string]any{"apiVersion": "", "kind": "", "metadata": map[string]any{"name": ""}}
 		}
-		observed[hookName(u)] = fieldsOf(hookObject(u), wanted)
+		observed[hookName(u, call.Object)] = fieldsOf(hookObject(u), wanted)
 	}
 	was, wanted := map[string]any{"children": observed}, map[string]any{"children": desired}
 	if call.DesiredStatus != nil {
@@ -85,7 +85,14 @@ func marshalled(v any) json.RawMessage {
 	return raw
 }
 
-func hookName(u *unstructured.Unstructured) string { return u.GetKind() + " " + u.GetName() }
+// hookName names a child, with its namespace if that is not the one of the object that was asked about.
+func hookName(u, about *unstructured.Unstructured) string {
+	name := u.GetName()
+	if ns := u.GetNamespace(); ns != "" && ns != about.GetNamespace() {
+		name = ns + "/" + name
+	}
+	return u.GetKind() + " " + name
+}
 
 // hookObject returns the fields of an object as the journal has them.
 func hookObject(u *unstructured.Unstructured) (fields any) {
