@@ -105,8 +105,10 @@ func (m *meta) manage(ctx context.Context, a *applied, kinds kinds, parent *unst
 
 // own makes a wanted child one of its parent, and takes out what only an API server writes.
 func own(wish, parent *unstructured.Unstructured) {
-	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-		"deletionGracePeriodSeconds", "managedFields", "selfLink"} {
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "managedFields", "selfLink",
+	} {
 		unstructured.RemoveNestedField(wish.Object, "metadata", field)
 	}
 	unstructured.RemoveNestedField(wish.Object, "status") // that of a child is not the parent's to write

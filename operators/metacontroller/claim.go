@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -61,12 +62,11 @@ func (c *composite) claimOne(ctx context.Context, parent, object *unstructured.U
 		return false, fmt.Errorf("adopt %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	object.SetOwnerReferences(append(object.GetOwnerReferences(), ownerReference(parent)))
-	if err := c.client.Update(ctx, object, FieldOwner); client.IgnoreNotFound(err) != nil {
+	err := c.client.Update(ctx, object, FieldOwner)
+	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("adopt %s %s: %w", object.GetKind(), object.GetName(), err)
-	} else if err != nil {
-		return false, nil
 	}
-	return true, nil
+	return !apierrors.IsNotFound(err), nil
 }
 
 // letGo makes an object an orphan.

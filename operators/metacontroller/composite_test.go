@@ -377,17 +377,25 @@ func TestBadAnswers(t *testing.T) {
 		"text":       {text(http.StatusOK, "Hello!"), "sync hook: its answer is not the JSON of a sync hook"},
 		"empty":      {text(http.StatusOK, ""), "sync hook: its answer is empty, want JSON"},
 		"wrong-type": {text(http.StatusOK, `{"children": 3}`), "sync hook: its answer is not the JSON of a sync hook"},
-		"elsewhere": {children(`{"apiVersion":"test.example.com/v1","kind":"Part","metadata":{"name":"x","namespace":"default"}}`),
-			"Part x of its answer is in the namespace default, and can only be in " + e.Name},
-		"undeclared": {children(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`),
-			"object 1 of its answer is ConfigMap.v1, which the controller does not declare"},
+		"elsewhere": {
+			children(`{"apiVersion":"test.example.com/v1","kind":"Part","metadata":{"name":"x","namespace":"default"}}`),
+			"Part x of its answer is in the namespace default, and can only be in " + e.Name,
+		},
+		"undeclared": {
+			children(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`),
+			"object 1 of its answer is ConfigMap.v1, which the controller does not declare",
+		},
 		"no-kind":    {children(`{"metadata":{"name":"x"}}`), "Object 'Kind' is missing"},
 		"no-version": {children(`{"kind":"Part","metadata":{"name":"x"}}`), "object 1 of its answer has no apiVersion and kind"},
-		"twice": {children(`{"apiVersion":"test.example.com/v1","kind":"Part","metadata":{"name":"x"}},{"apiVersion":"test.example.com/v1","kind":"Part","metadata":{"name":"x"}}`),
-			"its answer has Part x twice"},
+		"twice": {
+			children(`{"apiVersion":"test.example.com/v1","kind":"Part","metadata":{"name":"x"}},{"apiVersion":"test.example.com/v1","kind":"Part","metadata":{"name":"x"}}`),
+			"its answer has Part x twice",
+		},
 		"nameless": {children(`{"apiVersion":"test.example.com/v1","kind":"Part"}`), "object 1 of its answer, of kind Part, has no name"},
-		"refused": {children(`{"apiVersion":"test.example.com/v1","kind":"Part","metadata":{"name":"x"},"spec":{"size":"big"}}`),
-			"apply Part x:"},
+		"refused": {
+			children(`{"apiVersion":"test.example.com/v1","kind":"Part","metadata":{"name":"x"},"spec":{"size":"big"}}`),
+			"apply Part x:",
+		},
 		"gone": {func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("connection refused") }, "sync hook: connection refused"},
 	}
 	e.serve(transport(func(req *http.Request) (*http.Response, error) {
@@ -435,9 +443,9 @@ func webhookOf(req *http.Request, answer func(string, object) (*http.Response, e
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	e.serve(webhook(func(string, object) any { return object{"childen": []any{}} }))
+	e.serve(webhook(func(string, object) any { return object{"kids": []any{}} }))
 	e.composite(func(cc *v1alpha1.CompositeController) { cc.Spec.Hooks.Sync = e.hook(v1alpha1.V2) })
-	e.wantEvent(e.thing("one", nil), "SyncError", `unknown field "childen"`)
+	e.wantEvent(e.thing("one", nil), "SyncError", `unknown field "kids"`)
 }
 
 // TestTaken leaves an object of somebody else alone.
@@ -465,15 +473,21 @@ func TestBadControllers(t *testing.T) {
 		change          func(*v1alpha1.CompositeController)
 		reason, message string
 	}{
-		"no status": {func(cc *v1alpha1.CompositeController) { cc.Spec.ParentResource.Resource = "blanks" },
-			v1alpha1.ReasonNoStatusSubresource, "blanks of test.example.com/v1, have no subresource status"},
-		"no such parent": {func(cc *v1alpha1.CompositeController) { cc.Spec.ParentResource.Resource = "nones" },
-			v1alpha1.ReasonNoSuchResource, "the resource nones of test.example.com/v1 is not served"},
+		"no status": {
+			func(cc *v1alpha1.CompositeController) { cc.Spec.ParentResource.Resource = "blanks" },
+			v1alpha1.ReasonNoStatusSubresource, "blanks of test.example.com/v1, have no subresource status",
+		},
+		"no such parent": {
+			func(cc *v1alpha1.CompositeController) { cc.Spec.ParentResource.Resource = "nones" },
+			v1alpha1.ReasonNoSuchResource, "the resource nones of test.example.com/v1 is not served",
+		},
 		"no such child": {func(cc *v1alpha1.CompositeController) {
 			cc.Spec.ChildResources = []v1alpha1.ChildResourceRule{rule("v1", "things", "")}
 		}, v1alpha1.ReasonNoSuchResource, "the resource things of v1 is not served"},
-		"kind for resource": {func(cc *v1alpha1.CompositeController) { cc.Spec.ParentResource.Resource = "Thing" },
-			v1alpha1.ReasonInvalid, `the resource "Thing" is no plural in lower case`},
+		"kind for resource": {
+			func(cc *v1alpha1.CompositeController) { cc.Spec.ParentResource.Resource = "Thing" },
+			v1alpha1.ReasonInvalid, `the resource "Thing" is no plural in lower case`,
+		},
 		"unknown method": {func(cc *v1alpha1.CompositeController) {
 			cc.Spec.ChildResources = []v1alpha1.ChildResourceRule{rule("v1", "configmaps", "Sometimes")}
 		}, v1alpha1.ReasonInvalid, `the update method of configmaps is "Sometimes"`},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -225,10 +226,7 @@ func (c *customizer) parentsOf(ctx context.Context, object client.Object) []requ
 		return nil
 	}
 	c.mu.Lock()
-	known := make(map[parentKey]customized, len(c.rules))
-	for key, rules := range c.rules {
-		known[key] = rules
-	}
+	known := maps.Clone(c.rules)
 	c.mu.Unlock()
 	var keys []request
 	for key, about := range known {

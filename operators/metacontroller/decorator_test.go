@@ -14,7 +14,7 @@ import (
 )
 
 // decorator makes a DecoratorController for ConfigMaps and Secrets of this namespace, with ConfigMaps as attachments.
-func (e *env) decorator(hooks *v1alpha1.DecoratorHooks) *v1alpha1.DecoratorController {
+func (e *env) decorator(hooks *v1alpha1.DecoratorHooks) {
 	e.t.Helper()
 	dc := &v1alpha1.DecoratorController{ObjectMeta: metav1.ObjectMeta{Name: e.Name}}
 	for _, resource := range []string{"services", "secrets"} {
@@ -35,7 +35,6 @@ func (e *env) decorator(hooks *v1alpha1.DecoratorHooks) *v1alpha1.DecoratorContr
 			e.t.Error(err)
 		}
 	})
-	return dc
 }
 
 // secret creates a Secret that is decorated.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -174,9 +175,7 @@ func (r *rollout) newRevision(fields map[string]any) (*v1alpha1.ControllerRevisi
 	if isTrue(r.cc.Spec.GenerateSelector) {
 		set[labelUID] = string(r.parent.GetUID())
 	} else if template, _, err := unstructured.NestedStringMap(r.parent.Object, "spec", "template", "metadata", "labels"); err == nil {
-		for key, value := range template {
-			set[key] = value
-		}
+		maps.Copy(set, template)
 	}
 	return &v1alpha1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{

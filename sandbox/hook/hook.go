@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -100,7 +101,7 @@ func commandOf(name, file string) ([]string, error) {
 			Hint: "install it, or write the hook in another language",
 		}
 	}
-	return append(interpreter[:len(interpreter):len(interpreter)], file), nil
+	return append(slices.Clip(interpreter), file), nil
 }
 
 // hasInterpreter reports whether a file says itself what runs it.
@@ -147,9 +148,9 @@ func (p *Program) run(ctx context.Context, hook string, body []byte) ([]byte, er
 	}
 	args := p.command[1:]
 	if hook != "" {
-		args = append(args[:len(args):len(args)], hook)
+		args = append(slices.Clip(args), hook)
 		if filepath.Base(p.command[0]) == "jq" { // for which an argument is a file
-			args = append(p.command[1:len(p.command):len(p.command)], "--arg", "hook", hook)
+			args = append(slices.Clip(p.command[1:]), "--arg", "hook", hook)
 		}
 	}
 	out, errs := &limited{most: mostAnswer}, &limited{most: mostLog}
@@ -202,8 +203,8 @@ func (f *Failed) Error() string {
 
 // lastOf returns the last line that is not empty.
 func lastOf(lines []string) string {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := strings.TrimSpace(lines[i]); line != "" {
+	for _, line := range slices.Backward(lines) {
+		if line = strings.TrimSpace(line); line != "" {
 			return line
 		}
 	}

@@ -63,23 +63,24 @@ func HookText(e *Event, l Language) string {
 	if !known {
 		return l.pick("it answered", "応答あり")
 	}
-	text := fmt.Sprintf(l.pick("%d observed, %d desired", "観測 %d、希望 %d"), c.Observed, c.Desired)
+	var text strings.Builder
+	fmt.Fprintf(&text, l.pick("%d observed, %d desired", "観測 %d、希望 %d"), c.Observed, c.Desired)
 	for _, part := range []struct {
 		sign  string
 		names []string
 	}{{"+", c.Create}, {"~", c.Change}, {"-", c.Delete}} {
 		for i, name := range part.names {
 			if i == mostNamed {
-				text += fmt.Sprintf(l.pick("  %s %d more", "  %s ほか %d 件"), part.sign, len(part.names)-i)
+				fmt.Fprintf(&text, l.pick("  %s %d more", "  %s ほか %d 件"), part.sign, len(part.names)-i)
 				break
 			}
-			text += "  " + part.sign + " " + name
+			text.WriteString("  " + part.sign + " " + name)
 		}
 	}
 	if c.Status {
-		text += "  ~ status"
+		text.WriteString("  ~ status")
 	}
-	return text
+	return text.String()
 }
 
 // hook returns the text of an asked hook, with the time that it took.

@@ -123,10 +123,8 @@ func (h *hooked) read() error {
 			h.before = append(h.before, s.Objects...)
 		}
 	}
-	for _, name := range f.apply {
-		if name == allSamples {
-			return usageError("name it with --apply=FILE", "there is no project whose samples --apply could apply")
-		}
+	if slices.Contains(f.apply, allSamples) {
+		return usageError("name it with --apply=FILE", "there is no project whose samples --apply could apply")
 	}
 	if f.hooks.hook == "" {
 		return nil
