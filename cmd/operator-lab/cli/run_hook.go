@@ -46,7 +46,7 @@ func (f *hookFlags) bind(flags *pflag.FlagSet) {
 func (f *hookFlags) set() bool { return f.hook != "" || len(f.composite)+len(f.decorator) > 0 }
 
 // notWithHooks are the flags of run that say how an operator is built or where it runs.
-var notWithHooks = []string{"main", "tags", "chart", "values", "write-config", "no-taps", "no-webhooks", "kubeconfig", "context", "install"}
+var notWithHooks = []string{"main", "tags", "chart", "values", "write-config", "no-taps", "no-webhooks", "kubeconfig", "context", "install", "kind", "api-version"}
 
 // hooked is the subject of a run of controllers that are written as webhooks.
 type hooked struct {
@@ -73,7 +73,7 @@ func runHooked(cmd *cobra.Command, streams streams, f *ownFlags, args []string) 
 			return usageError("leave it out", "--%s is not for a run with --hook, --composite or --decorator", name)
 		}
 	}
-	if err := f.check(); err != nil {
+	if err := f.check(true); err != nil {
 		return err
 	}
 	h := &hooked{flags: f}
