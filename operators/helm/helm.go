@@ -150,7 +150,8 @@ func SetupWithManager(mgr ctrl.Manager, all []watches.Watch, o Options) error {
 }
 
 func setup(mgr ctrl.Manager, w watches.Watch, o Options) error {
-	config, err := helmclient.NewActionConfigGetter(mgr.GetConfig(), mgr.GetRESTMapper(), helmclient.RestConfigMapper(withContext))
+	config, err := helmclient.NewActionConfigGetter(mgr.GetConfig(), mgr.GetRESTMapper(),
+		helmclient.ClientRestConfigMapper(withContext), helmclient.StorageRestConfigMapper(withContext))
 	if err != nil {
 		return err
 	}

@@ -100,10 +100,6 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	if r, ok := instance.(operators.Reach); ok {
-		r.Reach(dialler(ctx, lab))
-	}
 	hooks, asked := instance.(operators.Hooks)
 	if asked {
 		hooks.Called(func(ctx context.Context, c metacontroller.Call) {
@@ -113,11 +109,13 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 			})
 		})
 	}
-	h, err := Serve(ctx, config, Controllers{Name: op.Name, Scheme: scheme, Setup: instance.SetupWithManager, Cached: asked}, o)
-	if err != nil {
-		cancel()
+	setup := func(life context.Context, mgr ctrl.Manager, options controller.Options) error {
+		if r, ok := instance.(operators.Reach); ok {
+			r.Reach(dialler(life, lab))
+		}
+		return instance.SetupWithManager(mgr, options)
 	}
-	return h, err
+	return Serve(ctx, config, Controllers{Name: op.Name, Scheme: scheme, Setup: setup, Cached: asked}, o)
 }
 
 // Controllers are those of an operator that is not bundled.
@@ -126,8 +124,8 @@ type Controllers struct {
 	Name string
 	// Scheme has the types that they read.
 	Scheme *runtime.Scheme
-	// Setup adds them to a manager, each with the given options.
-	Setup func(ctrl.Manager, controller.Options) error
+	// Setup adds them to a manager, each with the given options. The context ends with the run.
+	Setup func(context.Context, ctrl.Manager, controller.Options) error
 	// Cached says that objects without a Go type of their own are read from the cache, too.
 	Cached bool
 }
@@ -150,11 +148,12 @@ func Serve(ctx context.Context, config *rest.Config, c Controllers, o Options) (
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	// The taps are in the manager, too, for controllers that take no options.
-	if err := c.Setup(o.Taps.Manager(manager), o.Taps.ControllerOptions(controller.Options{})); err != nil {
+	if err := c.Setup(ctx, o.Taps.Manager(manager), o.Taps.ControllerOptions(controller.Options{})); err != nil {
+		cancel()
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	h := &Host{Taps: o.Taps, manager: manager, cancel: cancel, done: make(chan struct{})}
 	go h.run(ctx, c.Name)
 	return h, nil

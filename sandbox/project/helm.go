@@ -98,7 +98,9 @@ func (o *Operator) runCharts(ctx context.Context, options lab.RunOptions) (lab.R
 	}
 	host, err := operatorhost.Serve(ctx, config, operatorhost.Controllers{
 		Name: o.Name(), Scheme: scheme,
-		Setup: func(mgr ctrl.Manager, _ controller.Options) error { return helm.SetupWithManager(mgr, all, with) },
+		Setup: func(_ context.Context, mgr ctrl.Manager, _ controller.Options) error {
+			return helm.SetupWithManager(mgr, all, with)
+		},
 	}, operatorhost.Options{Taps: options.Taps.(*taps.Taps), Transport: options.Injector.Wrap})
 	if err != nil {
 		return nil, err // not a nil *Host in an interface
