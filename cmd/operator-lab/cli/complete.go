@@ -105,6 +105,8 @@ var commandValues = map[string]values{
 	"replay --format": oneOf("jsonl"),
 	"assets --print":  oneOf("path", "env"),
 	"run --context":   contextsOf,
+
+	"test --kube-context": contextsOf,
 }
 
 // listForms are the forms of 'list', and of 'lesson list', which has one more.

@@ -43,7 +43,7 @@ func askForCompletions(program func() int, name string, args []string) ([]string
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	printed := make(chan string, 1)
 	go func() {
 		text, _ := io.ReadAll(reader) // what could be read are completions, too
@@ -53,7 +53,7 @@ func askForCompletions(program func() int, name string, args []string) ([]string
 	os.Stdout = writer
 	err = runLinked(program, name, append([]string{cobra.ShellCompRequestCmd}, args...))
 	os.Stdout = stdout
-	writer.Close()
+	err = errors.Join(err, writer.Close())
 	text := <-printed
 	answers, directive, found := strings.Cut("\n"+strings.TrimSpace(text), "\n:")
 	number, wrong := strconv.Atoi(directive)
