@@ -4,6 +4,7 @@ package taps
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -42,7 +43,7 @@ func (c *tappedCache) awaitInformer(ctx context.Context, opts []cache.InformerGe
 	if started && o.BlockUntilSynced != nil && !*o.BlockUntilSynced {
 		return
 	}
-	i, err := get(append(opts[:len(opts):len(opts)], cache.BlockUntilSynced(false))...)
+	i, err := get(append(slices.Clip(opts), cache.BlockUntilSynced(false))...)
 	switch {
 	case err != nil: // the caller asks once more, and gets it
 	case started:
