@@ -167,7 +167,7 @@ func TestProgram(t *testing.T) {
 		t.Error(err)
 	}
 	p.await("the missing right", func(e *trace.Event) bool {
-		return e.Verb == trace.VerbList && e.Object.Kind == "secrets" && e.Status == 403 && e.Reason == "Forbidden"
+		return e.Verb == trace.VerbList && e.Object.Kind == "Secret" && e.Status == 403 && e.Reason == "Forbidden"
 	})
 	all, err := p.clientset.CoreV1().ConfigMaps(p.namespace).List(t.Context(), metav1.ListOptions{})
 	must(t, err)
