@@ -21,6 +21,8 @@ func bundled(binary string, g *guard.Guard) []entry {
 	operators := func(name, variant string) operator {
 		return operator{guard: g, binary: binary, name: name, variant: variant}
 	}
+	tomcat := operators("tomcat", "hardened")
+	tomcat.own = map[string]string{"reconcile-period": "", "max-concurrent-reconciles": ""}
 	members, keeper := newEtcdImage(g, binary), store{newForeground()}
 	var all []entry
 	for _, image := range []struct {
@@ -38,7 +40,7 @@ func bundled(binary string, g *guard.Guard) []entry {
 		{"kaitoy/zundoko-operator:hardened", nonRoot, operators("zundoko", "hardened")},
 		{"quay.io/coreos/etcd-operator:*", nonRoot, newEtcdOperator(operators("etcd", "classic"))},
 		{"quay.io/coreos/etcd-operator:hardened", nonRoot, newEtcdOperator(operators("etcd", "hardened"))},
-		{"quay.io/operator-lab/tomcat-operator", nonRoot, operators("tomcat", "hardened")},
+		{"quay.io/operator-lab/tomcat-operator", nonRoot, tomcat},
 		// What its chart deploys: applications are below webapps, usually in a volume.
 		{"tomcat", root, page{root: "/usr/local/tomcat/webapps", port: defaultPort}},
 		// Members of etcd clusters.
