@@ -5,6 +5,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -206,9 +207,12 @@ func liveDeletes(events []*trace.Event) []report.Finding {
 	var found []report.Finding
 	for _, e := range events {
 		if e.Kind == trace.KindWatch {
-			// Somebody else's write, also one that nobody recorded. An older view repeats what was seen before.
-			if !known[e.ResourceVersion] && deleted[e.Object.Kind+" "+e.Object.Key().String()] == nil {
-				clear(deleted)
+			// Somebody else's write, also one that nobody recorded. An older view repeats what was seen before; the
+			// ConfigMap that Kubernetes makes in each namespace is no reason for anything.
+			if !known[e.ResourceVersion] && e.Object.Name != "kube-root-ca.crt" {
+				maps.DeleteFunc(deleted, func(name string, d *trace.Event) bool {
+					return name != e.Object.Kind+" "+e.Object.Key().String() && (e.Object.Namespace == "" || e.Object.Namespace == d.Object.Namespace)
+				})
 			}
 			known[e.ResourceVersion] = true
 			continue
