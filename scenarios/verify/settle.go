@@ -73,6 +73,7 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 	pods := &stillness{reader: h.Reader, namespace: h.outcome.namespace}
 	var before work
 	for idle := 0; ; {
+		since := journal.Stats().Last
 		for _, name := range setup.Operators {
 			if _, err := h.Lab.Load(ctx, name, setup.Spec); err != nil { // it is loaded: this waits until it serves
 				return err
@@ -80,6 +81,9 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 		}
 		if err := operatorhost.AwaitQuiet(ctx, journal, held); err != nil {
 			return context.Cause(ctx)
+		}
+		if slices.ContainsFunc(journal.Since(since), func(e *trace.Event) bool { return e.Kind == trace.KindOperator }) {
+			continue // it was quiet because it died: its next life has not begun yet
 		}
 		timeline := trace.NewTimeline(journal)
 		timeline.Update()
@@ -95,12 +99,12 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 			if !hasWorkloads(journal, h.outcome.namespace) {
 				return nil
 			}
-			since := journal.Stats().Last
+			last := journal.Stats().Last
 			was, err := h.awaitStill(ctx, pods)
 			if err != nil {
 				return err
 			}
-			if was && (idle > idleRounds || journal.Stats().Last == since) {
+			if was && (idle > idleRounds || journal.Stats().Last == last) {
 				return nil
 			}
 			if !was {
