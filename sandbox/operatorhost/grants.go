@@ -2,6 +2,7 @@ package operatorhost
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,21 +64,10 @@ func untouched(ctx context.Context, config *rest.Config, objects []*unstructured
 	for i, o := range objects {
 		all.Go(func() {
 			resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind()) // right for the kinds of grants
-			var found *metav1.PartialObjectMetadata
-			var err error
-			if o.GetNamespace() == "" {
-				found, err = c.Resource(resource).Get(ctx, o.GetName(), metav1.GetOptions{})
-			} else {
-				found, err = c.Resource(resource).Namespace(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
-			}
+			found, err := c.Resource(resource).Namespace(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
 			same[i] = err == nil && found.UID == o.GetUID() && found.ResourceVersion == o.GetResourceVersion()
 		})
 	}
 	all.Wait()
-	for _, is := range same {
-		if !is {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(same, false)
 }

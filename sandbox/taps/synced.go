@@ -33,7 +33,7 @@ func awaitSynced(ctx context.Context, synced func() bool) bool {
 }
 
 // awaitInformer waits for the first list of an informer if [cache.Cache.GetInformer] is going to: the cache was started, and the
-// caller wants to wait. The informers that are there before remember themselves, for WaitForCacheSync.
+// caller wants to wait. An informer that is there before the start is remembered for WaitForCacheSync.
 func (c *tappedCache) awaitInformer(ctx context.Context, opts []cache.InformerGetOption, get func(...cache.InformerGetOption) (cache.Informer, error)) {
 	var o cache.InformerGetOptions
 	for _, opt := range opts {

@@ -10,7 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +42,7 @@ type stillness struct {
 	changed   time.Time // when versions became what they are
 }
 
-// look reports whether the workloads are at rest, and returns their versions.
+// look reports whether the workloads are at rest.
 func (s *stillness) look(ctx context.Context) (still bool, err error) {
 	w, err := workloadsIn(ctx, s.reader, s.namespace)
 	if err != nil {
@@ -61,9 +63,13 @@ type workloadsOf struct {
 	jobs         batchv1.JobList
 }
 
+func (w *workloadsOf) lists() []client.ObjectList {
+	return []client.ObjectList{&w.deployments, &w.replicaSets, &w.statefulSets, &w.jobs, &w.pods}
+}
+
 func workloadsIn(ctx context.Context, reader client.Reader, namespace string) (*workloadsOf, error) {
 	w := &workloadsOf{}
-	for _, list := range []client.ObjectList{&w.deployments, &w.replicaSets, &w.statefulSets, &w.jobs, &w.pods} {
+	for _, list := range w.lists() {
 		if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list the workloads: %w", err)
 		}
@@ -73,31 +79,17 @@ func workloadsIn(ctx context.Context, reader client.Reader, namespace string) (*
 
 func (w *workloadsOf) versions() map[types.UID]string {
 	out := map[types.UID]string{}
-	for o := range w.all() {
-		out[o.GetUID()] = o.GetResourceVersion()
+	for _, list := range w.lists() {
+		// No error: what is in these lists is an object.
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			o, err := meta.Accessor(item)
+			if err == nil {
+				out[o.GetUID()] = o.GetResourceVersion()
+			}
+			return err
+		})
 	}
 	return out
-}
-
-// all yields all workloads.
-func (w *workloadsOf) all() func(yield func(metav1.Object) bool) {
-	var all []metav1.Object
-	for i := range w.pods.Items {
-		all = append(all, &w.pods.Items[i])
-	}
-	for i := range w.replicaSets.Items {
-		all = append(all, &w.replicaSets.Items[i])
-	}
-	for i := range w.deployments.Items {
-		all = append(all, &w.deployments.Items[i])
-	}
-	for i := range w.statefulSets.Items {
-		all = append(all, &w.statefulSets.Items[i])
-	}
-	for i := range w.jobs.Items {
-		all = append(all, &w.jobs.Items[i])
-	}
-	return slices.Values(all)
 }
 
 // moves reports whether a workload is not as it is to be, or its status not as its parts are.
