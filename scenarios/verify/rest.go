@@ -11,6 +11,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
+	"github.com/operator-lab/operator-lab/scenarios/settle"
 )
 
 // restart starts the operator again, and returns when the new one has started, or when the context ends.
@@ -42,7 +43,7 @@ func (h *playHooks) disturb(ctx context.Context, test *format.Test) (found []rep
 		return nil, err
 	}
 	for _, e := range o.journal.Since(since) {
-		if isWrite(e) && e.Object.Kind != "Lease" && e.Object.Kind != "Event" {
+		if settle.IsChange(e) {
 			found = append(found, report.Finding{Oracle: "rest", Message: "it wrote although nothing had changed: " + e.Verb + " " + e.Object.String()})
 		}
 	}

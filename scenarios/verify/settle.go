@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/settle"
 )
 
 // seenPatience limits the wait for the operator to see an object: it may not watch the kind.
@@ -60,6 +62,9 @@ const (
 	idleRounds     = 3
 )
 
+// stuckAfter is how long workloads must not have changed to be taken for stuck.
+const stuckAfter = 3 * time.Second
+
 // settle returns when the operator serves, also after a crash, and has nothing more to do: its queue is empty, what it
 // wrote has come back, and timers that run out soon have run out without a write. Events of the kind held do not come.
 func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) error {
@@ -70,7 +75,7 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 	journal := h.Lab.Journal()
 	ctx, cancel := context.WithTimeoutCause(ctx, settlePatience, fmt.Errorf("the operator is still at work after %v", settlePatience))
 	defer cancel()
-	pods := &stillness{reader: h.Reader, namespace: h.outcome.namespace}
+	pods := &settle.Workloads{Reader: h.Reader, Namespace: h.outcome.namespace, Patience: stuckAfter}
 	var before work
 	for idle := 0; ; {
 		since := journal.Stats().Last
@@ -87,7 +92,7 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 		}
 		timeline := trace.NewTimeline(journal)
 		timeline.Update()
-		due, waits := nextTimer(timeline.Tip(), journal.Elapsed())
+		due, waits := settle.NextTimer(timeline.Tip(), journal.Elapsed())
 		now := workIn(journal)
 		switch {
 		case now.writes != before.writes:
@@ -95,8 +100,8 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 		case now.reconciles != before.reconciles:
 			idle++
 		}
-		if before = now; !waits || idle > idleRounds {
-			if !hasWorkloads(journal, h.outcome.namespace) {
+		if before = now; !waits || due > soon || idle > idleRounds {
+			if !settle.HasWorkloads(journal, h.outcome.namespace) {
 				return nil
 			}
 			last := journal.Stats().Last
@@ -120,23 +125,12 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 	}
 }
 
-// nextTimer returns the time until the first timer of a key runs out; false if none does soon.
-func nextTimer(s *trace.State, now time.Duration) (time.Duration, bool) {
-	for _, item := range s.Queue() { // those that wait are sorted by time
-		if !item.Ready {
-			left := max(0, item.Due-now)
-			return left, left <= soon
-		}
-	}
-	return 0, false
-}
-
 // work counts what an operator has done.
 type work struct{ writes, reconciles int }
 
 func workIn(journal *trace.Journal) (w work) {
 	for _, e := range journal.Since(0) {
-		if isWrite(e) {
+		if settle.IsWrite(e) {
 			w.writes++
 		}
 		if e.Kind == trace.KindEnd {
@@ -144,11 +138,6 @@ func workIn(journal *trace.Journal) (w work) {
 		}
 	}
 	return w
-}
-
-// isWrite reports whether an event is a write that changed something.
-func isWrite(e *trace.Event) bool {
-	return e.Kind == trace.KindCall && e.IsWrite() && !e.NoOp && e.Error == ""
 }
 
 // awaitCollected returns when Kubernetes has deleted what belonged to objects that somebody deleted.
@@ -192,6 +181,49 @@ func await(ctx context.Context, journal *trace.Journal, after int64, is func(e *
 		case <-grown:
 		case <-ctx.Done():
 			return false
+		}
+	}
+}
+
+// awaitStill returns true when the workloads are at rest, and the operator has heard so, or false if it had to wait for that: then it
+// may have something to do.
+func (h *playHooks) awaitStill(ctx context.Context, s *settle.Workloads) (was bool, err error) {
+	for was = true; ; was = false {
+		still, err := s.AtRest(ctx)
+		if err != nil {
+			return false, err
+		}
+		if still {
+			break
+		}
+		select {
+		case <-time.After(stillEvery):
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	h.awaitVersions(ctx, h.Lab.Journal(), s.Versions())
+	return was, nil
+}
+
+// stillEvery is how often the workloads are looked at.
+const stillEvery = 50 * time.Millisecond
+
+// awaitVersions returns when the operator has heard of these versions of the objects that it has heard of before, or after a while.
+func (h *playHooks) awaitVersions(ctx context.Context, journal *trace.Journal, versions map[types.UID]string) {
+	last := map[types.UID]string{}
+	for _, e := range journal.Since(0) {
+		if e.Kind == trace.KindWatch {
+			last[types.UID(e.Object.UID)] = e.ResourceVersion
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, seenPatience)
+	defer cancel()
+	for uid, version := range versions {
+		if seen, watched := last[uid]; watched && seen != version {
+			await(ctx, journal, 0, func(e *trace.Event) bool {
+				return e.Kind == trace.KindWatch && e.Object.UID == string(uid) && isNewer(e.ResourceVersion, version)
+			})
 		}
 	}
 }

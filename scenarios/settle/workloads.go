@@ -1,4 +1,6 @@
-package verify
+// Package settle tells whether anything in a cluster can still change by itself: an operator's keys and timers, and pods that start
+// or end. verify waits for that before it compares, and an assert may give up because of it.
+package settle
 
 import (
 	"context"
@@ -23,36 +25,41 @@ import (
 // workloads are the kinds that change by themselves after they were written: their pods start, become ready and end.
 var workloads = []string{"Pod", "ReplicaSet", "Deployment", "StatefulSet", "Job"}
 
-// hasWorkloads reports whether a journal tells of workloads in a namespace.
-func hasWorkloads(journal *trace.Journal, namespace string) bool {
+// HasWorkloads reports whether a journal tells of workloads in a namespace.
+func HasWorkloads(journal *trace.Journal, namespace string) bool {
 	return slices.ContainsFunc(journal.Since(0), func(e *trace.Event) bool {
 		return e.Object.Namespace == namespace && slices.Contains(workloads, e.Object.Kind)
 	})
 }
 
-// stuckAfter is how long workloads that are not as they are to be must not have changed to be taken for stuck: an image that is not
-// there, a container that waits for something.
-const stuckAfter = 3 * time.Second
+// Workloads watches the workloads of a namespace.
+type Workloads struct {
+	// Reader reads without a cache.
+	Reader client.Reader
+	// Namespace is the only namespace that is looked at. Default: all.
+	Namespace string
+	// Patience is how long workloads that are not as they are to be must not have changed to be taken for stuck: an image that is
+	// not there, a container that waits for something.
+	Patience time.Duration
 
-// stillness watches the workloads of a namespace.
-type stillness struct {
-	reader    client.Reader
-	namespace string
-	versions  map[types.UID]string
-	changed   time.Time // when versions became what they are
+	versions map[types.UID]string
+	changed  time.Time // when versions became what they are
 }
 
-// look reports whether the workloads are at rest.
-func (s *stillness) look(ctx context.Context) (still bool, err error) {
-	w, err := workloadsIn(ctx, s.reader, s.namespace)
+// AtRest reports whether the workloads are as they are to be, and their statuses say so, or whether they have been stuck for a while.
+func (w *Workloads) AtRest(ctx context.Context) (bool, error) {
+	now, err := workloadsIn(ctx, w.Reader, w.Namespace)
 	if err != nil {
 		return false, err
 	}
-	if now := w.versions(); !maps.Equal(now, s.versions) {
-		s.versions, s.changed = now, time.Now()
+	if versions := now.versions(); !maps.Equal(versions, w.versions) {
+		w.versions, w.changed = versions, time.Now()
 	}
-	return !w.moves() || time.Since(s.changed) > stuckAfter, nil
+	return !now.moves() || time.Since(w.changed) > w.Patience, nil
 }
+
+// Versions returns the resource versions of the workloads as AtRest has last seen them.
+func (w *Workloads) Versions() map[types.UID]string { return w.versions }
 
 // workloadsOf are the workloads of a namespace.
 type workloadsOf struct {
@@ -147,47 +154,4 @@ func podIsReady(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// awaitStill returns true when the workloads are at rest, and the operator has heard so, or false if it had to wait for that: then it
-// may have something to do.
-func (h *playHooks) awaitStill(ctx context.Context, s *stillness) (was bool, err error) {
-	for was = true; ; was = false {
-		still, err := s.look(ctx)
-		if err != nil {
-			return false, err
-		}
-		if still {
-			break
-		}
-		select {
-		case <-time.After(stillEvery):
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
-		}
-	}
-	h.awaitVersions(ctx, h.Lab.Journal(), s.versions)
-	return was, nil
-}
-
-// stillEvery is how often the workloads are looked at.
-const stillEvery = 50 * time.Millisecond
-
-// awaitVersions returns when the operator has heard of these versions of the objects that it has heard of before, or after a while.
-func (h *playHooks) awaitVersions(ctx context.Context, journal *trace.Journal, versions map[types.UID]string) {
-	last := map[types.UID]string{}
-	for _, e := range journal.Since(0) {
-		if e.Kind == trace.KindWatch {
-			last[types.UID(e.Object.UID)] = e.ResourceVersion
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, seenPatience)
-	defer cancel()
-	for uid, version := range versions {
-		if seen, watched := last[uid]; watched && seen != version {
-			await(ctx, journal, 0, func(e *trace.Event) bool {
-				return e.Kind == trace.KindWatch && e.Object.UID == string(uid) && isNewer(e.ResourceVersion, version)
-			})
-		}
-	}
 }
