@@ -220,7 +220,7 @@ func needsBinary(tb testing.TB) string {
 // shell, waiting for the name of a Service that is gone, does not end by SIGTERM.
 var (
 	hardenedArgs = []string{"--timeout-scale", "6"}
-	classicArgs  = []string{"--timeout-scale", "3", "--variant", "classic"}
+	classicArgs  = []string{"--timeout-scale", "3", "--give-up", "--variant", "classic"}
 )
 
 // play runs 'operator-lab test', and returns the result of each test, and the exit code. What is told of each journal has to

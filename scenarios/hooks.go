@@ -19,6 +19,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/oracle"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
+	"github.com/operator-lab/operator-lab/scenarios/settle"
 )
 
 // Selection says which operators run with scenarios, and how.
@@ -57,6 +58,7 @@ type LabHooks struct {
 type runningTest struct {
 	test    *format.Test
 	witness *oracle.Witness
+	rest    *settle.Rest
 }
 
 // Setup holds the operators and oracles of one scenario, as it and a [Selection] set them.
@@ -117,7 +119,7 @@ func (h *LabHooks) load(ctx context.Context, test *format.Test, setup Setup) err
 		}
 		loops[name] = loop
 	}
-	h.enter(&runningTest{test: test, witness: &oracle.Witness{
+	h.enter(&runningTest{test: test, rest: settle.NewRest(journal, h.Reader, setup.Operators), witness: &oracle.Witness{
 		Journal: journal, Reader: h.Reader, Loops: loops, Off: setup.Off, Reference: setup.Counts,
 	}})
 	return nil
@@ -237,6 +239,14 @@ func fileName(name string) string {
 	return strings.Trim(safe, "-")
 }
 
+// AtRest reports whether nothing can change within a time; of a test without operators that is not known.
+func (h *LabHooks) AtRest(ctx context.Context, test *format.Test, within time.Duration) bool {
+	h.mu.Lock()
+	running := h.running
+	h.mu.Unlock()
+	return running != nil && running.test == test && running.rest.Until(ctx, within)
+}
+
 // Explain describes the loop that concerns an object.
 func (h *LabHooks) Explain(_ context.Context, object *unstructured.Unstructured) []string {
 	return h.Lab.Explain(trace.Ref{
@@ -303,6 +313,9 @@ func (Foreign) Settled(context.Context, *format.Test, *report.Test, bool) []repo
 func (Foreign) Cleaned(context.Context, *format.Test, *report.Test, bool) []report.Finding {
 	return nil
 }
+
+// AtRest does not know.
+func (Foreign) AtRest(context.Context, *format.Test, time.Duration) bool { return false }
 
 // Explain returns nothing.
 func (Foreign) Explain(context.Context, *unstructured.Unstructured) []string { return nil }

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -29,6 +30,8 @@ type Lab struct {
 	Off map[string]string
 	// Stays maps the name of a step to the time for which its assertions must stay true.
 	Stays map[string]time.Duration
+	// GiveUp reports whether an assertion fails as soon as nothing can change any more, before its timeout.
+	GiveUp bool
 	// Counts is the total number of objects that the operators create and delete, such as "create Zundoko=5, create
 	// Kiyoshi=1".
 	Counts string
@@ -41,6 +44,9 @@ type Lab struct {
 	// Audience, Title and Finding are free text.
 	Audience, Title, Finding string
 }
+
+// giveUpAtRest is the only value of the annotation give-up.
+const giveUpAtRest = "at-rest"
 
 // Habits and Phases are the numbers of habits and phases.
 const (
@@ -99,6 +105,11 @@ func (r *labReader) read(key, name, value string) {
 		r.parameters(key, value)
 	case "counts":
 		r.counts(key, value)
+	case "give-up":
+		if value != giveUpAtRest {
+			r.problem(key, "write "+giveUpAtRest+", or leave it out", "%q is not when an assertion can give up", value)
+		}
+		r.lab.GiveUp = true
 	case "habits":
 		r.lab.Habits = r.numbers(key, value, "habit", Habits)
 	case "phase":
@@ -183,7 +194,7 @@ func (r *labReader) named(key, name, value string) {
 		r.stays(key, step, value)
 		return
 	}
-	known := []string{"operator", "variant", "parameters", "counts", "habits", "phase", "audience", "title", "finding", "stays.<step>", "ja.<step>"}
+	known := []string{"operator", "variant", "parameters", "counts", "give-up", "habits", "phase", "audience", "title", "finding", "stays.<step>", "ja.<step>"}
 	for _, o := range Oracles {
 		known = append(known, "oracle."+o)
 	}
@@ -238,8 +249,8 @@ func (r *labReader) stays(key, name, value string) {
 		r.problem(key, "write it with its unit, such as 5s or 1m30s", "%q is not a duration", value)
 		return
 	}
-	if s := r.step(key, name); s != nil {
-		r.lab.Stays[s.Name] = d
+	if s, name := r.step(key, name); s != nil {
+		r.lab.Stays[name] = d
 		if !slices.ContainsFunc(s.Try, func(o Operation) bool { return o.Assert != nil || o.Error != nil }) {
 			r.problem(key, "", "the step %q asserts nothing", s.Name)
 		}
@@ -248,27 +259,28 @@ func (r *labReader) stays(key, name, value string) {
 
 // japanese reads the Japanese description of a step.
 func (r *labReader) japanese(key, name, value string) {
-	if s := r.step(key, name); s != nil {
-		r.lab.Japanese[s.Name] = value
+	if s, name := r.step(key, name); s != nil {
+		r.lab.Japanese[name] = value
 	}
 }
 
-// step returns the step that the key of an annotation names; nil, and a problem, if there is none.
-func (r *labReader) step(key, name string) *TestStep {
+// step returns the step that the key of an annotation names, and its [StepName]; nil, and a problem, if there is none.
+func (r *labReader) step(key, name string) (*TestStep, string) {
 	var names []string
 	for i := range r.Test.Spec.Steps {
 		s := &r.Test.Spec.Steps[i]
-		if s.Name == "" {
-			continue
+		is := StepName(s, i)
+		if is == name || StepKey(is) == StepKey(name) {
+			return s, is
 		}
-		if s.Name == name || StepKey(s.Name) == StepKey(name) {
-			return s
-		}
-		names = append(names, StepKey(s.Name))
+		names = append(names, StepKey(is))
 	}
 	r.problem(key, suggest(name, names), "there is no step with the name %q", name)
-	return nil
+	return nil, ""
 }
+
+// StepName returns the name of the step at an index of its test, as Chainsaw has it: "step #1" for a first one without a name.
+func StepName(s *TestStep, i int) string { return cmp.Or(s.Name, fmt.Sprintf("step #%d", i+1)) }
 
 var notInKey = regexp.MustCompile(`[^a-z0-9]+`)
 

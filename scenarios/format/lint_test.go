@@ -97,6 +97,7 @@ func TestLint(t *testing.T) {
     operator-lab.dev/stays.made: 5s
     operator-lab.dev/stays.kept: soon
     operator-lab.dev/title: ""
+    operator-lab.dev/give-up: soon
     example.com/other: x
 `, "  steps:\n  - {name: kept, try: [{assert: {resource: {kind: A}}}]}\n  - {name: made, try: [{sleep: {duration: 1s}}]}\n")},
 			want: []string{
@@ -109,6 +110,7 @@ func TestLint(t *testing.T) {
 				`chainsaw-test.yaml:12:5: annotation operator-lab.dev/stays.made: the step "made" asserts nothing`,
 				`chainsaw-test.yaml:13:5: annotation operator-lab.dev/stays.kept: "soon" is not a duration | write it with its unit, such as 5s or 1m30s`,
 				`chainsaw-test.yaml:14:5: annotation operator-lab.dev/title: is empty`,
+				`chainsaw-test.yaml:15:5: annotation operator-lab.dev/give-up: "soon" is not when an assertion can give up | write at-rest, or leave it out`,
 			},
 		},
 		"other files": {
@@ -137,6 +139,7 @@ func TestReadLab(t *testing.T) {
     operator-lab.dev/oracle.hot-loop: "off: it counts on purpose"
     operator-lab.dev/stays.the-song-is-kept: 5s
     operator-lab.dev/finding: Z-01
+    operator-lab.dev/give-up: at-rest
 `, "  steps: [{name: the song is kept, try: [{assert: {resource: {kind: A}}}]}]\n"))
 	got, err := ReadLab(l[0].Test)
 	if err != nil || l[0].Err != nil {
@@ -149,6 +152,7 @@ func TestReadLab(t *testing.T) {
 		Stays:      map[string]time.Duration{"the song is kept": 5 * time.Second},
 		Japanese:   map[string]string{},
 		Finding:    "Z-01",
+		GiveUp:     true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

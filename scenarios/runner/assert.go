@@ -41,6 +41,8 @@ func (s *stepRun) asserts(ctx context.Context, in inherited, op *format.Assert, 
 // asserted is an assertion, or with absent its negation.
 type asserted struct {
 	*suite
+	test    *format.Test
+	giveUp  bool // fail as soon as nothing can change any more
 	scope   expression.Scope
 	tree    map[string]any
 	absent  bool
@@ -66,7 +68,7 @@ func (d *doing) assert(ctx context.Context, in inherited, op *format.Assert, r r
 			return err
 		}
 	}
-	a := &asserted{suite: d.suite, scope: in.scope, tree: tree, absent: absent}
+	a := &asserted{suite: d.suite, test: d.test, giveUp: d.GiveUp || d.says.GiveUp, scope: in.scope, tree: tree, absent: absent}
 	if u := (&unstructured.Unstructured{Object: tree}); u.GetKind() != "" {
 		c, meant, err := d.resolve(ctx, in, tree)
 		if err != nil {
@@ -96,6 +98,7 @@ func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	began := time.Now()
 	var last *seen
 	var problem error
 	err := poll(limited, func(ctx context.Context) (bool, error) {
@@ -103,6 +106,9 @@ func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 		switch {
 		case err == nil:
 			last, problem = now, nil
+			if !now.ok && a.giveUp && a.Hooks.AtRest(ctx, a.test, limit-time.Since(began)) {
+				return false, errAtRest
+			}
 			return now.ok, nil
 		case forGood(err):
 			return false, err
@@ -114,6 +120,9 @@ func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, errAtRest):
+		passed := time.Since(began).Round(10 * time.Millisecond)
+		return a.problem(ctx, last, fmt.Sprintf("after %s, when nothing could change any more", passed))
 	case forGood(err):
 		return err
 	case ctx.Err() != nil:
@@ -125,6 +134,8 @@ func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 	}
 	return a.problem(ctx, last, fmt.Sprintf("after %s", limit))
 }
+
+var errAtRest = errors.New("nothing can change any more")
 
 // lookOnce checks without waiting.
 func (a *asserted) lookOnce(ctx context.Context) error {

@@ -302,6 +302,14 @@ type hooks struct {
 	recorder
 	begin   error
 	finding string
+	atRest  bool
+}
+
+func (h *hooks) AtRest(_ context.Context, t *format.Test, within time.Duration) bool {
+	if h.atRest {
+		h.note("at rest %s %v", t.Name, within > time.Minute && within <= 10*time.Minute)
+	}
+	return h.atRest
 }
 
 func (h *hooks) Begin(_ context.Context, t *format.Test, r *report.Test) error {
@@ -386,6 +394,40 @@ steps:
 			}
 			if r.Failed() != c.failed {
 				t.Errorf("failed: %v\n%s", r.Failed(), text)
+			}
+		})
+	}
+}
+
+// TestGiveUp checks that an assert that does not hold gives up only if nothing can change and the test, or the run, says so.
+func TestGiveUp(t *testing.T) {
+	t.Parallel()
+	spec := func(timeout string) string {
+		return "timeouts: {assert: " + timeout + "}\nsteps: [{try: [{assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}}]}]"
+	}
+	annotated := strings.Replace(test("a", spec("10m")), "metadata:\n", "metadata:\n  annotations: {operator-lab.dev/give-up: at-rest}\n", 1)
+	for _, c := range []struct {
+		name, text string
+		hooks      *hooks
+		giveUp     bool
+		calls      []string
+		told       string
+	}{
+		{"the test says so", annotated, &hooks{atRest: true}, false, []string{`begin a ""`, "at rest a true", "settled false <nil>", "cleaned false"}, "when nothing could change any more"},
+		{"the run says so", test("a", spec("10m")), &hooks{atRest: true}, true, []string{`begin a ""`, "at rest a true", "settled false <nil>", "cleaned false"}, "when nothing could change any more"},
+		{"nobody says so", test("a", spec("50ms")), &hooks{atRest: true}, false, []string{`begin a ""`, "settled false <nil>", "cleaned false"}, "was not found after 50ms"},
+		{"something can change", strings.Replace(annotated, "10m", "50ms", 1), &hooks{}, false, []string{`begin a ""`, "settled false <nil>", "cleaned false"}, "was not found after 50ms"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := onLab(t, folder(t, "chainsaw-test.yaml", c.text))
+			o.Hooks, o.GiveUp = c.hooks, c.giveUp
+			r := run(t, o).Tests[0]
+			if diff := cmp.Diff(c.calls, c.hooks.lines); diff != "" {
+				t.Error(diff)
+			}
+			if text := told(r); !strings.Contains(text, c.told) {
+				t.Errorf("want %q in\n%s", c.told, text)
 			}
 		})
 	}

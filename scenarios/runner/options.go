@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,9 @@ type Options struct {
 	Connection *Connection
 	// Once makes assertions fail that do not hold at the first look. Default: the runner waits for them.
 	Once bool
+	// GiveUp makes assertions fail as soon as nothing can change any more, as the annotation of a test does. Default: they wait for
+	// the whole of their timeout.
+	GiveUp bool
 	// TimeoutScale multiplies every timeout, of the configuration and of the tests. Default: 1.
 	TimeoutScale float64
 	// Kubectl is the program for get, describe, events, podLogs, wait and proxy. If it is a path, its directory comes
@@ -68,6 +72,9 @@ type Hooks interface {
 	// Cleaned is called after the clean-up, before the test's namespace is removed with its remaining content; ok
 	// reports whether the steps and the clean-up passed.
 	Cleaned(ctx context.Context, t *format.Test, r *report.Test, ok bool) []report.Finding
+	// AtRest reports whether nothing can change by itself within a time. It is called for an assert that does not hold, in tests
+	// that give up then.
+	AtRest(ctx context.Context, t *format.Test, within time.Duration) bool
 	// Explain returns what is known of the loop that owns an object, line by line. It is called for a failed assert.
 	Explain(ctx context.Context, object *unstructured.Unstructured) []string
 }
@@ -115,6 +122,9 @@ func (nothing) Begin(context.Context, *format.Test, *report.Test) error { return
 
 // Object allows every kind.
 func (nothing) Object(string, string) error { return nil }
+
+// AtRest does not know.
+func (nothing) AtRest(context.Context, *format.Test, time.Duration) bool { return false }
 
 // Explain knows nothing.
 func (nothing) Explain(context.Context, *unstructured.Unstructured) []string { return nil }

@@ -3,40 +3,10 @@ package runner
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
 
-	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
-
-// staysAnnotation is the prefix of an annotation that ends in the name of a step. Its value is how long the step's
-// asserts must stay true.
-const staysAnnotation = "operator-lab.dev/stays."
-
-var noWord = regexp.MustCompile(`[^a-z0-9]+`)
-
-// slug converts a name for the key of an annotation: "Sings to the end" becomes sings-to-the-end.
-func slug(name string) string {
-	return strings.Trim(noWord.ReplaceAllString(strings.ToLower(name), "-"), "-")
-}
-
-// staysOf returns how long the asserts of a step must stay true; 0 if there is no such annotation.
-func staysOf(t *format.Test, step string) (time.Duration, error) {
-	for key, value := range t.Annotations {
-		name, ok := strings.CutPrefix(key, staysAnnotation)
-		if !ok || name != step && slug(name) != slug(step) {
-			continue
-		}
-		d, err := time.ParseDuration(value)
-		if err != nil || d <= 0 {
-			return 0, problemf("a duration is a number and a unit, such as 5s", "the annotation %s is %q, which is no duration", key, value)
-		}
-		return d, nil
-	}
-	return 0, nil
-}
 
 // held is an assertion that came true.
 type held struct {

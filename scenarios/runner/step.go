@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/operator-lab/operator-lab/scenarios/format"
@@ -23,25 +22,19 @@ type stepRun struct {
 
 // runStep runs a step and reports whether the test continues.
 func (t *testRun) runStep(ctx context.Context, in inherited, step *format.TestStep, i int) bool {
-	name := step.Name
-	if name == "" {
-		name = fmt.Sprintf("step #%d", i+1)
-	}
+	name := format.StepName(step, i)
 	s := &stepRun{testRun: t, step: step, report: t.beginStep(name, step.Description)}
 	defer t.endStep(s.report)
-	stays, err := staysOf(t.test, name)
-	if err == nil {
-		in.scope = in.scope.WithCompiler(step.Compiler)
-		in, err = in.with(ctx, settings{
-			catch: step.Catch, cluster: step.Cluster, clusters: step.Clusters, propagation: step.DeletionPropagationPolicy,
-			skipDelete: step.SkipDelete, templating: step.Template, timeouts: step.Timeouts, bindings: step.Bindings,
-		})
-	}
+	in.scope = in.scope.WithCompiler(step.Compiler)
+	in, err := in.with(ctx, settings{
+		catch: step.Catch, cluster: step.Cluster, clusters: step.Clusters, propagation: step.DeletionPropagationPolicy,
+		skipDelete: step.SkipDelete, templating: step.Template, timeouts: step.Timeouts, bindings: step.Bindings,
+	})
 	if err != nil {
 		t.fail(s.report, "bindings", err)
 		return false
 	}
-	s.stays = stays
+	s.stays = t.says.Stays[name]
 	s.made = &cleaner{timeout: in.timeouts.cleanup, propagation: in.propagation, wait: true}
 	// Bindings made during the step are visible to the rest of it, including its clean-up at the end of the test.
 	t.cleanups = append(t.cleanups, func(ctx context.Context) { s.cleanUp(ctx, &in) })

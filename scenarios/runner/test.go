@@ -23,6 +23,8 @@ type testRun struct {
 	planned *planned
 	test    *format.Test
 	report  *report.Test
+	// says holds the lab's annotations of the test.
+	says format.Lab
 	// over is closed when the run is interrupted.
 	over <-chan struct{}
 	// failed reports whether something has failed so far.
@@ -161,6 +163,9 @@ func (t *testRun) begin(ctx context.Context, base start) (in inherited, what str
 	}
 	if in, err = t.inherited(ctx, base.inherited); err != nil {
 		return in, "bindings", err
+	}
+	if t.says, err = format.ReadLab(t.test); err != nil {
+		return in, "annotations", err
 	}
 	return in, "begin", t.Hooks.Begin(t.beginning, t.test, t.report)
 }

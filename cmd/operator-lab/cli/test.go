@@ -302,6 +302,7 @@ func (t *suite) runnerOptions(target *target, hooks runner.Hooks) runner.Options
 		Environment:   target.environment(),
 		Values:        t.values,
 		Seed:          t.seed,
+		GiveUp:        t.giveUp,
 		TimeoutScale:  t.scale,
 		Hooks:         hooks,
 	}

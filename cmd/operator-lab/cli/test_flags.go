@@ -72,6 +72,7 @@ type testFlags struct {
 	journals   string
 	keepAll    bool
 	scale      float64 // of timeouts
+	giveUp     bool
 	keep       bool
 	nodes      nodeFlags
 	verbose    bool
@@ -151,6 +152,7 @@ func (f *testFlags) bindLab(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.parameters, "parameter", nil, "parameter of the operators, whatever tests ask for: name=value")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of everything random; 0: another one each time, which is printed")
 	flags.Float64Var(&f.scale, "timeout-scale", 1, "multiply every timeout, of flags, configuration and tests: for slow machines")
+	flags.BoolVar(&f.giveUp, "give-up", false, "let asserts fail as soon as nothing can change any more, before their timeout")
 	flags.BoolVar(&f.failed, "failed", false, "run only what failed in the last run that was started in this directory")
 	flags.BoolVar(&f.list, "list", false, "list the tests instead of running them")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what each test would do instead of running it")
