@@ -14,8 +14,6 @@ import (
 const (
 	// quietFor is how long nothing may have changed. What Kubernetes' controllers answer to a change comes sooner.
 	quietFor = 2 * time.Second
-	// idleRounds is how many reconciles of a key have to change nothing until it counts as one that only looks around.
-	idleRounds = 3
 	// stuckFor is longer than the longest pause of a container that crashes, which is 10 s here.
 	stuckFor = 12 * time.Second
 	// askEvery is how often the cluster is asked.
@@ -29,43 +27,38 @@ type Rest struct {
 	operators []string
 	reader    client.Reader
 	workloads Workloads
-	changed   time.Duration          // when the journal last told of a change, since its start
-	rounds    map[trace.QueueKey]int // how many reconciles of each key have ended since then
-	asked     time.Time              // when the cluster was asked, and the answer
+	changed   time.Duration // when the journal last told of a change, since its start
+	asked     time.Time     // when the cluster was asked, and the answer
 	still     bool
 }
 
 // NewRest returns a Rest for operators, by name. The reader reads without a cache.
 func NewRest(journal *trace.Journal, reader client.Reader, operators []string) *Rest {
 	return &Rest{
-		timeline: trace.NewTimeline(journal), operators: operators, reader: reader, rounds: map[trace.QueueKey]int{},
+		timeline: trace.NewTimeline(journal), operators: operators, reader: reader,
 		workloads: Workloads{Reader: reader, Patience: stuckFor},
 	}
 }
 
-// Until reports whether nothing can change within a time: all operators run and have nothing to do, and timers that run out before
-// have run out before without a change; the workloads and the nodes are at rest; and nobody has changed anything for a while. If the
-// cluster does not answer, that is not known, and so false.
+// Until reports whether nothing can change within a time: all operators run, have nothing to do, and no timer that runs out before;
+// the workloads and the nodes are at rest; and nobody has changed anything for a while. If the cluster does not answer, that is not
+// known, and so false.
 func (r *Rest) Until(ctx context.Context, within time.Duration) bool {
-	r.note(r.timeline.Update())
+	for _, e := range r.timeline.Update() {
+		if tellsOfChange(e) {
+			r.changed = e.At
+		}
+	}
 	now := r.timeline.Journal().Elapsed()
 	return now-r.changed >= quietFor && r.loopsRest(now+within) && r.clusterRests(ctx)
 }
 
-// note keeps what events tell of changes and reconciles.
-func (r *Rest) note(events []*trace.Event) {
-	for _, e := range events {
-		switch {
-		case e.Kind == trace.KindEnd:
-			r.rounds[trace.QueueKey{Operator: e.Operator, Controller: e.Controller, Key: e.Key}]++
-		case e.Kind == trace.KindWatch, e.Kind == trace.KindFault, e.Kind == trace.KindOperator, e.Kind == trace.KindControl, IsChange(e):
-			r.changed = e.At
-			clear(r.rounds)
-		}
-	}
+// tellsOfChange reports whether something changed: an object, what an operator was told of, or an operator itself.
+func tellsOfChange(e *trace.Event) bool {
+	return slices.Contains([]trace.Kind{trace.KindWatch, trace.KindFault, trace.KindOperator, trace.KindControl}, e.Kind) || IsChange(e)
 }
 
-// loopsRest reports whether no operator does anything before a time but look around.
+// loopsRest reports whether no operator does anything before a time.
 func (r *Rest) loopsRest(until time.Duration) bool {
 	state := r.timeline.Tip()
 	for _, operator := range r.operators {
@@ -74,7 +67,7 @@ func (r *Rest) loopsRest(until time.Duration) bool {
 		}
 	}
 	return len(state.Running()) == 0 && !slices.ContainsFunc(state.Queue(), func(i *trace.Item) bool {
-		return i.Ready || i.Due < until && r.rounds[i.QueueKey] < idleRounds
+		return i.Ready || i.Due < until
 	})
 }
 

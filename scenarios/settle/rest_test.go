@@ -1,7 +1,6 @@
 package settle
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -31,11 +30,6 @@ func TestRest(t *testing.T) {
 	timer := func(after time.Duration) trace.Event {
 		return loop(trace.Event{Kind: trace.KindRequeue, Delay: after})
 	}
-	round := []trace.Event{
-		loop(trace.Event{Kind: trace.KindReady}), loop(trace.Event{Kind: trace.KindDequeue, Reconcile: 1}),
-		loop(trace.Event{Kind: trace.KindEnd, Reconcile: 1}), timer(11 * time.Second),
-	}
-	rounds := append(append(append([]trace.Event{timer(0)}, round...), round...), round...)
 	object := trace.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a"}
 	write := trace.Event{Kind: trace.KindCall, Verb: trace.VerbCreate, Object: object}
 	lease := write
@@ -49,22 +43,19 @@ func TestRest(t *testing.T) {
 		node   corev1.ConditionStatus // default: ready
 		rests  bool
 	}{
-		"nothing happens":                          {rests: true},
-		"a key is ready":                           {events: []trace.Event{ready}},
-		"a reconcile runs":                         {events: append([]trace.Event{ready}, round[1])},
-		"a timer runs out in time":                 {events: []trace.Event{timer(30 * time.Second)}},
-		"a timer runs out too late":                {events: []trace.Event{timer(2 * time.Minute)}, rests: true},
-		"a timer runs out after the timeout":       {events: []trace.Event{timer(30 * time.Second)}, within: 10 * time.Second, rests: true},
-		"it only looks around":                     {events: rounds, rests: true},
-		"it has looked around twice":               {events: rounds[:9]},
-		"it has looked around, and somebody wrote": {events: append(slices.Clone(rounds), write)},
-		"somebody writes":                          {late: []trace.Event{write}},
-		"somebody renews a lease":                  {late: []trace.Event{lease}, rests: true},
-		"an event is delivered":                    {late: []trace.Event{{Kind: trace.KindWatch, Operator: "zundoko", Object: object}}},
-		"the operator is paused":                   {events: []trace.Event{{Kind: trace.KindControl, Operator: "zundoko", Verb: trace.VerbPause}}},
-		"the operator is down":                     {events: []trace.Event{{Kind: trace.KindOperator, Operator: "zundoko", Verb: trace.VerbStop}}},
-		"a pod starts":                             {pods: []client.Object{starting}},
-		"a node is lost":                           {node: corev1.ConditionUnknown},
+		"nothing happens":                    {rests: true},
+		"a key is ready":                     {events: []trace.Event{ready}},
+		"a reconcile runs":                   {events: []trace.Event{ready, loop(trace.Event{Kind: trace.KindDequeue, Reconcile: 1})}},
+		"a timer runs out in time":           {events: []trace.Event{timer(30 * time.Second)}},
+		"a timer runs out too late":          {events: []trace.Event{timer(2 * time.Minute)}, rests: true},
+		"a timer runs out after the timeout": {events: []trace.Event{timer(30 * time.Second)}, within: 10 * time.Second, rests: true},
+		"somebody writes":                    {late: []trace.Event{write}},
+		"somebody renews a lease":            {late: []trace.Event{lease}, rests: true},
+		"an event is delivered":              {late: []trace.Event{{Kind: trace.KindWatch, Operator: "zundoko", Object: object}}},
+		"the operator is paused":             {events: []trace.Event{{Kind: trace.KindControl, Operator: "zundoko", Verb: trace.VerbPause}}},
+		"the operator is down":               {events: []trace.Event{{Kind: trace.KindOperator, Operator: "zundoko", Verb: trace.VerbStop}}},
+		"a pod starts":                       {pods: []client.Object{starting}},
+		"a node is lost":                     {node: corev1.ConditionUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
