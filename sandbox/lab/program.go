@@ -43,6 +43,8 @@ type RunOptions struct {
 	Taps Taps
 	// Granted remembers what the operators of the lab were granted.
 	Granted *operatorhost.Granted
+	// Private says that the lab shares its cluster with other labs that run the same operator.
+	Private bool
 	// Injector injects the faults of this run. When it dies, the run has crashed.
 	Injector *fault.Injector
 }

@@ -194,7 +194,8 @@ func (sv *supervisor) startOnceThere(ctx context.Context, spec v1alpha1.Operator
 	deadline := time.Now().Add(awayPatience)
 	for {
 		run, err := sv.program.Start(ctx, RunOptions{
-			Cluster: sv.lab.options.Cluster, Spec: spec, Journal: sv.epoch.journal, Taps: sv.taps, Granted: &sv.lab.granted, Injector: injector,
+			Cluster: sv.lab.options.Cluster, Spec: spec, Journal: sv.epoch.journal, Taps: sv.taps, Granted: &sv.lab.granted,
+			Private: sv.lab.options.Private, Injector: injector,
 		})
 		now, _, crashed, _ := sv.now()
 		if !sandbox.IsAway(err) || ctx.Err() != nil || crashed != nil || !sameRun(spec, now) || time.Now().After(deadline) {

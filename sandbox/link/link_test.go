@@ -76,6 +76,10 @@ func TestOptions(t *testing.T) {
 	if o := adapted(t, settings, ctrl.Options{}); o.LeaderElectionNamespace != "lab" || o.WebhookServer == nil {
 		t.Errorf("options that are not: %+v", o)
 	}
+	elected := ctrl.Options{LeaderElection: true}
+	if !adapted(t, settings, elected).LeaderElection || adapted(t, link.Settings{NoLeaderElection: true}, elected).LeaderElection {
+		t.Error("leader election is not as the program and the lab ask for")
+	}
 	w := mine.(*webhook.DefaultServer).Options
 	w.TLSOpts, w.WebhookMux = nil, nil
 	want := webhook.Options{Host: "127.0.0.1", Port: 1234, CertDir: "certs", CertName: "tls.crt", KeyName: "tls.key"}

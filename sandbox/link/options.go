@@ -24,6 +24,7 @@ func (s Settings) adapt(o *manager.Options) {
 			*address = freePort
 		}
 	}
+	o.LeaderElection = o.LeaderElection && !s.NoLeaderElection
 	if o.LeaderElectionNamespace == "" {
 		o.LeaderElectionNamespace = s.Namespace
 	}

@@ -18,6 +18,8 @@ type Settings struct {
 	LogLevel int `json:"logLevel,omitempty"`
 	// Mode is that in which the operator begins.
 	Mode
+	// NoLeaderElection lets managers work without leader election.
+	NoLeaderElection bool `json:"noLeaderElection,omitempty"`
 	// Namespace is that of leader election, where the program names none.
 	Namespace string `json:"namespace,omitempty"`
 	// APIServer is the address of the API server that the lab gave the program.

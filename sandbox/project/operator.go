@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -51,8 +52,9 @@ type Operator struct {
 	build     func() (string, error) // builds once
 	// built is when the build of the newest program began.
 	built time.Time
-	// port is that of the webhook server; 0: none. applied says that the cluster was given what the operator needs,
+	// preparing is held while a run is prepared. port is that of the webhook server; 0: none. applied says that the cluster was given what the operator needs,
 	// installed that it was given the configurations of webhooks. A later life finds both as they are then.
+	preparing          sync.Mutex
 	port               int
 	applied, installed bool
 }
@@ -66,6 +68,21 @@ func NewOperator(o OperatorOptions) *Operator {
 		Name: o.Project.Name, Tapped: op.Tapped(), Files: o.Project.options.WorkDir, Prepare: op.prepare, Begun: op.installWebhooks,
 	})
 	return op
+}
+
+// Beside returns the operator once more, for a lab beside the first one: the same program, in processes of its own, with their files in a
+// new directory. nil means that it cannot run twice, because webhooks are called at one process, or because it has none. Close it
+// after its lab.
+func (o *Operator) Beside(dir string) (*process.Operator, error) {
+	plan := o.options.Plan
+	serves := !o.options.NoWebhooks && plan.ServesWebhooks(o.Tapped(), slices.Concat(plan.Args, o.options.Args, plan.Env, o.options.Env))
+	if serves || o.options.Project.Watches != "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return process.New(process.Options{Name: o.options.Project.Name, Tapped: o.Tapped(), Files: dir, Prepare: o.prepare}), nil
 }
 
 // Close ends a build, and kills what is left of the operator's processes.
@@ -140,6 +157,8 @@ func (o *Operator) prepare(ctx context.Context, cluster operatorhost.Cluster) (p
 	if err != nil {
 		return process.Command{}, err
 	}
+	o.preparing.Lock()
+	defer o.preparing.Unlock()
 	plan := o.options.Plan
 	if !o.applied && !o.options.Untouched {
 		if err := ApplyAll(ctx, cluster, plan.Objects, plan.Namespace); err != nil {

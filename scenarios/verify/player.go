@@ -41,8 +41,8 @@ type player struct {
 	reference  *reference // what to compare with; nil in the plays that make it
 }
 
-func newPlayer(ctx context.Context, o Options, connection *runner.Connection, namespaced map[schema.GroupResource]bool) (*player, error) {
-	p := &player{options: o, connection: connection, view: &view{namespaced: namespaced}}
+func newPlayer(ctx context.Context, o Options, connection *runner.Connection) (*player, error) {
+	p := &player{options: o, connection: connection, view: &view{mapper: o.Client.RESTMapper()}}
 	options := o.Lab
 	options.Cluster, options.Private = scoped{Cluster: o.Lab.Cluster, view: p.view}, true
 	var err error

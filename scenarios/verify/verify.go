@@ -38,6 +38,8 @@ type Options struct {
 	Client client.Client
 	// Workers is how many plans are played side by side. Default: 8.
 	Workers int
+	// Programs returns the operators of one worker's lab, in place of those of Lab. Default: all labs have those.
+	Programs func(worker int) []lab.Program
 	// Patience is how long an assertion of the scenario may take to become true in a play with a fault; at least three
 	// times what the scenario took without. Default: 5 s.
 	Patience time.Duration
@@ -116,14 +118,14 @@ type verifier struct {
 }
 
 func (v *verifier) open(ctx context.Context) error {
-	namespaced, err := namespacedResources(v.Lab.Cluster.Config())
-	if err != nil {
-		return fmt.Errorf("ask the API server for its resources: %w", err)
-	}
 	v.free = make(chan *player, v.Workers)
 	connection := runner.Connect(v.Lab.Cluster.Config(), v.Runner.Kubeconfig)
-	for range v.Workers {
-		p, err := newPlayer(ctx, v.Options, connection, namespaced)
+	for worker := range v.Workers {
+		o := v.Options
+		if o.Programs != nil {
+			o.Lab.Programs = o.Programs(worker)
+		}
+		p, err := newPlayer(ctx, o, connection)
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,11 @@
 package verify
 
 import (
-	"errors"
 	"net/http"
 	"sync/atomic"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/operator-lab/operator-lab/sandbox/apirequest"
@@ -38,8 +36,8 @@ func (s scoped) User(name string, groups ...string) (*rest.Config, error) {
 
 // view turns lists and watches of all namespaces into those of one.
 type view struct {
-	namespaced map[schema.GroupResource]bool
-	namespace  atomic.Pointer[string]
+	mapper    meta.RESTMapper
+	namespace atomic.Pointer[string]
 }
 
 func (v *view) wrap(next http.RoundTripper) http.RoundTripper { return &viewing{v, next} }
@@ -53,7 +51,7 @@ type viewing struct {
 func (v *viewing) RoundTrip(req *http.Request) (*http.Response, error) {
 	target, ok := apirequest.Parse(req.URL.Path)
 	namespace := v.namespace.Load()
-	if !ok || namespace == nil || target.Namespace != "" || target.Name != "" || req.Method != http.MethodGet || !v.namespaced[target.GroupResource()] {
+	if !ok || namespace == nil || target.Namespace != "" || target.Name != "" || req.Method != http.MethodGet || !v.isNamespaced(target.GroupResource()) {
 		return v.next.RoundTrip(req)
 	}
 	scoped := req.Clone(req.Context())
@@ -64,35 +62,12 @@ func (v *viewing) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go reach the transport below.
 func (v *viewing) WrappedRoundTripper() http.RoundTripper { return v.next }
 
-// namespacedResources returns the resources of a cluster that belong to namespaces.
-func namespacedResources(config *rest.Config) (map[schema.GroupResource]bool, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+// isNamespaced reports whether objects of a resource belong to namespaces. The mapper learns of kinds that the operator brings.
+func (v *view) isNamespaced(resource schema.GroupResource) bool {
+	kind, err := v.mapper.KindFor(resource.WithVersion(""))
 	if err != nil {
-		return nil, err
+		return false // the API server says what is wrong with it
 	}
-	_, lists, err := client.ServerGroupsAndResources()
-	if partly, is := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); is && len(partly.Groups) > 0 {
-		err = nil // an aggregated API that does not answer is no operator's
-	}
-	out := map[schema.GroupResource]bool{}
-	for _, list := range lists {
-		gv, parseErr := schema.ParseGroupVersion(list.GroupVersion)
-		if parseErr != nil {
-			return nil, parseErr
-		}
-		for _, r := range namespacedOf(list) {
-			out[schema.GroupResource{Group: gv.Group, Resource: r}] = true
-		}
-	}
-	return out, err
-}
-
-func namespacedOf(list *metav1.APIResourceList) []string {
-	var names []string
-	for _, r := range list.APIResources {
-		if r.Namespaced {
-			names = append(names, r.Name)
-		}
-	}
-	return names
+	mapping, err := v.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +116,23 @@ func (o *ownOperator) lab(ctx context.Context, t *target, options *lab.Options) 
 	o.startBuild()
 	options.Programs = append(options.Programs, o.operator)
 	return o.operator.Build(ctx) // before anybody waits for the operator
+}
+
+// beside returns the operator for each of several labs that play side by side: for one only, if it cannot run twice. What is returned
+// with it closes those that were added.
+func (o *ownOperator) beside(labs int) (programs []lab.Program, closeAll func(), err error) {
+	programs = []lab.Program{o.operator}
+	closeAll = func() {}
+	for i := 1; i < labs; i++ {
+		another, err := o.operator.Beside(filepath.Join(o.work.Dir, "beside", strconv.Itoa(i)))
+		if err != nil || another == nil {
+			return programs, closeAll, err
+		}
+		before := closeAll
+		closeAll = func() { another.Close(); before() }
+		programs = append(programs, another)
+	}
+	return programs, closeAll, nil
 }
 
 // begin applies what --apply names, and begins to watch the source with --watch.

@@ -238,11 +238,19 @@ func (v *verifying) sampled() error {
 func (v *verifying) explore(ctx context.Context, target *target) (*verify.Report, error) {
 	options := lab.Options{Cluster: target.Cluster, Kill: target.kill, Machines: target.machines, Installed: v.installed, Seed: v.seed, Version: version()}
 	workers := v.asked.workers
-	for _, own := range v.given.own {
+	var programs func(worker int) []lab.Program // those of all labs are the same, unless the operator is a program
+	if len(v.given.own) > 0 {
+		own := v.given.own[0]
 		if err := own.lab(ctx, target, &options); err != nil {
 			return nil, err
 		}
-		workers = 1 // a program is started once at a time
+		all, closeAll, err := own.beside(workers)
+		defer closeAll()
+		if err != nil {
+			return nil, err
+		}
+		workers = len(all)
+		programs = func(worker int) []lab.Program { return all[worker : worker+1] }
 	}
 	cluster, err := client.New(rest.AddUserAgent(target.Config(), "oracle"), client.Options{})
 	if err != nil {
@@ -250,7 +258,7 @@ func (v *verifying) explore(ctx context.Context, target *target) (*verify.Report
 	}
 	o := verify.Options{
 		Lab: options, Test: v.tests[0], Selection: v.given.selection(), Runner: v.runnerOptions(target, nil), Client: cluster,
-		Workers: workers, Patience: v.asked.patience, Budget: v.asked.budget, Pairs: v.asked.pairs, Only: v.asked.only, Progress: v.progress(),
+		Workers: workers, Programs: programs, Patience: v.asked.patience, Budget: v.asked.budget, Pairs: v.asked.pairs, Only: v.asked.only, Progress: v.progress(),
 	}
 	if v.asked.plain || v.asked.output != "" || !v.io.terminal() {
 		return verify.Run(ctx, o)
