@@ -1,11 +1,16 @@
 package kit
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
@@ -48,4 +53,47 @@ func Decode[T any](manifests fs.FS, name string) (*T, error) {
 		return nil, fmt.Errorf("decode manifest %s: %w", name, err)
 	}
 	return object, nil
+}
+
+// Objects decodes the objects of the YAML files in a directory, without subdirectories.
+func Objects(manifests fs.FS, dir string) ([]*unstructured.Unstructured, error) {
+	files, err := fs.ReadDir(manifests, dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, file := range files {
+		if file.IsDir() || path.Ext(file.Name()) != ".yaml" {
+			continue
+		}
+		name := path.Join(dir, file.Name())
+		data, err := fs.ReadFile(manifests, name)
+		if err != nil {
+			return nil, err
+		}
+		more, err := decodeAll(data)
+		if err != nil {
+			return nil, fmt.Errorf("decode manifest %s: %w", name, err)
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// decodeAll decodes the documents of a YAML file. Empty ones are left out.
+func decodeAll(data []byte) (all []*unstructured.Unstructured, err error) {
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		err := documents.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(o.Object) > 0 {
+			all = append(all, o)
+		}
+	}
 }

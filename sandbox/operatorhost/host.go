@@ -6,18 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"path"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/metacontroller"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -242,7 +239,7 @@ func Grants(op operators.Operator, variant string) ([]*unstructured.Unstructured
 	namespace.SetName(op.Namespace)
 	grants := []*unstructured.Unstructured{namespace}
 	for _, dir := range []string{"rbac", path.Join("rbac", variant)} {
-		more, err := Decode(op.Manifests, dir)
+		more, err := kit.Objects(op.Manifests, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -260,47 +257,4 @@ func Apply(ctx context.Context, c client.Client, o *unstructured.Unstructured) e
 		return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
 	return nil
-}
-
-// Decode decodes the objects of all YAML files in a directory, without subdirectories.
-func Decode(files fs.FS, dir string) ([]*unstructured.Unstructured, error) {
-	entries, err := fs.ReadDir(files, dir)
-	if err != nil {
-		return nil, err
-	}
-	var objects []*unstructured.Unstructured
-	for _, entry := range entries {
-		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".yaml") {
-			continue
-		}
-		more, err := decodeFile(files, path.Join(dir, entry.Name()))
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, more...)
-	}
-	return objects, nil
-}
-
-func decodeFile(files fs.FS, name string) ([]*unstructured.Unstructured, error) {
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	decoder := yaml.NewYAMLOrJSONDecoder(f, 4096)
-	var objects []*unstructured.Unstructured
-	for {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
-		}
-		if len(o.Object) > 0 {
-			objects = append(objects, o)
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/operators/catalog"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 )
 
@@ -35,6 +36,19 @@ func printManifests(io streams, op operators.Operator, instance operators.Instan
 		fmt.Fprintf(io.out, "---\n%s", b)
 	}
 	return nil
+}
+
+// printCSV prints the ClusterServiceVersion of an operator.
+func printCSV(io streams, op operators.Operator, instance operators.Instance) error {
+	csv, err := catalog.CSV(op, instance.Variant())
+	if err != nil {
+		return err
+	}
+	b, err := yaml.Marshal(csv)
+	if err == nil {
+		_, err = io.out.Write(b)
+	}
+	return err
 }
 
 // writeManifests writes all files of an operator below a folder. What is there already stays as it is, and is an error.

@@ -28,6 +28,7 @@ type operatorFlags struct {
 	health     string
 	elect      bool
 	manifests  bool
+	csv        bool
 	files      string
 }
 
@@ -70,6 +71,8 @@ func oneOperatorCommand(io streams, op operators.Operator) *cobra.Command {
 			switch {
 			case f.manifests:
 				return printManifests(io, op, instance)
+			case f.csv:
+				return printCSV(io, op, instance)
 			case f.files != "":
 				return writeManifests(op, f.files)
 			}
@@ -83,6 +86,7 @@ func oneOperatorCommand(io streams, op operators.Operator) *cobra.Command {
 	flags.StringVar(&f.health, "health-probe-bind-address", "0", "address of /healthz and /readyz; 0: none")
 	flags.BoolVar(&f.elect, "leader-elect", false, "wait until this process leads among several")
 	flags.BoolVar(&f.manifests, "manifests", false, "print the CRDs and RBAC of the chosen variant instead of running")
+	flags.BoolVar(&f.csv, "csv", false, "print the ClusterServiceVersion of the chosen variant, which installs it through OLM, instead of running")
 	flags.StringVar(&f.files, "files", "", "write all its YAML files below this folder instead of running: CRDs, permissions, deployments, a sample")
 	instance.Flags(flags)
 	if more, ok := instance.(operators.Commands); ok {
