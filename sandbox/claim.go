@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -41,7 +42,7 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := link(s.options.Binary, s.layout.bin(), append(Programs(), "kubectl", "kubelet")...); err != nil {
+	if err := link(s.options.Binary, s.layout.bin(), slices.Concat(Programs(), OLMPrograms(), []string{"kubectl", "kubelet"})...); err != nil {
 		return err
 	}
 	keys, err := openPKI(s.layout.pki())

@@ -15,6 +15,15 @@ type ports struct {
 	API  int `json:"api"`
 	Etcd int `json:"etcd"`
 	Peer int `json:"etcdPeer"`
+	// What OLM would use.
+	Packages int `json:"olmPackages"`
+	Bundled  int `json:"olmBundled"`
+	Catalog  int `json:"olmCatalog"`
+}
+
+// all returns where the ports are.
+func (p *ports) all() []*int {
+	return []*int{&p.API, &p.Etcd, &p.Peer, &p.Packages, &p.Bundled, &p.Catalog}
 }
 
 // reservation holds a port without listening on it: the socket is bound with SO_REUSEPORT, which etcd
@@ -75,17 +84,14 @@ type reservations struct {
 // reservePorts reserves the wanted ports. Where one is zero, taken, or in avoid, the kernel chooses another.
 func reservePorts(want ports, avoid map[int]bool) (*reservations, error) {
 	r := &reservations{}
-	for _, p := range []struct {
-		want int
-		got  *int
-	}{{want.API, &r.API}, {want.Etcd, &r.Etcd}, {want.Peer, &r.Peer}} {
-		held, err := reserveUnlessTaken(p.want, avoid)
+	for i, got := range r.all() {
+		held, err := reserveUnlessTaken(*want.all()[i], avoid)
 		if err != nil {
 			r.release()
 			return nil, err
 		}
 		r.held = append(r.held, held)
-		*p.got = held.port
+		*got = held.port
 	}
 	return r, nil
 }

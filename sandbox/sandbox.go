@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,6 +69,11 @@ type Options struct {
 	// Images is the path of a file with more images, see the package images. Default: only those that come with the lab
 	// are known.
 	Images string
+	// OLM starts the Operator Lifecycle Manager too, with a catalog of the bundled operators. Default: it is not there.
+	OLM bool
+	// Catalog is a directory with a file-based catalog for OLM, which is served beside that of the bundled operators. Default:
+	// none.
+	Catalog string
 	// Progress is called after each step of [Start]. Default: nothing is.
 	Progress func(Step)
 	// OnExit is called when a program died that nobody stopped. It is started again. Default: nothing is.
@@ -80,7 +86,7 @@ type Options struct {
 
 // Step is a finished step of [Start].
 type Step struct {
-	// Name is a program, "data" or "crds".
+	// Name is a program, "data", "crds" or "catalogs".
 	Name string
 	// Took is the time since the beginning of Start.
 	Took time.Duration
@@ -110,6 +116,7 @@ type Sandbox struct {
 	stopOnce sync.Once
 	stopErr  error
 	cancel   context.CancelFunc // of what runs as long as the sandbox
+	provide  func() error       // starts the cloud provider, once
 	watchers sync.WaitGroup
 	done     chan struct{}
 
@@ -160,6 +167,12 @@ func (o *Options) complete() (err error) {
 	if err := errors.Join(CheckName(o.Name), checkNodes(o.Nodes)); err != nil {
 		return err
 	}
+	if err := o.checkCatalog(); err != nil {
+		return err
+	}
+	if o.OLM {
+		o.CRDs = slices.Concat(o.CRDs, olmCRDs())
+	}
 	if o.Images != "" {
 		if o.Images, err = filepath.Abs(o.Images); err != nil {
 			return err
@@ -208,7 +221,9 @@ func (s *Sandbox) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.startPrograms(ctx); err != nil {
+	lasting, cancel := context.WithCancel(quiet(ctx))
+	s.cancel = cancel
+	if err := s.startPrograms(ctx, lasting); err != nil {
 		if used && ctx.Err() == nil && !isProblem(err) {
 			err = &Problem{err, "try again; if it stays so, " + damagedHint}
 		}
@@ -225,6 +240,9 @@ func (s *Sandbox) start(ctx context.Context) error {
 		s.step("crds", "")
 	}
 	if err := errors.Join(s.awaitUsable(ctx), s.watchServices(ctx)); err != nil {
+		return err
+	}
+	if err := s.startOLM(ctx, lasting); err != nil {
 		return err
 	}
 	if err := writeKubeconfig(s.layout.kubeconfig(), contextName(s.options.Name), s.admin); err != nil {
@@ -252,7 +270,8 @@ func (s *Sandbox) provideData(ctx context.Context) (used bool, err error) {
 	return false, os.WriteFile(s.layout.program(PreparedFile), nil, 0o600)
 }
 
-func (s *Sandbox) startPrograms(ctx context.Context) error {
+// startPrograms starts all programs but those of OLM. lasting ends with the sandbox.
+func (s *Sandbox) startPrograms(ctx, lasting context.Context) error {
 	managers, err := s.plane.managerPrograms()
 	if err != nil {
 		return err
@@ -269,8 +288,6 @@ func (s *Sandbox) startPrograms(ctx context.Context) error {
 		return err
 	}
 	s.programs = append([]*program{s.plane.etcdProgram(), s.plane.apiServerProgram()}, append(managers, nodes...)...)
-	lasting, cancel := context.WithCancel(quiet(ctx))
-	s.cancel = cancel
 	client, err := kubernetes.NewForConfig(s.admin)
 	if err != nil {
 		return err
@@ -278,8 +295,13 @@ func (s *Sandbox) startPrograms(ctx context.Context) error {
 	provider := &cloudProvider{
 		client: client, nodes: s.options.Nodes, plan: s.plan, failed: func(node string, err error) { s.step(node, err.Error()) },
 	}
-	provideOnce := sync.OnceValue(func() error { return provider.start(lasting) })
-	for _, p := range s.programs {
+	s.provide = sync.OnceValue(func() error { return provider.start(lasting) })
+	return s.launch(ctx, lasting, s.programs...)
+}
+
+// launch starts programs side by side, and keeps them running as long as lasting.
+func (s *Sandbox) launch(ctx, lasting context.Context, programs ...*program) error {
+	for _, p := range programs {
 		p.launched = func(ctx context.Context) error {
 			s.step(p.name, "")
 			switch {
@@ -287,15 +309,15 @@ func (s *Sandbox) startPrograms(ctx context.Context) error {
 				return s.checkpoints.finishRestore(ctx)
 			case p.name == "kube-apiserver":
 				// Nodes that are starting wait for it, and nodes that only an earlier run had are deleted.
-				return provideOnce()
+				return s.provide()
 			}
 			return nil
 		}
 	}
-	if err := startTogether(ctx, s.programs...); err != nil {
+	if err := startTogether(ctx, programs...); err != nil {
 		return err
 	}
-	for _, p := range s.programs {
+	for _, p := range programs {
 		s.watchers.Go(func() { s.watch(lasting, p) })
 	}
 	return s.save(func(*Record) {})

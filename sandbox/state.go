@@ -50,6 +50,7 @@ func (l layout) logs() string       { return filepath.Join(l.dir, "logs") }
 func (l layout) bin() string        { return filepath.Join(l.dir, "bin") }
 func (l layout) nodes() string      { return filepath.Join(l.dir, "nodes") }
 func (l layout) volumes() string    { return filepath.Join(l.dir, "volumes") }
+func (l layout) catalogs() string   { return filepath.Join(l.dir, "catalogs") }
 func (l layout) egress() string     { return filepath.Join(l.dir, "egress.yaml") }
 func (l layout) program(name string) string {
 	return filepath.Join(l.bin(), name)
@@ -291,8 +292,9 @@ func portsOfOthers(state, name string) map[int]bool {
 	others := map[int]bool{}
 	for _, r := range slices.DeleteFunc(records, func(r *Record) bool { return r.Name == name }) {
 		proxy, _ := proxyOf(r.Proxy)
-		for _, p := range []int{r.Ports.API, r.Ports.Etcd, r.Ports.Peer, proxy} {
-			others[p] = true
+		others[proxy] = true
+		for _, p := range r.Ports.all() {
+			others[*p] = true
 		}
 	}
 	return others

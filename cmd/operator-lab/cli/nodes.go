@@ -2,10 +2,15 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 
@@ -15,10 +20,12 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// nodeFlags hold the flags for the nodes and images of a sandbox.
+// nodeFlags hold the flags for the nodes and images of a sandbox, and for OLM in it.
 type nodeFlags struct {
-	nodes  int
-	images string
+	nodes   int
+	images  string
+	olm     bool
+	catalog string // a directory
 }
 
 // bind adds the flags, with a default number of nodes.
@@ -26,6 +33,9 @@ func (f *nodeFlags) bind(flags *pflag.FlagSet, nodes int) {
 	f.nodes = nodes
 	flags.Var((*nodeCount)(&f.nodes), "nodes", "how many simulated nodes run pods; 0: pods stay Pending")
 	flags.StringVar(&f.images, "images", "", "file that says which programs images are (default: only those that come with the lab)")
+	flags.BoolVar(&f.olm, "olm", false, "start the Operator Lifecycle Manager, with a catalog of the bundled operators")
+	flags.StringVar(&f.catalog, "catalog", "", "directory with a file-based catalog for it; implies --olm")
+	_ = cobra.MarkFlagDirname(flags, "catalog")
 }
 
 // take takes from a project's lab.yaml what no flag says.
@@ -38,14 +48,18 @@ func (f *nodeFlags) take(p *project.Project, flags *pflag.FlagSet) {
 	}
 }
 
-// use sets the options of a sandbox, after a check of the images file.
+// use sets the options of a sandbox, after a check of the files that they name.
 func (f *nodeFlags) use(o *sandbox.Options) error {
 	o.Nodes, o.Images = f.nodes, f.images
+	o.OLM, o.Catalog = f.olm || f.catalog != "", f.catalog
 	return f.check()
 }
 
-// check reports what is wrong with the images file.
+// check reports what is wrong with the catalog and the images file.
 func (f *nodeFlags) check() error {
+	if err := checkCatalog(f.catalog); err != nil {
+		return err
+	}
 	if f.images == "" {
 		return nil
 	}
@@ -63,11 +77,46 @@ func (f *nodeFlags) check() error {
 	return usageError(hint, "%w", err)
 }
 
+// checkCatalog reads a file-based catalog as opm does, and reports what is wrong with it. What has to be pulled cannot be
+// installed here.
+func checkCatalog(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	const hint = "it holds files with olm.package, olm.channel and olm.bundle, as 'opm validate' accepts them"
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usageError(hint, "the catalog %s is no directory", dir)
+	}
+	config, err := declcfg.LoadFS(context.Background(), os.DirFS(dir))
+	if err == nil && len(config.Packages) == 0 {
+		err = errors.New("it has no package")
+	}
+	if err == nil {
+		_, err = declcfg.ConvertToModel(*config)
+	}
+	if err != nil {
+		return usageError(hint, "the catalog %s: %s", dir, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	for _, b := range config.Bundles {
+		if b.Image != "" {
+			return usageError("put its manifests into it, as properties olm.bundle.object, and leave out its image",
+				"the catalog %s: the bundle %s is the image %s, and nothing is pulled here", dir, b.Name, b.Image)
+		}
+	}
+	return nil
+}
+
 // args returns the flags as arguments for another process.
 func (f *nodeFlags) args() []string {
 	args := []string{"--nodes", strconv.Itoa(f.nodes)}
 	if f.images != "" {
 		args = append(args, "--images", f.images)
+	}
+	if f.olm {
+		args = append(args, "--olm")
+	}
+	if f.catalog != "" {
+		args = append(args, "--catalog", f.catalog)
 	}
 	return args
 }
