@@ -12,7 +12,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operator-lab/operator-lab/operators"
@@ -43,7 +45,7 @@ func CSV(op operators.Operator, variant string) (*v1alpha1.ClusterServiceVersion
 	if strategy.ClusterPermissions, err = permissions(op, variant, "ClusterRole", account); err != nil {
 		return nil, err
 	}
-	examples, err := samples(op)
+	examples, err := samples(op, crds)
 	if err != nil {
 		return nil, err
 	}
@@ -144,12 +146,17 @@ func permissions(op operators.Operator, variant, kind, account string) ([]v1alph
 	return []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules}}, nil
 }
 
-// samples returns the sample objects as the annotation alm-examples has them: a JSON array.
-func samples(op operators.Operator) (string, error) {
+// samples returns the sample objects of the operator's own kinds as the annotation alm-examples has them: a JSON array.
+func samples(op operators.Operator, crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
 	objects, err := kit.Objects(op.Manifests, "samples")
 	if err != nil {
 		return "", err
 	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return !slices.ContainsFunc(crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+			return crd.Spec.Group == o.GroupVersionKind().Group && crd.Spec.Names.Kind == o.GetKind()
+		})
+	})
 	text, err := json.MarshalIndent(objects, "", "  ")
 	return string(text), err
 }
