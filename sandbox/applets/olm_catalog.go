@@ -29,7 +29,6 @@ import (
 func opm() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	syscall.Umask(0o077) // the cache makes its files for everybody to read
 	cmd := &cobra.Command{Use: "opm", Short: "Serve catalogs of the Operator Lifecycle Manager", SilenceUsage: true}
 	var address, cache string
 	var bundled bool
@@ -64,7 +63,8 @@ func writeCatalog(dir string) error {
 }
 
 func serveCatalog(ctx context.Context, dir, cache, address string) error {
-	if err := os.RemoveAll(cache); err != nil { // one that was killed has not closed it
+	// An opm that was killed has not closed its cache. What is in it is open to the group, whatever the umask says.
+	if err := errors.Join(os.RemoveAll(cache), os.MkdirAll(cache, 0o700)); err != nil {
 		return err
 	}
 	log := logrus.NewEntry(logrus.New())

@@ -30,7 +30,8 @@ func logsCommand(io streams) *cobra.Command {
 		Use:   "logs [program…]",
 		Short: "Print the logs of a sandbox's programs",
 		Long: `Print the logs of a sandbox's programs: etcd, kube-apiserver, kube-controller-manager,
-kube-scheduler, the kubelets (node-1…), and operator-lab when it runs in the background.
+kube-scheduler, the kubelets (node-1…), with --olm catalog-operator, olm-operator,
+package-server and opm, and operator-lab when it runs in the background.
 Default: all that have one. Logs of pods are kubectl's: 'operator-lab kubectl logs'.`,
 		Example: `  operator-lab logs kube-apiserver -f
   operator-lab logs --tail 5`,

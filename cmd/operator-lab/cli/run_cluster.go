@@ -48,7 +48,7 @@ func (f *ownFlags) cluster(flags *pflag.FlagSet) (*userCluster, error) {
 		}
 		return nil, nil
 	}
-	for _, name := range []string{"name", "keep", "nodes", "images"} {
+	for _, name := range []string{"name", "keep", "nodes", "images", "olm", "catalog"} {
 		if flags.Changed(name) {
 			return nil, usageError("leave one of them out", "--%s is for a sandbox, and --kubeconfig for a cluster of yours", name)
 		}

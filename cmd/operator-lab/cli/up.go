@@ -35,10 +35,11 @@ func upCommand(io streams) *cobra.Command {
 		Short: "Start a sandbox",
 		Long: `Start a sandbox: etcd, kube-apiserver, Kubernetes' controllers, the scheduler and simulated
 nodes, whose pods are programs on this machine. It holds what it held when it was last
-stopped, unless --fresh.
+stopped, unless --fresh. With --olm the Operator Lifecycle Manager runs in it.
 
 Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start.`,
 		Example: `  operator-lab up                       run here until Ctrl-C
+  operator-lab up --olm                 and install operators with Subscriptions
   operator-lab up --detach --name demo  run in the background; stop with 'operator-lab down --name demo'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
