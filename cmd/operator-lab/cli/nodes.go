@@ -34,7 +34,7 @@ func (f *nodeFlags) bind(flags *pflag.FlagSet, nodes int) {
 	flags.Var((*nodeCount)(&f.nodes), "nodes", "how many simulated nodes run pods; 0: pods stay Pending")
 	flags.StringVar(&f.images, "images", "", "file that says which programs images are (default: only those that come with the lab)")
 	flags.BoolVar(&f.olm, "olm", false, "start the Operator Lifecycle Manager, with a catalog of the bundled operators")
-	flags.StringVar(&f.catalog, "catalog", "", "directory with a file-based catalog for it; implies --olm")
+	flags.StringVar(&f.catalog, "catalog", "", "directory with a file-based catalog for OLM, beside that of the bundled operators; implies --olm")
 	_ = cobra.MarkFlagDirname(flags, "catalog")
 }
 
