@@ -176,9 +176,25 @@ func (s *Sandbox) olmPrograms() ([]*program, error) {
 	return all, nil
 }
 
+// managedLabel marks the registration of the package server as the sandbox's.
+var managedLabel = client.MatchingLabels{"app.kubernetes.io/managed-by": "operator-lab"}
+
+// forgetPackages removes the registration that an earlier run has left. Discovery fails as long as nobody serves what is
+// registered, and with it the deletion of namespaces; and the API server looks again only seconds after it has found nobody.
+func (s *Sandbox) forgetPackages(ctx context.Context) error {
+	c, err := client.New(s.admin, client.Options{})
+	if err != nil {
+		return err
+	}
+	service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}}
+	if err := c.DeleteAllOf(ctx, service, managedLabel); err != nil {
+		return fmt.Errorf("remove the registration of an earlier package server: %w", err)
+	}
+	return nil
+}
+
 // registerPackages has the API server pass requests for PackageManifests on to the package server, and returns when it
-// does. A registration of an earlier run is made anew: the API server looks again only seconds after it has found
-// nobody there.
+// does.
 func (s *Sandbox) registerPackages(ctx context.Context, c client.Client) error {
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
@@ -189,9 +205,7 @@ func (s *Sandbox) registerPackages(ctx context.Context, c client.Client) error {
 			"service":  map[string]any{"namespace": OLMNamespace, "name": "packageserver-service", "port": int64(s.ports.Packages)},
 		},
 	}}
-	if err := client.IgnoreNotFound(c.Delete(ctx, service.DeepCopy())); err != nil {
-		return err
-	}
+	service.SetLabels(managedLabel)
 	if err := apply(ctx, c, service); err != nil {
 		return err
 	}

@@ -234,7 +234,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 		return err
 	}
 	if used { // prepared data has them already
-		if err := errors.Join(s.plane.installCRDs(ctx, s.options.CRDs), s.plane.installStorage(ctx)); err != nil {
+		if err := errors.Join(s.forgetPackages(ctx), s.plane.installCRDs(ctx, s.options.CRDs), s.plane.installStorage(ctx)); err != nil {
 			return err
 		}
 		s.step("crds", "")
