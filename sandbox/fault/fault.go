@@ -114,7 +114,7 @@ func (x *fault) detail() string {
 
 // atOnce reports whether the fault happens when it is armed, without a match.
 func (x *fault) atOnce() bool {
-	cut := x.spec.Watch != nil && x.spec.Watch.Action == v1alpha1.WatchCut
+	cut := x.spec.Watch != nil && (x.spec.Watch.Action == v1alpha1.WatchCut || x.spec.Watch.Action == v1alpha1.WatchGone)
 	return x.spec.Match == nil && (x.spec.Crash != nil || x.spec.ControlPlane != nil || cut || breaks(x.spec))
 }
 

@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -319,12 +320,16 @@ func (in *Injector) crashWaiting(armed *armed) bool {
 	return in.isDead.Load()
 }
 
-// cutNow cuts all watches of all operators that a fault concerns.
+// cutNow cuts all watches of all operators that a fault concerns, or ends them with 410 Gone.
 func (f *Faults) cutNow(x *fault) {
+	why := io.EOF
+	if x.spec.Watch.Action == v1alpha1.WatchGone {
+		why = errGone
+	}
 	f.match(x)
 	n, operator := 0, ""
 	for _, in := range f.injectorsOf(x) {
-		n += in.cut(schema.GroupResource{}, nil)
+		n += in.cut(schema.GroupResource{}, nil, why)
 		operator = in.operator
 	}
 	if x.spec.Operator != "" {

@@ -36,6 +36,7 @@ type stream struct {
 	last    bool   // the stream ends after out
 	tail    string // an event that follows the next one
 	known   bool   // the kind of the objects was learned
+	said    bool   // the reader was told that the watch is gone
 
 	once  sync.Once
 	ended chan struct{}
@@ -107,8 +108,26 @@ func readable(accept string) string {
 	return strings.Join(out, ",")
 }
 
+// errGone ends a stream that tells its reader first that what it watches is gone.
+var errGone = errors.New("410 Gone")
+
 // Read is part of io.Reader.
 func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.read(p)
+	if !errors.Is(err, errGone) {
+		return n, err
+	}
+	if !s.said {
+		s.said, s.out = true, []byte(gone)
+	}
+	if n = copy(p, s.out); n == 0 {
+		return 0, io.EOF
+	}
+	s.out = s.out[n:]
+	return n, nil
+}
+
+func (s *stream) read(p []byte) (int, error) {
 	if s.opaque {
 		return s.readOpaque(p)
 	}
@@ -186,8 +205,9 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// cut ends the operator's watches of a resource, or all if it is empty, except for one stream. It returns how many.
-func (in *Injector) cut(of schema.GroupResource, but *stream) int {
+// cut ends the operator's watches of a resource, or all if it is empty, except for one stream; why is what their reads return,
+// [io.EOF] or errGone. It returns how many.
+func (in *Injector) cut(of schema.GroupResource, but *stream, why error) int {
 	in.mu.Lock()
 	var cut []*stream
 	for f := range in.flows {
@@ -197,7 +217,7 @@ func (in *Injector) cut(of schema.GroupResource, but *stream) int {
 	}
 	in.mu.Unlock()
 	for _, s := range cut {
-		s.end(io.EOF)
+		s.end(why)
 	}
 	return len(cut)
 }
@@ -280,7 +300,7 @@ func (s *stream) meet(x *fault, e *event, frame []byte) (pass bool) {
 	case v1alpha1.WatchCut, v1alpha1.WatchGone:
 		if !known { // from another stream: the fault happened there already
 			f.happened(x, s.event(t, e))
-			s.injector.cut(s.GroupResource(), s)
+			s.injector.cut(s.GroupResource(), s, io.EOF)
 			s.last = true
 			if x.spec.Watch.Action == v1alpha1.WatchGone {
 				s.tail = gone

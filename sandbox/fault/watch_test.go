@@ -294,6 +294,17 @@ func TestCut(t *testing.T) {
 		if st := b.wantStatus("all", v1alpha1.FaultInjected, 1, 1, true); st.Message != "2 watches when the fault was made" {
 			t.Error(st.Message)
 		}
+		// So are they with 410 Gone, and their readers are told.
+		s, other = b.watch(w, songs+"?watch=true"), b.watch(w, maps+"?watch=true")
+		s.server.tell(events[0])
+		want(t, "before", s.got(), "ADDED one 1")
+		b.arm("gone", v1alpha1.FaultSpec{Watch: &v1alpha1.WatchFault{Action: v1alpha1.WatchGone}})
+		for _, one := range []*watching{s, other} {
+			if got, err := one.got(), one.ended(); !strings.HasPrefix(got, "ERROR") || !errors.Is(err, io.EOF) {
+				t.Errorf("%q, %v", got, err)
+			}
+		}
+		b.wantStatus("gone", v1alpha1.FaultInjected, 1, 1, true)
 	})
 }
 

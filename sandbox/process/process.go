@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
@@ -21,6 +22,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/remote"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/sandbox/usage"
 )
 
 // Options are the options of [New].
@@ -63,6 +65,8 @@ type Operator struct {
 	guard   *guard.Guard
 	// sockets makes a directory with a short path, as sockets need; the guard removes it.
 	sockets func() (string, error)
+	// running is the program of the newest run; nil before the first.
+	running atomic.Pointer[guard.Group]
 }
 
 var _ lab.Program = (*Operator)(nil)
@@ -84,6 +88,19 @@ func (o *Operator) Close() { o.guard.Close() }
 
 // Name returns the operator's name.
 func (o *Operator) Name() string { return o.options.Name }
+
+// Used returns what the program of the newest run and its children have used; false: it does not run, or the system does not tell.
+func (o *Operator) Used() (usage.Used, bool) {
+	group := o.running.Load()
+	if group == nil {
+		return usage.Used{}, false
+	}
+	all, err := usage.Look()
+	if err != nil {
+		return usage.Used{}, false
+	}
+	return all.OfGroup(group.ID())
+}
 
 // LogFile returns the path of the file with what the program printed in its last run.
 func (o *Operator) LogFile() string { return filepath.Join(o.options.Files, "operator.log") }

@@ -161,6 +161,7 @@ func (r *run) startProgram(env []string) (err error) {
 			Hint: "is it a program that this machine can run?",
 		}
 	}
+	r.operator.running.Store(r.group)
 	r.wait = cmd.Wait
 	r.tell(trace.VerbStart)
 	r.options.Injector.OnDie(r.group.Kill)
