@@ -72,7 +72,7 @@ func (s *State) hot(key QueueKey, reconciles []*Reconcile) (Hot, bool) {
 	hot := Hot{QueueKey: key, Object: writes[0].Object, Reconciles: len(writes)}
 	values := map[string][]string{}
 	for _, write := range slices.Backward(writes) {
-		for path, value := range changedFields(write.Before, write.After) {
+		for path, value := range ChangedFields(write.Before, write.After) {
 			values[path] = append(values[path], value)
 		}
 	}
@@ -136,9 +136,9 @@ func mostChanged(values map[string][]string) (most string) {
 	return most
 }
 
-// changedFields returns the paths of the fields that differ, with their new values. Metadata that the API server itself
+// ChangedFields returns the paths of the fields that differ, with their new values. Metadata that the API server itself
 // changes is left out.
-func changedFields(before, after json.RawMessage) map[string]string {
+func ChangedFields(before, after json.RawMessage) map[string]string {
 	var a, b map[string]any
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil {
 		return nil

@@ -215,7 +215,7 @@ func gateCall(e *Event, l Language) string {
 	if e.Before == nil || e.NoOp || e.Failed() {
 		return text
 	}
-	changed := changedFields(e.Before, e.After)
+	changed := ChangedFields(e.Before, e.After)
 	for i, path := range sortedKeys(changed) {
 		if i == mostFields {
 			return text + fmt.Sprintf(l.pick("; %d more", "、他 %d 件"), len(changed)-mostFields)
