@@ -52,6 +52,8 @@ type Options struct {
 	Patience time.Duration
 	// Used returns what the operator's process has used. Default: it has none of its own, and that is not measured.
 	Used func() (usage.Used, bool)
+	// Notes are what has to be known of what is measured, for the report.
+	Notes []string
 	// Progress is told what is being done. Default: nobody is told.
 	Progress func(objects int, phase string)
 }
@@ -138,7 +140,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Progress == nil {
 		o.Progress = func(int, string) {}
 	}
-	r := &run{Options: o, wire: newWire(o.Operator), report: &Report{Operator: o.Operator, Variant: o.Spec.Variant, OwnProcess: o.Used != nil, Changes: o.Changes}}
+	r := &run{Options: o, wire: newWire(o.Operator), report: &Report{Operator: o.Operator, Variant: o.Spec.Variant, OwnProcess: o.Used != nil, Changes: o.Changes, Notes: o.Notes}}
 	return r.report, r.run(ctx)
 }
 
@@ -157,7 +159,7 @@ type run struct {
 
 func (r *run) run(ctx context.Context) (err error) {
 	options := r.Lab
-	options.Cluster = counted{r.Lab.Cluster, r.wire}
+	options.Cluster, options.Private = counted{r.Lab.Cluster, r.wire}, true
 	if r.lab, err = lab.Open(ctx, options); err != nil {
 		return err
 	}

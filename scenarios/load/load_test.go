@@ -36,7 +36,7 @@ func measure(t *testing.T, how string) *load.Report {
 		t.Fatal(err)
 	}
 	r, err := load.Run(t.Context(), load.Options{
-		Lab:      lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(zoo(how))}, Private: true},
+		Lab:      lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(zoo(how))}},
 		Operator: "crowd", Client: c, Sizes: []int{1, 4, 16, 64}, Changes: 16, Every: time.Millisecond, Patience: 2 * time.Minute,
 		Sample: load.Sample{Manifest: fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: one, labels: {%s: %s}}}", label, labelOf(how))},
 	})

@@ -39,6 +39,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Unsettled says that, and why, the operator did not come to rest at the last size; empty: it did.
 	Unsettled string `json:"unsettled,omitempty"`
+	// Notes are what has to be known of what was measured.
+	Notes []string `json:"notes,omitempty"`
 	// Missed is how many events the journal forgot before they were counted.
 	Missed int64 `json:"missed,omitempty"`
 }
