@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -114,7 +115,7 @@ func (b Budget) Exceeded(r *Report) string {
 		by = r.growth(b.phase, "reconciles").Values[len(sizes)-1]
 	}
 	if by == 0 {
-		return fmt.Sprintf("%s: %s: there was no %s", name, b.text, b.per)
+		return fmt.Sprintf("%s: %s: there was no %s", name, b.text, cmp.Or(b.per, "object"))
 	}
 	return b.compare(name, v/by, "at "+b.phase+" with "+ofKind(n, r.Kind))
 }

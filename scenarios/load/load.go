@@ -132,7 +132,7 @@ func CheckSizes(sizes []int) error {
 var errNotSettled = errors.New("the operator does not come to rest")
 
 // Run measures. It returns what was measured also when the context ends, beside the context's error, and when the operator does not
-// settle at a size; then that is a finding.
+// settle at a size; then that is a finding. What it made stays, in a namespace with a name that begins with "load-".
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := errors.Join(CheckSizes(o.Sizes), o.Sample.Check()); err != nil {
 		return nil, err
@@ -168,7 +168,6 @@ func (r *run) run(ctx context.Context) (err error) {
 	if err := r.Client.Create(ctx, namespace); err != nil {
 		return fmt.Errorf("make a namespace: %w", err)
 	}
-	defer func() { _ = r.Client.Delete(context.WithoutCancel(ctx), namespace) }() // the sandbox may be gone by then
 	r.namespace, r.versions = namespace.Name, map[trace.Key]string{}
 	first, err := r.Sample.object(1, r.namespace)
 	if err != nil {

@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -27,22 +28,27 @@ func TestMain(m *testing.M) {
 	os.Exit(sandboxtest.Main(m, box))
 }
 
-// measure measures an operator of the zoo.
+// measure measures an operator of the zoo at some sizes.
 func measure(t *testing.T, how string) *load.Report {
+	t.Helper()
+	r, err := measureWith(t.Context(), t, how, load.Options{Sizes: []int{1, 4, 16, 64}, Changes: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func measureWith(ctx context.Context, t *testing.T, how string, o load.Options) (*load.Report, error) {
 	t.Helper()
 	cluster := box.Get(t)
 	c, err := client.New(cluster.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := load.Run(t.Context(), load.Options{
-		Lab:      lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(zoo(how))}},
-		Operator: "crowd", Client: c, Sizes: []int{1, 4, 16, 64}, Changes: 16, Every: time.Millisecond, Patience: 2 * time.Minute,
-		Sample: load.Sample{Manifest: fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: one, labels: {%s: %s}}}", label, labelOf(how))},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o.Lab = lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(zoo(how))}}
+	o.Operator, o.Client, o.Every, o.Patience = "crowd", c, time.Millisecond, 2*time.Minute
+	o.Sample.Manifest = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: one, labels: {%s: %s}}}", label, labelOf(how))
+	r, wrong := load.Run(ctx, o)
 	sandboxtest.Eventually(t, "the objects are gone", func(ctx context.Context) error {
 		var left corev1.NamespaceList
 		if err := c.List(ctx, &left); err != nil {
@@ -50,12 +56,32 @@ func measure(t *testing.T, how string) *load.Report {
 		}
 		for _, n := range left.Items {
 			if strings.HasPrefix(n.Name, "load-") {
+				if n.DeletionTimestamp == nil {
+					_ = c.Delete(ctx, &n) // it is seen whether it is gone
+				}
 				return fmt.Errorf("namespace %s is still there", n.Name)
 			}
 		}
 		return nil
 	})
-	return r
+	return r, wrong
+}
+
+// TestInterrupted ends a run at its second size: what was measured at the first one is there.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := measureWith(ctx, t, "mended", load.Options{Sizes: []int{1, 2}, Changes: 1, Progress: func(objects int, phase string) {
+		if objects == 2 && phase == load.Change {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || len(r.Sizes) != 2 || !r.Sizes[0].Settled || r.Sizes[1].Settled || r.Sizes[1].Phases[load.Create].Reconciles == 0 {
+		t.Errorf("%v\n%s", err, textOf(t, r))
+	}
+	if len(r.Growth) == 0 || len(r.Findings) > 0 {
+		t.Errorf("%+v %+v", r.Growth, r.Findings)
+	}
 }
 
 // TestPlanted measures operators with something that does not scale. It is found with its cause, and nothing else is said.

@@ -195,7 +195,7 @@ func (l *loading) run(ctx context.Context) error {
 		}
 		options = append(options, o)
 	}
-	var wrong error
+	var wrong, notLeft error
 	for i, t := range suites {
 		var r *load.Report
 		err, left := t.inTarget(ctx, func(ctx context.Context, target *target) (failed bool, err error) {
@@ -205,14 +205,15 @@ func (l *loading) run(ctx context.Context) error {
 		if r != nil && len(r.Sizes) > 0 {
 			reports = append(reports, r)
 		}
-		if wrong = errors.Join(err, left); wrong != nil {
+		notLeft = errors.Join(notLeft, left)
+		if wrong = err; wrong != nil {
 			break
 		}
 	}
-	if len(reports) == 0 {
-		return wrong
+	if len(reports) > 0 {
+		wrong = errors.Join(wrong, l.conclude(reports))
 	}
-	return errors.Join(wrong, l.conclude(reports))
+	return errors.Join(wrong, notLeft)
 }
 
 // suite returns the suite of a variant: its sandbox is made as for tests.
@@ -311,7 +312,7 @@ func (l *loading) measure(ctx context.Context, t *suite, target *target, o load.
 	if o.Client, err = client.New(rest.AddUserAgent(target.Config(), lab.Person), client.Options{}); err != nil {
 		return nil, err
 	}
-	o.Progress = func(objects int, phase string) { t.sayf("%d objects: %s", objects, phase) }
+	o.Progress = func(objects int, phase string) { t.sayf("%s with %d", phase, objects) }
 	return load.Run(ctx, o)
 }
 
