@@ -42,6 +42,7 @@ const (
 	fewestSizes = 4
 	leastSpread = 8 // the largest size divided by the smallest
 	furthestOff = 0.25
+	leastGrowth = 0.5 // what grows, with the most objects, divided by what is there anyway
 )
 
 // Fit is a model that was fitted to a figure: base + slope × the term of the model.
@@ -57,7 +58,7 @@ type Fit struct {
 }
 
 // NewFit fits the models by least squares of the relative errors, so that small sizes count as much as large ones, and takes the
-// best. A model that grows faster is taken only if it is closer by half.
+// best. A model that grows faster is taken only if it is closer by half, and if what grows is worth mentioning.
 func NewFit(sizes []int, values []float64) Fit {
 	switch {
 	case len(sizes) < fewestSizes:
@@ -69,6 +70,9 @@ func NewFit(sizes []int, values []float64) Fit {
 	for i, m := range models {
 		f := fit(sizes, values, m.term)
 		f.Model = m.model
+		if i > 0 && f.Slope*m.term(float64(sizes[len(sizes)-1])) < leastGrowth*f.Base {
+			continue
+		}
 		if i == 0 || f.Off < best.Off/2 && best.Off > exact {
 			best = f
 		}

@@ -25,6 +25,7 @@ func TestNewFit(t *testing.T) {
 		want   Model
 		why    string
 	}{
+		"hardly grows":      {sizes, []float64{4, 4, 4, 5}, Constant, ""},
 		"nothing":           {sizes, series(func(float64) float64 { return 0 }), Constant, ""},
 		"constant":          {sizes, series(func(float64) float64 { return 7 }), Constant, ""},
 		"wobbles":           {sizes, []float64{10, 11, 9, 10}, Constant, ""},
