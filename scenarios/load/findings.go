@@ -49,7 +49,7 @@ func (r *Report) find() {
 		last := r.Sizes[len(r.Sizes)-1]
 		r.Findings = append(r.Findings, Finding{
 			Sort: Restless, Phase: Phases[max(0, len(last.Phases)-1)], Text: r.Unsettled,
-			Hint: "write only what differs, and let one controller alone decide a field",
+			Hint: "write only what differs, and let one controller alone decide a field; one that is only slow has more time with --patience",
 		})
 	}
 	r.findLists()
@@ -88,7 +88,7 @@ func (r *Report) findLists() {
 	found := map[Call]bool{}
 	for _, phase := range lookingPhases {
 		sizes := r.sizes(phase)
-		if len(sizes) == 0 {
+		if len(sizes) < fewestSizes {
 			continue
 		}
 		n := float64(sizes[len(sizes)-1])
@@ -103,7 +103,7 @@ func (r *Report) findLists() {
 			items := r.series(phase, func(p *Phase) float64 { c, _ := of(p); return float64(c.Items) }, false)
 			calls := r.series(phase, func(p *Phase) float64 { c, _ := of(p); return float64(c.Calls) }, false)
 			last := len(items) - 1
-			grows := NewFit(sizes, divided(items, calls)).Model.rank() >= Linear.rank()
+			grows := NewFit(sizes, divided(items, calls)).Model.rank() >= Linear.rank() || float64(c.Whole) > often*float64(c.Calls)
 			each := r.occasions(phase, sizes[last])
 			if found[c.Call] || c.Outside || c.Verb != trace.VerbList || !grows || calls[last] < often*each || items[last] < often*each*n {
 				continue

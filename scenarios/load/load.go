@@ -191,7 +191,7 @@ func (r *run) run(ctx context.Context) (err error) {
 		r.report.Sizes = append(r.report.Sizes, size)
 		err := r.measure(ctx, size)
 		if errors.Is(err, errNotSettled) {
-			r.report.Unsettled = r.unsettled(n)
+			r.report.Unsettled = r.unsettled(size)
 			return nil
 		}
 		if err != nil {
@@ -429,10 +429,18 @@ func (r *run) storage(ctx context.Context) (int64, error) {
 	return 0, errors.New("the API server does not tell how large etcd is")
 }
 
+// done is how a sentence says that a phase has been begun.
+var done = map[string]string{
+	Create: "they were made", Change: "the last change", Relist: "its watches had ended", Restart: "it was started again",
+}
+
 // unsettled says why an operator does not come to rest.
-func (r *run) unsettled(objects int) string {
+func (r *run) unsettled(size *Size) string {
+	objects := size.Objects
 	if r.meter.spun != nil {
 		return fmt.Sprintf("with %s it does not come to rest: %s", ofKind(objects, r.report.Kind), r.meter.spin())
 	}
-	return fmt.Sprintf("with %s it was still at work %v after all was done", ofKind(objects, r.report.Kind), r.Patience)
+	phase := Phases[len(size.Phases)-1]
+	return fmt.Sprintf("with %s it was still at work %v after %s, with %s reconciles and %d ready keys then", ofKind(objects, r.report.Kind), r.Patience,
+		done[phase], number(float64(size.Phases[phase].Reconciles)), r.meter.ready)
 }

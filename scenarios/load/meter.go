@@ -34,6 +34,9 @@ type CallCount struct {
 	// Calls is how many there were, and Items how many objects lists returned.
 	Calls int `json:"calls"`
 	Items int `json:"items,omitempty"`
+	// Whole is how many lists returned almost all objects that there were of their kind, as far as that is known: the operator watches
+	// the kind.
+	Whole int `json:"whole,omitempty"`
 	// NoOps is how many of the writes changed nothing, and Failed how many calls failed.
 	NoOps  int `json:"noOps,omitempty"`
 	Failed int `json:"failed,omitempty"`
@@ -77,6 +80,7 @@ type meter struct {
 	newest  map[object]string // versions of objects, as far as they came; without those that were deleted
 	heard   map[object]bool   // what handlers of the operator heard of in this phase
 	handled map[string]bool   // kinds that they have heard of
+	alive   map[object]int    // of newest, by kind and namespace, and by kind alone
 
 	mu      sync.Mutex // guards changed and spins
 	changed map[trace.Key]*changed
@@ -110,7 +114,7 @@ func newMeter(journal *trace.Journal, operator string) *meter {
 	m := &meter{
 		journal: journal, operator: operator, queue: map[trace.QueueKey]*waiting{}, running: map[int64]*reconcile{},
 		idle: map[trace.QueueKey]int{}, objects: map[int64]object{}, watched: map[string]bool{},
-		seen: map[string]bool{}, writes: map[string]string{}, newest: map[object]string{}, handled: map[string]bool{}, gated: true,
+		seen: map[string]bool{}, writes: map[string]string{}, newest: map[object]string{}, handled: map[string]bool{}, alive: map[object]int{}, gated: true,
 	}
 	m.begin()
 	return m
@@ -206,11 +210,29 @@ func (m *meter) watch(e *trace.Event) {
 	delete(m.writes, e.ResourceVersion)
 	o := object{e.Object.Kind, e.Object.Key()}
 	m.objects[e.Seq] = o
+	_, was := m.newest[o]
+	switch is := e.Verb != trace.Deleted; {
+	case is && !was:
+		m.lives(o, 1)
+	case was && !is:
+		m.lives(o, -1)
+	}
 	m.newest[o] = e.ResourceVersion
 	if e.Verb == trace.Deleted {
 		delete(m.newest, o)
 	}
 }
+
+// lives counts an object that is there, or is no more.
+func (m *meter) lives(o object, by int) {
+	m.alive[object{kind: o.kind}] += by
+	if o.key.Namespace != "" {
+		m.alive[object{o.kind, trace.Key{Namespace: o.key.Namespace}}] += by
+	}
+}
+
+// whole is the share of all objects of a kind that a list of almost all of them has: the journal may be behind the cache.
+const whole = 0.9
 
 // hear takes note that a handler heard of the object of a watch event, perhaps once more, and returns its kind.
 func (m *meter) hear(watch int64) (kind string) {
@@ -278,6 +300,9 @@ func (m *meter) call(e *trace.Event) {
 	c.Calls++
 	if e.Verb == trace.VerbList {
 		c.Items += e.Count
+		if all := m.alive[object{e.Object.Kind, trace.Key{Namespace: e.Object.Namespace}}]; all > 0 && float64(e.Count) >= whole*float64(all) {
+			c.Whole++
+		}
 	}
 	r := m.running[e.Reconcile]
 	switch {

@@ -117,7 +117,7 @@ func short(v float64) string {
 		name string
 		of   float64
 	}{{"G", 1e9}, {"M", 1e6}, {"k", 1e3}} {
-		if v >= 100*unit.of || v >= 10*unit.of && unit.of > 1e3 || v >= 1e5 && unit.of == 1e3 {
+		if v >= unit.of && (unit.of > 1e3 || v >= 1e5) {
 			return number(v/unit.of) + unit.name
 		}
 	}

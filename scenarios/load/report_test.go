@@ -65,7 +65,7 @@ func made(calls, items func(n int) int) *Report {
 			}
 			size.Phases[phase] = &Phase{
 				Seconds: 1, Reconciles: often,
-				Requests: []RequestCount{{Verb: "update", Resource: "songs", Requests: each, Sent: 100, Received: 200}},
+				Requests: []RequestCount{{Verb: "update", Resource: "songs", Requests: each, Sent: int64(100 * often), Received: int64(200 * often)}},
 				Calls:    []CallCount{{Call: Call{Verb: "list", Kind: "Song", From: trace.Cache, Line: "band.go:7"}, Calls: n, Items: items(n)}},
 			}
 		}
@@ -143,8 +143,8 @@ func TestBudget(t *testing.T) {
 		"calls per object at relist < 2":   "2 at relist with 64 Songs",
 		"items at relist <= 4095":          "4096 at relist with 64 Songs",
 		"items per reconcile at relist<=9": "64 at relist with 64 Songs",
-		"bytes at change <= 1KiB":          "",
-		"bytes at change < 300B":           "300 at change",
+		"bytes at change <= 3KiB":          "",
+		"bytes at change < 3000B":          "3000 at change",
 		"calls per change <= 13":           "",
 		"calls per change <= 12":           "12.8 at change",
 		"growth of calls at relist <= n":   "",

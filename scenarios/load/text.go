@@ -76,8 +76,8 @@ func (r *Report) rows(phase string) (out []row) {
 func (r *Report) machine() (out []row) {
 	add := func(name string, text func(float64) string, of func(*Size) float64) {
 		var values []float64
-		for _, s := range r.Sizes {
-			values = append(values, of(s))
+		for i := range r.sizes(Create) {
+			values = append(values, of(r.Sizes[i]))
 		}
 		if len(values) > 0 && slices.Max(values) > 0 {
 			out = append(out, row{Name: name, Cells: texts(values, text)})
@@ -160,10 +160,19 @@ func WriteText(w io.Writer, reports []*Report) error {
 
 // summary says in a line what came of it.
 func (r *Report) summary() string {
-	if len(r.Findings) == 0 && len(r.sizes(Restart)) >= fewestSizes {
-		return "nothing grows faster than it has to"
+	unknown := 0
+	for _, g := range r.Growth {
+		if g.Model == "" && g.Figure != "queue depth" && g.Figure != "conflicts" {
+			unknown++
+		}
 	}
-	return fmt.Sprintf("%d found", len(r.Findings))
+	switch {
+	case len(r.Findings) > 0:
+		return fmt.Sprintf("%d found", len(r.Findings))
+	case unknown > 0 || len(r.sizes(Restart)) < fewestSizes:
+		return fmt.Sprintf("nothing was found; how %d of %d figures grow cannot be said", unknown, len(r.Growth))
+	}
+	return "nothing grows faster than it has to"
 }
 
 // writeTable writes the table of a phase. With several reports each row has a line for each of them.
