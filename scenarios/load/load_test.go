@@ -2,26 +2,63 @@ package load_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/load"
 )
 
 // box is the sandbox of all tests of the package.
-var box = sandboxtest.ShareSandbox(func() (sandbox.Options, error) { return sandbox.Options{}, nil })
+var box = sandboxtest.ShareSandbox(func() (sandbox.Options, error) { return sandbox.Options{OnAudit: audited.note}, nil })
+
+// audited are the writes of the operator as the API server tells of them.
+var audited = &audit{writes: map[string]int{}}
+
+// audit counts the writes in the API server's audit log, by verb and resource.
+type audit struct {
+	mu     sync.Mutex
+	writes map[string]int
+}
+
+func (a *audit) note(line []byte) {
+	var e auditv1.Event
+	if json.Unmarshal(line, &e) != nil || e.Stage != auditv1.StageResponseComplete || e.ObjectRef == nil || !strings.HasPrefix(e.UserAgent, "crowd") {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.writes[e.Verb+" "+e.ObjectRef.Resource]++
+}
+
+// since returns what was counted after an earlier count.
+func (a *audit) since(before map[string]int) map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := map[string]int{}
+	for what, n := range a.writes {
+		if more := n - before[what]; more > 0 {
+			out[what] = more
+		}
+	}
+	return out
+}
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
@@ -106,7 +143,24 @@ func TestMended(t *testing.T) {
 			if i > 0 {
 				sandboxtest.Long(t)
 			}
+			before := audited.since(nil)
 			r := measure(t, how)
+			counted := map[string]int{}
+			for _, size := range r.Sizes {
+				for _, phase := range size.Phases {
+					for _, c := range phase.Requests {
+						if trace.IsWriteVerb(c.Verb) {
+							counted[c.Verb+" "+c.Resource] += int(c.Requests)
+						}
+					}
+				}
+			}
+			sandboxtest.Eventually(t, "the audit log tells of the same writes", func() error {
+				if diff := cmp.Diff(audited.since(before), counted); diff != "" {
+					return errors.New(diff)
+				}
+				return nil
+			})
 			if len(r.Findings) > 0 || r.Unsettled != "" || r.Missed > 0 {
 				t.Errorf("found %+v, missed %d\n%s", r.Findings, r.Missed, textOf(t, r))
 			}

@@ -30,9 +30,9 @@ var planted = []struct {
 	sort load.Sort
 	says string
 }{
-	{"lists all, live", load.ListsAll, "lists all of kind Secret at the API server at each reconcile (scenarios/load_test/zoo_test.go:"},
 	{"lists all, cached", load.NoIndex, "lists all of kind Secret from its cache at each reconcile (scenarios/load_test/zoo_test.go:"},
 	{"ping-pong", load.Restless, "they write data.state of ConfigMap again and again: … "},
+	{"lists all, live", load.ListsAll, "lists all of kind Secret at the API server at each reconcile (scenarios/load_test/zoo_test.go:"},
 	{"wakes all", load.WakesAll, "an event of a Secret puts all objects into the queue of controller crowd: 64 × 64 = 4,096 keys when all is listed anew with 64 ConfigMaps"},
 	{"writes each time", load.WritesAgain, "of update Secret (scenarios/load_test/zoo_test.go:"},
 }
