@@ -46,9 +46,8 @@ var occasion = map[string]string{
 // find finds what is to be found.
 func (r *Report) find() {
 	if r.Unsettled != "" {
-		last := r.Sizes[len(r.Sizes)-1]
 		r.Findings = append(r.Findings, Finding{
-			Sort: Restless, Phase: Phases[max(0, len(last.Phases)-1)], Text: r.Unsettled,
+			Sort: Restless, Phase: r.Sizes[len(r.Sizes)-1].last(), Text: r.Unsettled,
 			Hint: "write only what differs, and let one controller alone decide a field; one that is only slow has more time with --patience",
 		})
 	}
@@ -192,6 +191,14 @@ func (r *Report) findWrites() {
 	}
 }
 
+// fast reports whether a figure grows faster than it has to.
+func (g *Growth) fast() bool {
+	if g.Phase == Change {
+		return g.Model.rank() > Constant.rank()
+	}
+	return g.Model.rank() > Linearithmic.rank()
+}
+
 // findGrowth finds figures that grow too fast in phases in which nothing else was found.
 func (r *Report) findGrowth() {
 	known := map[string]bool{}
@@ -202,17 +209,14 @@ func (r *Report) findGrowth() {
 		return // it shows in all phases, and a figure in another one has the same cause
 	}
 	for _, g := range r.Growth {
-		expected := Linearithmic
-		if g.Phase == Change {
-			expected = Constant
-		}
 		of := map[string]string{"reconciles": "reconciles", "calls": "calls at the API server"}[g.Figure]
-		if of == "" || known[g.Phase] || g.Model.rank() <= expected.rank() {
+		sizes := r.sizes(g.Phase)
+		n, last := sizes[len(sizes)-1], g.Values[len(g.Values)-1]
+		// How many keys are merged into one reconcile differs: a few more are no growth.
+		if of == "" || known[g.Phase] || !g.fast() || last < often*r.occasions(g.Phase, n)*float64(n) {
 			continue
 		}
 		known[g.Phase] = true
-		sizes := r.sizes(g.Phase)
-		n, last := sizes[len(sizes)-1], g.Values[len(g.Values)-1]
 		text := fmt.Sprintf("%s grow like %s: %s %s with %s", of, g.Model, number(last), occasion[g.Phase], ofKind(n, r.Kind))
 		if requests := r.Sizes[len(sizes)-1].Phases[g.Phase].Requests; g.Figure == "calls" && len(requests) > 0 {
 			text += fmt.Sprintf("; most of them are %s %s (%s)", requests[0].Verb, requests[0].Resource, number(float64(requests[0].Requests)))

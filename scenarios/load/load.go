@@ -45,7 +45,7 @@ type Options struct {
 	Client client.Client
 	// Sizes are the numbers of objects, each larger than the one before.
 	Sizes []int
-	// Changes is how many changes are made at each size, Every the time from one to the next.
+	// Changes is how many changes are made at each size, Every the time from one to the next. Without any there is no phase change.
 	Changes int
 	Every   time.Duration
 	// Patience is how long the operator may take to come to rest after each phase.
@@ -226,6 +226,9 @@ func (r *run) measure(ctx context.Context, size *Size) error {
 		{Restart, r.restart, r.heardAll},
 	}
 	for _, p := range phases {
+		if p.name == Change && r.Changes == 0 {
+			continue
+		}
 		r.Progress(size.Objects, p.name)
 		if p.name == Restart && r.Used != nil {
 			if used, known := r.used(); known {
@@ -363,7 +366,7 @@ func (r *run) create(ctx context.Context, upTo int) error {
 
 // change changes one object after the other, at a steady pace.
 func (r *run) change(ctx context.Context) error {
-	pace := time.NewTicker(r.Every)
+	pace := time.NewTicker(max(r.Every, 1))
 	defer pace.Stop()
 	for i := range r.Changes {
 		if i > 0 {
@@ -440,7 +443,7 @@ func (r *run) unsettled(size *Size) string {
 	if r.meter.spun != nil {
 		return fmt.Sprintf("with %s it does not come to rest: %s", ofKind(objects, r.report.Kind), r.meter.spin())
 	}
-	phase := Phases[len(size.Phases)-1]
+	phase := size.last()
 	return fmt.Sprintf("with %s it was still at work %v after %s, with %s reconciles and %d ready keys then", ofKind(objects, r.report.Kind), r.Patience,
 		done[phase], number(float64(size.Phases[phase].Reconciles)), r.meter.ready)
 }

@@ -103,8 +103,7 @@ type waiting struct {
 
 // reconcile is one that runs.
 type reconcile struct {
-	byEvent               bool
-	changed, made, failed bool
+	byEvent, changed, made bool
 }
 
 // changed is the newest change of an object by the load.

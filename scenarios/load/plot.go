@@ -43,8 +43,10 @@ func newArea(sizes []int, lines []line) (a area, ok bool) {
 	return a, true
 }
 
-// x and y return where a size or a value is, from 0 to 1; values below 1 are drawn as 1.
+// x returns where a size is, from 0 to 1.
 func (a area) x(n float64) float64 { return math.Log(n/a.left) / math.Log(a.right/a.left) }
+
+// y returns where a value is, from 0 to 1; one below 1 is drawn as 1.
 func (a area) y(v float64) float64 { return math.Log(math.Max(v, 1)/a.low) / math.Log(a.high/a.low) }
 
 // How large a plot is, in characters.
@@ -124,7 +126,7 @@ func short(v float64) string {
 	return number(v)
 }
 
-// size returns bytes with a unit.
+// bytesText returns bytes with a unit.
 func bytesText(v float64) string {
 	for _, unit := range units[:3] {
 		if v < 1024*unit.bytes || unit.name == "GiB" {

@@ -60,6 +60,16 @@ type Size struct {
 	Memory uint64  `json:"memoryBytes,omitempty"`
 }
 
+// last returns the last phase that was begun; empty if none was.
+func (s *Size) last() (name string) {
+	for _, phase := range Phases {
+		if s.Phases[phase] != nil {
+			name = phase
+		}
+	}
+	return name
+}
+
 // Phase is what was counted in a phase. In the phase create it is what was done since the size before.
 type Phase struct {
 	// Seconds is how long it took, with the time until it was seen that the operator is at rest.

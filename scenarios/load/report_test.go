@@ -59,14 +59,14 @@ func made(calls, items func(n int) int) *Report {
 	for _, n := range []int{1, 4, 16, 64} {
 		size := &Size{Objects: n, Phases: map[string]*Phase{}, Settled: true, Etcd: 4096}
 		for _, phase := range Phases {
-			often, each := n, int64(calls(n))
+			often, each, listed := n, int64(calls(n)), items(n)
 			if phase == Change {
-				often, each = r.Changes, 128
+				often, each, listed = r.Changes, 128, 10
 			}
 			size.Phases[phase] = &Phase{
 				Seconds: 1, Reconciles: often,
 				Requests: []RequestCount{{Verb: "update", Resource: "songs", Requests: each, Sent: int64(100 * often), Received: int64(200 * often)}},
-				Calls:    []CallCount{{Call: Call{Verb: "list", Kind: "Song", From: trace.Cache, Line: "band.go:7"}, Calls: n, Items: items(n)}},
+				Calls:    []CallCount{{Call: Call{Verb: "list", Kind: "Song", From: trace.Cache, Line: "band.go:7"}, Calls: often, Items: listed}},
 			}
 		}
 		r.Sizes = append(r.Sizes, size)
@@ -108,7 +108,7 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"! lists all of kind Song from its cache", "items            band             1       17      273    4,369  n² (±", "\n                 grand            1       17      273    4,369  n²",
+		"! lists all of kind Song from its cache", "items            band         1       17      273    4,369  n² (±", "\n                 grand        1       17      273    4,369  n²",
 		"RELIST: ", "band, relist, with so many objects", "calls per object", "etcd grew by",
 	} {
 		if !strings.Contains(text.String(), want) {

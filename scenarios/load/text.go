@@ -160,17 +160,21 @@ func WriteText(w io.Writer, reports []*Report) error {
 
 // summary says in a line what came of it.
 func (r *Report) summary() string {
-	unknown := 0
+	fast, unknown := 0, 0
 	for _, g := range r.Growth {
-		if g.Model == "" && g.Figure != "queue depth" && g.Figure != "conflicts" {
+		switch {
+		case g.Figure == "queue depth" || g.Figure == "conflicts":
+		case g.Model == "":
 			unknown++
+		case g.fast():
+			fast++
 		}
 	}
 	switch {
 	case len(r.Findings) > 0:
 		return fmt.Sprintf("%d found", len(r.Findings))
-	case unknown > 0 || len(r.sizes(Restart)) < fewestSizes:
-		return fmt.Sprintf("nothing was found; how %d of %d figures grow cannot be said", unknown, len(r.Growth))
+	case fast > 0 || unknown > 0 || len(r.sizes(Restart)) < fewestSizes:
+		return fmt.Sprintf("nothing was found; of %d figures %d grow fast, and how %d grow cannot be said", len(r.Growth), fast, unknown)
 	}
 	return "nothing grows faster than it has to"
 }
@@ -178,11 +182,12 @@ func (r *Report) summary() string {
 // writeTable writes the table of a phase. With several reports each row has a line for each of them.
 func writeTable(out *strings.Builder, reports []*Report, phase string) {
 	var head []string
-	names := []string{}
+	names, wide := []string{}, 0
 	for _, r := range reports {
 		if sizes := texts(floats(r.sizes(phase)), short); len(sizes) > len(head) {
 			head = sizes
 		}
+		wide = max(wide, len(r.Name()))
 		for _, row := range r.all(phase) {
 			if !slices.Contains(names, row.Name) {
 				names = append(names, row.Name)
@@ -193,17 +198,18 @@ func writeTable(out *strings.Builder, reports []*Report, phase string) {
 		return
 	}
 	write := func(name, variant string, cells []string, growth string) {
-		label := fmt.Sprintf("%-16s", name)
+		var line strings.Builder
+		fmt.Fprintf(&line, "%-16s", name)
 		if len(reports) > 1 {
-			label += fmt.Sprintf(" %-9s", variant)
+			fmt.Fprintf(&line, " %-*s", wide, variant)
 		}
 		for _, cell := range cells {
-			label += fmt.Sprintf(" %8s", cell)
+			fmt.Fprintf(&line, " %8s", cell)
 		}
 		if growth != "" {
-			growth = "  " + growth
+			line.WriteString("  " + growth)
 		}
-		fmt.Fprintln(out, strings.TrimRight(label+growth, " "))
+		fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
 	}
 	fmt.Fprintf(out, "\n%s\n", reports[0].heading(phase))
 	write("objects", "", head, "grows like")

@@ -171,7 +171,7 @@ func (instance) CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { re
 func (instance) Demo() operators.Demo                                       { return demo{} }
 func (i instance) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	c := &crowd{Client: mgr.GetClient(), live: mgr.GetAPIReader(), how: string(i)}
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Secret{}, field, func(o client.Object) []string {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Secret{}, field, func(o client.Object) []string { //nolint:forbidigo // it has none
 		return []string{o.GetLabels()[field]}
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/scenarios"
@@ -247,6 +248,12 @@ func (l *loading) prepare(ctx context.Context, t *suite) (o load.Options, err er
 			return o, err
 		}
 		o.Spec = setup.Spec
+		op, _ := operators.Find(l.operator)
+		instance, err := lab.InstanceOf(op, o.Spec)
+		if err != nil {
+			return o, &exitError{exitUsage, err}
+		}
+		o.Spec.Variant = instance.Variant() // also where it is the default
 	} else {
 		l.asked.nodes.take(t.given.own[0].project, l.flags.Flags())
 		t.nodes = l.asked.nodes
