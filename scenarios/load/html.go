@@ -98,7 +98,7 @@ type htmlPage struct {
 func (p htmlPage) Title() string {
 	var names []string
 	for _, r := range p.Reports {
-		names = append(names, strings.TrimSuffix(r.Operator+" "+r.Variant, " "))
+		names = append(names, r.title())
 	}
 	return strings.Join(names, " and ")
 }

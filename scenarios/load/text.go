@@ -131,12 +131,9 @@ func (r *Report) notes() []string {
 func WriteText(w io.Writer, reports []*Report) error {
 	var out strings.Builder
 	for _, r := range reports {
-		fmt.Fprintf(&out, "%s: %s\n", strings.TrimSuffix(r.Operator+" "+r.Variant, " "), r.summary())
+		fmt.Fprintln(&out, r.title())
 		for _, note := range r.notes() {
 			fmt.Fprintf(&out, "  %s\n", note)
-		}
-		for _, f := range r.Findings {
-			fmt.Fprintf(&out, "  ! %s\n    hint: %s\n", f.Text, f.Hint)
 		}
 	}
 	for _, phase := range Phases {
@@ -154,9 +151,19 @@ func WriteText(w io.Writer, reports []*Report) error {
 			}
 		}
 	}
+	fmt.Fprintln(&out)
+	for _, r := range reports { // last, where it is read first
+		fmt.Fprintf(&out, "%s: %s\n", r.title(), r.summary())
+		for _, f := range r.Findings {
+			fmt.Fprintf(&out, "  ! %s\n    hint: %s\n", f.Text, f.Hint)
+		}
+	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }
+
+// title returns the operator with its variant.
+func (r *Report) title() string { return strings.TrimSuffix(r.Operator+" "+r.Variant, " ") }
 
 // summary says in a line what came of it.
 func (r *Report) summary() string {
