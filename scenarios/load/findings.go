@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -114,8 +115,8 @@ func (r *Report) findLists() {
 				from = "from its cache"
 				f.Sort, f.Hint = NoIndex, "each list copies all of them: an index (IndexField and MatchingFields) gives the few that are needed"
 			}
-			f.Text = fmt.Sprintf("lists all of kind %s %s at each reconcile%s: %s × %s = %s objects %s with %s",
-				c.Kind, from, at(c.Line), number(calls[last]), number(items[last]/calls[last]), number(items[last]), occasion[phase], ofKind(int(n), r.Kind))
+			f.Text = fmt.Sprintf("lists all of kind %s %s at each reconcile%s: %s objects %s with %s",
+				c.Kind, from, at(c.Line), product(calls[last], items[last]), occasion[phase], ofKind(int(n), r.Kind))
 			r.Findings = append(r.Findings, f)
 		}
 	}
@@ -156,8 +157,8 @@ func (r *Report) findWakes() {
 			found[w.Wake] = true
 			r.Findings = append(r.Findings, Finding{
 				Sort: WakesAll, Phase: phase, Hint: "map an event to the objects that it concerns, or leave it out by a predicate",
-				Text: fmt.Sprintf("an event of a %s puts all objects into the queue of controller %s: %s × %s = %s keys %s with %s",
-					w.Kind, w.Controller, number(each), number(last/each), number(last), occasion[phase], ofKind(int(n), r.Kind)),
+				Text: fmt.Sprintf("an event of a %s puts all objects into the queue of controller %s: %s keys %s with %s",
+					w.Kind, w.Controller, product(each, last), occasion[phase], ofKind(int(n), r.Kind)),
 			})
 		}
 	}
@@ -223,6 +224,15 @@ func (r *Report) findGrowth() {
 		}
 		r.Findings = append(r.Findings, Finding{Sort: Grows, Phase: g.Phase, Text: text, Hint: "the journal of 'operator-lab run' says why each reconcile ran"})
 	}
+}
+
+// product returns a number of times and what they come to, as 64 × 64 = 4,096.
+func product(times, all float64) string {
+	format := "%s × %s = %s"
+	if math.Mod(all, times) != 0 {
+		format = "%s × about %s, in all %s" // it is not the same each time
+	}
+	return fmt.Sprintf(format, number(times), number(math.Round(all/times)), number(all))
 }
 
 func at(line string) string {
