@@ -27,6 +27,8 @@ type Lesson struct {
 	Sources []string
 	// Operators are the operators that run from its beginning.
 	Operators []Operator
+	// Needs are programs that the learner's machine must have, such as go.
+	Needs []string
 	// Nodes is the number of simulated nodes; without nodes, pods stay Pending.
 	Nodes int
 	// Ask is a URL that is requested continuously; empty for none.
@@ -35,7 +37,7 @@ type Lesson struct {
 	Store string
 	// Tasks are the tasks in order.
 	Tasks []*Task
-	// Files are the names of the learner's manifests in FS.
+	// Files are the names of the learner's files in FS: manifests, and what is to be edited.
 	Files []string
 	// Digest is a digest of what the learner has to do, without the texts: a lesson stays done when a word of it is
 	// corrected.
@@ -44,7 +46,7 @@ type Lesson struct {
 	texts map[Language]*text
 }
 
-// Operator is an operator that runs during a lesson.
+// Operator is an operator that runs during a lesson: a bundled one, or one that the learner writes.
 type Operator struct {
 	// Name is the operator's name.
 	Name string `json:"name" check:"required"`
@@ -52,10 +54,17 @@ type Operator struct {
 	Variant string `json:"variant,omitempty"`
 	// Parameters are its parameters, by the names of its flags without dashes.
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// Project says that the learner writes it: a folder of its name in their directory, which runs once it is there.
+	Project bool `json:"project,omitempty"`
+	// Hook is a program in the learner's directory that answers the webhooks of metacontroller; empty for other operators.
+	Hook string `json:"hook,omitempty"`
 
 	// Position is the place of its declaration.
 	Position format.Position `json:"-"`
 }
+
+// Own reports whether the learner writes the operator.
+func (o Operator) Own() bool { return o.Project || o.Hook != "" }
 
 // Name returns the name of the lesson's folder: its number and its ID.
 func (l *Lesson) Name() string { return fmt.Sprintf("%02d-%s", l.Number, l.ID) }

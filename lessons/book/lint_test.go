@@ -54,6 +54,7 @@ var mistakes = []struct {
 	{"sources", []edit{{"lesson.yaml", "habits: []", `sources: ["005:1", "002:9-3", "002:424-437", "T12", "Z-08", "AC-E05", "https://x.example/", "http://x", "the book"]`}}},
 	{"addresses", []edit{{"lesson.yaml", "habits: []", "ask: app.default.svc\nstore: kv"}}},
 	{"operators", []edit{{"lesson.yaml", "  - name: zundoko", "  - name: zundoko\n  - variant: classic\n  - name: zunduko\n  - name: zundoko"}}},
+	{"operators of the learner's", []edit{{"lesson.yaml", "  - name: zundoko", "  - name: cafe\n    project: true\n    variant: classic\n  - name: zundoko\n    hook: sync.sh\n  - name: metacontroller\n    hook: sync.sh\n    project: true"}}},
 	{"no tasks", []edit{{"lesson.yaml", "", "module: loop\nphase: 1\ntasks: []\n"}, {"sing.yaml", "", gone}}},
 	{"ids of tasks", []edit{{"lesson.yaml", "- id: sing", "- id: sing\n  - id: sing\n  - id: Dance\n  - id: lesson\n  - id: dance"}}},
 	{"removes", []edit{{"lesson.yaml", "- id: sing", "- id: sing\n    removes: [Pod/web, Namespace, Operator/zundoko]"}}},

@@ -75,7 +75,7 @@ func (r *lessonReader) metadata() *metadata {
 	m, wrong := readMetadata(r.file(metadataFile), data)
 	r.wrong = append(r.wrong, wrong...)
 	l := r.lesson
-	l.Module, l.Habits, l.Sources, l.Operators = m.Module, m.Habits, m.Sources, m.Operators
+	l.Module, l.Habits, l.Sources, l.Operators, l.Needs = m.Module, m.Habits, m.Sources, m.Operators, m.Needs
 	l.Nodes, l.Ask, l.Store = m.Nodes, m.Ask, m.Store
 	if m.Phase != nil {
 		l.Phase = *m.Phase
@@ -229,7 +229,7 @@ func (r *lessonReader) sections() {
 	}
 }
 
-// files finds the manifests, and computes the digest of the lesson.
+// files finds the learner's files, and computes the digest of the lesson.
 func (r *lessonReader) files() {
 	entries, err := fs.ReadDir(r.FS, ".")
 	if err != nil {
@@ -238,7 +238,7 @@ func (r *lessonReader) files() {
 	}
 	sum := sha256.New()
 	for _, e := range entries { // sorted by name
-		if e.IsDir() || path.Ext(e.Name()) != ".yaml" {
+		if e.IsDir() || path.Ext(e.Name()) == ".md" {
 			continue
 		}
 		data, ok := r.read(e.Name(), "")
@@ -251,6 +251,11 @@ func (r *lessonReader) files() {
 			continue
 		}
 		r.manifest(e.Name(), data)
+	}
+	for _, op := range r.lesson.Operators {
+		if op.Hook != "" && !slices.Contains(r.lesson.Files, op.Hook) {
+			r.problem(op.Position.File, op.Position.Line, "the hook is a file of the lesson", "there is no file %s", op.Hook)
+		}
 	}
 	r.lesson.Digest = hex.EncodeToString(sum.Sum(nil)[:8])
 }

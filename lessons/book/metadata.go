@@ -12,15 +12,16 @@ import (
 )
 
 // Modules are the modules of the curriculum.
-var Modules = []string{"resources", "loop", "children", "etcd", "insights"}
+var Modules = []string{"resources", "loop", "children", "etcd", "insights", "packaging", "own"}
 
 // metadata is the content of a lesson.yaml.
 type metadata struct {
-	Module    string         `json:"module" check:"required,enum=resources|loop|children|etcd|insights"`
+	Module    string         `json:"module" check:"required,enum=resources|loop|children|etcd|insights|packaging|own"`
 	Phase     *int           `json:"phase" check:"required,least=0"`
 	Habits    []int          `json:"habits,omitempty"`
 	Sources   []string       `json:"sources,omitempty"`
 	Operators []Operator     `json:"operators,omitempty"`
+	Needs     []string       `json:"needs,omitempty"`
 	Nodes     int            `json:"nodes,omitempty" check:"least=0"`
 	Ask       string         `json:"ask,omitempty"`
 	Store     string         `json:"store,omitempty"`
@@ -141,8 +142,19 @@ func (c *metadataCheck) operators() {
 			c.problemAt(o.Position, "", "operator %q is there twice", o.Name)
 		}
 		seen[o.Name] = true
+		switch {
+		case o.Project && o.Hook != "":
+			c.problemAt(o.Position, "leave one of them out", "operator %q cannot be a project and have a hook", o.Name)
+		case o.Own() && (o.Variant != "" || len(o.Parameters) > 0):
+			c.problemAt(o.Position, "they are for bundled operators", "operator %q is the learner's, and has no variant or parameters", o.Name)
+		case o.Hook != "" && o.Name != hookOperator:
+			c.problemAt(o.Position, "name: "+hookOperator, "operator %q asks no webhooks", o.Name)
+		}
 	}
 }
+
+// hookOperator is the name of the operator that asks webhooks.
+const hookOperator = "metacontroller"
 
 // taskID matches the ID of a task, which is also the name of a file and of a test.
 var taskID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)

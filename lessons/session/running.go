@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 
@@ -11,7 +13,9 @@ import (
 
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/lessons/tutor"
+	"github.com/operator-lab/operator-lab/lessons/workshop"
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/operators/metacontroller"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
@@ -51,7 +55,11 @@ type Running struct {
 	Lab *lab.Lab
 	// Tutor is the tutor of the lesson.
 	Tutor *tutor.Tutor
+	// Workshop runs the operators that the learner writes; nil if there are none.
+	Workshop *workshop.Workshop
 
+	// dir is the learner's directory.
+	dir string
 	// recordings stop the recordings of the lesson's URL and of its etcd cluster.
 	recordings []func()
 	listener   lab.Listener
@@ -59,9 +67,9 @@ type Running struct {
 }
 
 // start boots the sandbox of a lesson, with a name or, if it is empty, a generated one. The lesson's operators do not run
-// yet: the tutor starts them.
-func (o *Options) start(ctx context.Context, lesson *book.Lesson, name string, opening Opening) (_ *Running, err error) {
-	r := &Running{Lesson: lesson}
+// yet: the tutor starts them. loaded is called when an operator that the learner writes runs for the first time.
+func (o *Options) start(ctx context.Context, lesson *book.Lesson, name, dir string, opening Opening, loaded func()) (_ *Running, err error) {
+	r := &Running{Lesson: lesson, dir: dir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close(ctx))
@@ -69,16 +77,28 @@ func (o *Options) start(ctx context.Context, lesson *book.Lesson, name string, o
 	}()
 	box := o.Sandbox
 	box.Name, box.Fresh, box.Ephemeral, box.Nodes, box.Progress = name, true, true, lesson.Nodes, opening.Step
+	if err := haveAll(lesson); err != nil {
+		return nil, openError{err, ErrLesson}
+	}
 	installed, err := addOperators(&box, lesson)
 	if err != nil {
 		return nil, err
+	}
+	var programs []lab.Program
+	if r.Workshop, err = workshop.New(workshop.Options{
+		Dir: dir, Operators: lesson.Operators, Language: o.Language, Loaded: loaded,
+		Environment: func() []string { return sandbox.Environment(r.Sandbox.Dir(), r.Sandbox.Proxy()) },
+	}); err != nil {
+		return nil, err
+	} else if r.Workshop != nil {
+		programs = r.Workshop.Programs()
 	}
 	r.listen(&box)
 	if r.Sandbox, err = sandbox.Start(ctx, box); err != nil {
 		return nil, openError{taken(err), ErrSandbox}
 	}
 	if r.Lab, err = lab.Open(ctx, lab.Options{
-		Cluster: r.Sandbox, Kill: r.Sandbox.Kill, Machines: r.Sandbox.Nodes(), Installed: installed, Version: box.Version, Seed: 1,
+		Cluster: r.Sandbox, Programs: programs, Kill: r.Sandbox.Kill, Machines: r.Sandbox.Nodes(), Installed: installed, Version: box.Version, Seed: 1,
 		Journal: opening.Journal,
 	}); err != nil {
 		return nil, openError{err, ErrSandbox}
@@ -91,6 +111,16 @@ func (o *Options) start(ctx context.Context, lesson *book.Lesson, name string, o
 func addOperators(o *sandbox.Options, lesson *book.Lesson) (map[string]string, error) {
 	installed := map[string]string{}
 	for _, wanted := range lesson.Operators {
+		if wanted.Hook != "" {
+			crds, err := metacontroller.CRDs()
+			if err != nil {
+				return nil, err
+			}
+			o.CRDs = append(o.CRDs, crds...)
+		}
+		if wanted.Own() {
+			continue
+		}
 		op, found := operators.Find(wanted.Name)
 		if !found {
 			return nil, openError{unknownOperator(wanted.Name), ErrLesson}
@@ -108,6 +138,20 @@ func addOperators(o *sandbox.Options, lesson *book.Lesson) (map[string]string, e
 		installed[op.Name] = instance.Variant()
 	}
 	return installed, nil
+}
+
+// haveAll returns an error if the machine lacks a program that a lesson needs.
+func haveAll(lesson *book.Lesson) error {
+	for _, program := range lesson.Needs {
+		if _, err := exec.LookPath(program); err != nil {
+			hint := "install it, and begin again"
+			if program == "go" {
+				hint = "install Go from https://go.dev/dl, and begin again"
+			}
+			return &sandbox.Problem{Err: fmt.Errorf("the lesson %s needs %s, which is not in the PATH", lesson.ID, program), Hint: hint}
+		}
+	}
+	return nil
 }
 
 func unknownOperator(name string) error {
@@ -141,15 +185,26 @@ func (r *Running) listen(o *sandbox.Options) {
 }
 
 // teach creates the tutor.
-func (r *Running) teach(ctx context.Context, kubectl string, o tutor.Options) {
+func (r *Running) teach(ctx context.Context, kubectl string, o tutor.Options) error {
 	o.Lesson = r.Lesson
 	o.Sandbox, o.Lab, o.Kubectl = r.Sandbox, r.Lab, kubectl
-	o.Environment = sandbox.Environment(r.Sandbox.Dir(), r.Sandbox.Proxy())
+	path, err := searchPath(kubectl)
+	if err != nil {
+		return err
+	}
+	o.Environment = append(sandbox.Environment(r.Sandbox.Dir(), r.Sandbox.Proxy()), path, "LESSON_DIR="+r.dir)
+	o.Workshop = r.Workshop
 	// An undo begins another journal, in which the recordings go on.
 	o.Moved = func(journal *trace.Journal) { r.record(ctx, journal) }
 	r.Tutor = tutor.New(o)
 	r.poke.Store(r.Tutor)
+	if r.Workshop != nil {
+		if err := r.Workshop.Follow(ctx, r.Lab); err != nil {
+			return err
+		}
+	}
 	r.record(ctx, r.Lab.Journal())
+	return nil
 }
 
 // record records the lesson's URL and its etcd cluster, if it has them, in a journal, and no longer in an earlier one. It
@@ -183,6 +238,9 @@ func (r *Running) close(ctx context.Context) error {
 	if r.Lab != nil {
 		errs = append(errs, r.Lab.Close(context.WithoutCancel(ctx)))
 	}
+	if r.Workshop != nil {
+		errs = append(errs, r.Workshop.Close())
+	}
 	if r.Sandbox != nil {
 		errs = append(errs, r.Sandbox.Stop())
 	}
@@ -191,11 +249,18 @@ func (r *Running) close(ctx context.Context) error {
 
 // Verify verifies a lesson in a sandbox of its own; see [tutor.Tutor.Verify].
 func Verify(ctx context.Context, o Options, lesson *book.Lesson) (verdict *tutor.Verdict, err error) {
-	r, err := o.start(ctx, lesson, "", Opening{})
+	dir, err := os.MkdirTemp("", "operator-lab-lesson-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r, err := o.start(ctx, lesson, "", dir, Opening{}, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close(ctx)) }()
-	r.teach(ctx, o.Kubectl, tutor.Options{})
+	if err := r.teach(ctx, o.Kubectl, tutor.Options{Dir: dir}); err != nil {
+		return nil, err
+	}
 	return r.Tutor.Verify(ctx)
 }

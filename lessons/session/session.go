@@ -111,7 +111,7 @@ func (s *Session) open(ctx context.Context, lesson *book.Lesson, o Opening) erro
 
 // openLesson boots the sandbox of a lesson and begins its first task.
 func (s *Session) openLesson(ctx context.Context, lesson *book.Lesson, o Opening) (err error) {
-	running, err := s.options.start(ctx, lesson, SandboxName, o)
+	running, err := s.options.start(ctx, lesson, SandboxName, s.dir(lesson), o, s.tellMoved)
 	if err != nil {
 		return err
 	}
@@ -122,9 +122,11 @@ func (s *Session) openLesson(ctx context.Context, lesson *book.Lesson, o Opening
 			err = errors.Join(err, running.close(ctx))
 		}
 	}()
-	running.teach(watching, s.options.Kubectl, tutor.Options{
+	if err := running.teach(watching, s.options.Kubectl, tutor.Options{
 		Next: s.options.After(lesson), Language: s.options.Language, Progress: s.options.Progress, Dir: s.dir(lesson), Say: o.Say, Review: s.review,
-	})
+	}); err != nil {
+		return err
+	}
 	if err := running.Tutor.Begin(ctx); err != nil {
 		return err
 	}
@@ -159,6 +161,15 @@ func (s *Session) enter(running *Running) {
 	s.moved++
 	close(s.move)
 	s.move = make(chan struct{})
+}
+
+// tellMoved has the running lesson looked at anew: it has an operator now.
+func (s *Session) tellMoved() {
+	s.acting.Lock()
+	defer s.acting.Unlock()
+	if running, _, _ := s.Current(); running != nil {
+		s.enter(running)
+	}
 }
 
 // Current returns the running lesson, or nil between two, a number that grows when the lesson or its journal changes, and
@@ -338,15 +349,23 @@ type Place struct {
 // Shell returns a shell in which kubectl, etcdctl and curl use the sandbox. kubectl is the path of kubectl; etcdctl
 // is in the same directory.
 func (at Place) Shell(kubectl string) (*exec.Cmd, error) {
-	binary, err := os.Executable()
+	path, err := searchPath(kubectl)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(cmp.Or(os.Getenv("SHELL"), "sh"))
 	cmd.Dir = at.Dir
-	path := []string{filepath.Dir(kubectl), filepath.Dir(binary), os.Getenv("PATH")}
-	cmd.Env = append(os.Environ(),
-		"PATH="+strings.Join(path, string(os.PathListSeparator)), "KUBECONFIG="+at.Kubeconfig)
+	cmd.Env = append(os.Environ(), path, "KUBECONFIG="+at.Kubeconfig)
 	cmd.Env = append(cmd.Env, sandbox.Environment(at.Cache, at.Proxy)...)
 	return cmd, nil
+}
+
+// searchPath returns the variable PATH with kubectl, etcdctl and this program in it.
+func searchPath(kubectl string) (string, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := []string{filepath.Dir(kubectl), filepath.Dir(binary), os.Getenv("PATH")}
+	return "PATH=" + strings.Join(path, string(os.PathListSeparator)), nil
 }

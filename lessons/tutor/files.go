@@ -9,7 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+
+	"github.com/operator-lab/operator-lab/lessons/book"
 )
 
 // writtenFile records the digests of the manifests as they were written. It tells a manifest that the learner has
@@ -100,6 +103,9 @@ func (t *Tutor) writeFiles(again bool) error {
 		return err
 	}
 	for _, name := range t.options.Lesson.Files {
+		if again && t.isHook(name) { // an undo brings back what it was when the task began
+			continue
+		}
 		text, err := fs.ReadFile(t.options.Lesson.FS, name)
 		if err != nil {
 			return err
@@ -113,4 +119,21 @@ func (t *Tutor) writeFiles(again bool) error {
 		}
 	}
 	return m.close()
+}
+
+// isHook reports whether a file is an operator of the learner's.
+func (t *Tutor) isHook(name string) bool {
+	return slices.ContainsFunc(t.options.Lesson.Operators, func(op book.Operator) bool { return op.Hook == name })
+}
+
+// setAside renames what an earlier sitting has left of the learner's operators: the lesson begins without it.
+func (t *Tutor) setAside() error {
+	if t.options.Workshop == nil {
+		return nil
+	}
+	moved, err := t.options.Workshop.SetAside(func(name string) ([]byte, error) { return fs.ReadFile(t.options.Lesson.FS, name) }, setAside)
+	for name, to := range moved {
+		t.options.Say(t.textf("your %s is now %s", "変更された %s は %s に移しました", name, to))
+	}
+	return err
 }

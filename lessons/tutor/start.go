@@ -41,6 +41,11 @@ func (t *Tutor) save(ctx context.Context) error {
 		return fmt.Errorf("save how the task begins: %w", err)
 	}
 	begin := start{checkpoint: checkpoint, lab: t.options.Lab.State()}
+	if w := t.options.Workshop; w != nil {
+		if begin.own, err = w.Save(); err != nil {
+			return fmt.Errorf("save the files that the task begins with: %w", err)
+		}
+	}
 	t.mu.Lock()
 	t.start, t.starts[index] = begin, begin
 	t.mu.Unlock()
@@ -192,12 +197,19 @@ func (t *Tutor) again(ctx context.Context, index int) (*trace.Journal, error) {
 // restore restores the cluster and the operators. Operators are started again even if the cluster could not be
 // restored.
 func (t *Tutor) restore(ctx context.Context, begin start) (*trace.Journal, error) {
+	w := t.options.Workshop
+	if w != nil {
+		defer w.Hold()()
+	}
 	t.options.Say(t.textf("stopping the operators", "オペレーターを停止しています"))
 	if err := t.options.Lab.Suspend(); err != nil {
 		return nil, err
 	}
 	t.options.Say(t.textf("putting back what the cluster held", "クラスターの内容を元に戻しています"))
 	err := t.options.Sandbox.Checkpoints().Restore(ctx, begin.checkpoint)
+	if w != nil {
+		err = errors.Join(err, w.Restore(begin.own))
+	}
 	journal := t.options.Lab.NewJournal()
 	t.options.Moved(journal)
 	t.options.Say(t.textf("starting the operators", "オペレーターを起動しています"))

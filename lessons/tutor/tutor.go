@@ -15,6 +15,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/lessons/book"
 	"github.com/operator-lab/operator-lab/lessons/progress"
+	"github.com/operator-lab/operator-lab/lessons/workshop"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
@@ -44,6 +45,8 @@ type Options struct {
 	Review *Review
 	// Dir is the learner's directory for the lesson's manifests. Default: none are written.
 	Dir string
+	// Workshop runs the operators that the learner writes in Dir. Default: there are none.
+	Workshop *workshop.Workshop
 	// Say gets messages about the progress of long actions, in the language of the lesson. Default: they are dropped.
 	Say func(text string)
 	// Moved is called with the new journal after each undo, before operators write into it. Default: not called.
@@ -71,6 +74,7 @@ type Tutor struct {
 type start struct {
 	checkpoint *sandbox.Checkpoint
 	lab        lab.State
+	own        workshop.Files
 	objects    inventory
 	values     map[string]any
 }
@@ -114,10 +118,13 @@ func (t *Tutor) Begin(ctx context.Context) error { return t.BeginAt(ctx, t.first
 func (t *Tutor) BeginAt(ctx context.Context, index int) error {
 	t.acting.Lock()
 	defer t.acting.Unlock()
-	if err := t.writeFiles(false); err != nil {
+	if err := errors.Join(t.setAside(), t.writeFiles(false)); err != nil {
 		return err
 	}
 	for _, op := range t.options.Lesson.Operators {
+		if op.Project { // it runs when the learner has written it
+			continue
+		}
 		spec := v1alpha1.OperatorSpec{Variant: op.Variant, Parameters: op.Parameters}
 		if _, err := t.options.Lab.Load(ctx, op.Name, spec); err != nil {
 			return fmt.Errorf("operator %s: %w", op.Name, err)

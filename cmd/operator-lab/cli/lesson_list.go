@@ -23,6 +23,7 @@ var modules = map[string]map[book.Language]string{
 	"children":  {book.English: "Real children", book.Japanese: "実体のある子リソース"},
 	"packaging": {book.English: "Adapters and packaging", book.Japanese: "アダプターとパッケージング"},
 	"etcd":      {book.English: "Full lifecycle: etcd", book.Japanese: "フルライフサイクル: etcd"},
+	"own":       {book.English: "Your own operator", book.Japanese: "自分のオペレーター"},
 	"insights":  {book.English: "Deep insights and auto pilot", book.Japanese: "可観測性と自動運転"},
 }
 
