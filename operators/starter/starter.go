@@ -1,7 +1,8 @@
 // Package starter has an operator to begin with: a small project of its own, written for a name.
 //
 // The directory project is that project for the name gizmo-operator, as ordinary packages of this module, so that it is
-// compiled, tested and linted as all else is. Only its go.mod is missing there.
+// compiled, tested and linted as all else is. Only its go.mod and go.sum are missing there: they are project.mod and
+// project.sum, complete and with the versions of this module, so that what was built for the lab is not built again.
 package starter
 
 import (
@@ -17,26 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-//go:embed all:project
+//go:embed all:project project.mod project.sum
 var project embed.FS
 
 // home is the import path of the project in this module.
 const home = "github.com/operator-lab/operator-lab/operators/starter/project"
 
-// Modules are the modules that the project imports.
-var Modules = []string{
-	"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "sigs.k8s.io/controller-runtime",
-}
-
 // Options describe a new operator.
 type Options struct {
 	// Name is the operator's name, see [CheckName]. The kind is named after it, without the end "-operator".
 	Name string
-	// Go is the language version of its go.mod, such as "1.26.0". Default: 'go mod tidy' chooses one.
-	Go string
-	// Versions are those of [Modules] by their paths. One that is missing is not required by the go.mod: 'go mod tidy'
-	// takes the newest.
-	Versions map[string]string
 }
 
 // A namespace, a Go module and, in capitals, a Go type are named after the operator.
@@ -68,10 +59,10 @@ func Files(o Options) map[string][]byte {
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
 	named := strings.NewReplacer(home, "example.com/"+o.Name,
 		"gizmo-operator", o.Name, "gizmos", plural.Resource, "gizmo", singular.Resource, "Gizmo", kind)
-	files := map[string][]byte{"go.mod": o.goMod()}
+	files := map[string][]byte{}
 	// What is embedded can be read, and is right for every name that CheckName takes: the only error is a mistake in this
 	// package, which a test finds.
-	if err := fs.WalkDir(project, "project", func(file string, d fs.DirEntry, err error) error {
+	if err := fs.WalkDir(project, ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -85,25 +76,13 @@ func Files(o Options) map[string][]byte {
 				return err
 			}
 		}
+		if ext := path.Ext(file); strings.TrimSuffix(file, ext) == "project" {
+			file = "go" + ext
+		}
 		files[named.Replace(strings.TrimPrefix(file, "project/"))] = text
 		return nil
 	}); err != nil {
 		panic(err)
 	}
 	return files
-}
-
-func (o Options) goMod() []byte {
-	var out strings.Builder
-	fmt.Fprintf(&out, "module example.com/%s\n\n", o.Name)
-	if o.Go != "" {
-		fmt.Fprintf(&out, "go %s\n\n", o.Go)
-	}
-	out.WriteString("require (\n")
-	for _, module := range Modules {
-		if version := o.Versions[module]; version != "" {
-			fmt.Fprintf(&out, "\t%s %s\n", module, version)
-		}
-	}
-	return []byte(out.String() + ")\n")
 }

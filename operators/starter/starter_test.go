@@ -97,29 +97,10 @@ func (g generated) run(program string, args ...string) {
 	}
 }
 
-// generate writes a project whose modules have the versions of this module, so that nothing has to be downloaded.
+// generate writes a project.
 func generate(t *testing.T, name string) generated {
 	t.Helper()
-	read := func(file string) []byte {
-		raw, err := os.ReadFile(filepath.Join("..", "..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return raw
-	}
-	ours, err := modfile.Parse("go.mod", read("go.mod"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := starter.Options{Name: name, Go: ours.Go.Version, Versions: map[string]string{}}
-	var indirect bytes.Buffer
-	for _, r := range ours.Require {
-		o.Versions[r.Mod.Path] = r.Mod.Version
-		indirect.WriteString("require " + r.Mod.String() + "\n")
-	}
-	files := starter.Files(o)
-	files["go.mod"] = append(files["go.mod"], bytes.ReplaceAll(indirect.Bytes(), []byte("@"), []byte(" "))...)
-	files["go.sum"] = read("go.sum")
+	files := starter.Files(starter.Options{Name: name})
 	g := generated{t, filepath.Join(t.TempDir(), name)}
 	for name, text := range files {
 		file := filepath.Join(g.dir, filepath.FromSlash(name))
@@ -133,11 +114,43 @@ func generate(t *testing.T, name string) generated {
 	return g
 }
 
+// TestVersions checks that the project requires the versions of this module, of modules that both have: after a change of
+// go.mod, put its requirements into project.mod, and 'go mod tidy' in a new project writes both files anew.
+func TestVersions(t *testing.T) {
+	read := func(file string, data []byte) map[string]string {
+		parsed, err := modfile.Parse(file, data, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := map[string]string{"go": parsed.Go.Version}
+		for _, r := range parsed.Require {
+			versions[r.Mod.Path] = r.Mod.Version
+		}
+		return versions
+	}
+	data, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, shared := read("go.mod", data), 0
+	for module, version := range read("project.mod", starter.Files(starter.Options{Name: "cafe"})["go.mod"]) {
+		if our, has := ours[module]; has {
+			shared++
+			if our != version {
+				t.Errorf("the project has %s %s, and this module %s", module, version, our)
+			}
+		}
+	}
+	if shared < 10 {
+		t.Errorf("only %d modules are compared", shared)
+	}
+}
+
 // TestProject writes a project, tests and builds it as 'operator-lab run' does, and plays its scenario while it runs in a
 // sandbox with the permissions of its ServiceAccount.
 func TestProject(t *testing.T) {
 	sandboxtest.Long(t)
-	for name, value := range map[string]string{"GOFLAGS": "-mod=mod -trimpath", "CGO_ENABLED": "0", "GOPROXY": "off", "GOWORK": "off"} {
+	for name, value := range map[string]string{"GOFLAGS": "-trimpath", "CGO_ENABLED": "0", "GOPROXY": "off", "GOWORK": "off"} {
 		t.Setenv(name, value)
 	}
 	g := generate(t, "cafe-operator")

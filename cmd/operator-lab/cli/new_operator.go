@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	goversion "go/version"
 	"io/fs"
 	"path/filepath"
-	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -89,20 +86,11 @@ func writeNewFolder(folder string, files map[string][]byte) error {
 
 // writeOperator makes the folder of a new operator, which requires what this binary was built with.
 func writeOperator(io streams, name, dir string) error {
-	o := starter.Options{Name: name, Versions: map[string]string{}}
-	if language := goversion.Lang(runtime.Version()); language != "" {
-		o.Go = strings.TrimPrefix(language, "go") + ".0"
-	}
-	for _, module := range starter.Modules {
-		if version := dependency(module); version != unknown {
-			o.Versions[module] = version
-		}
-	}
 	folder := filepath.Join(dir, name)
-	if err := writeNewFolder(folder, starter.Files(o)); err != nil {
+	if err := writeNewFolder(folder, starter.Files(starter.Options{Name: name})); err != nil {
 		return err
 	}
 	fmt.Fprintln(io.out, folder)
-	fmt.Fprintf(io.err, "complete it  cd %s && go mod tidy\ntest it      go test ./...\nrun it       operator-lab run . --apply\n", shellQuote(folder))
+	fmt.Fprintf(io.err, "test it      cd %s && go test ./...\nrun it       operator-lab run . --apply\n", shellQuote(folder))
 	return nil
 }
