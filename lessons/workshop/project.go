@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,7 +100,11 @@ func (p *project) find(ctx context.Context) (*source.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return source.NewOperator(source.OperatorOptions{Project: found, Plan: plan, ClusterEnv: p.workshop.options.Environment}), nil
+	o := source.OperatorOptions{Project: found, Plan: plan, ClusterEnv: p.workshop.options.Environment}
+	if slices.Contains(plan.Args, "--leader-elect") { // after a crash or an undo it would wait for the lease of a life that is gone
+		o.Args = []string{"--leader-elect=false"}
+	}
+	return source.NewOperator(o), nil
 }
 
 // begun reports whether the folder has a project.

@@ -71,7 +71,7 @@ Without a terminal, or with --plain, it is text, prompts and typed commands.`,
 
 func (f *lessonFlags) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.plain, "plain", false, "text, prompts and typed commands also on a terminal")
-	flags.StringVar(&f.track, "track", "", "keep to a track: ten-minutes, author or sre")
+	flags.StringVar(&f.track, "track", "", "keep to a track: ten-minutes, author, sre, packager or own")
 	f.look.bind(flags)
 }
 

@@ -136,7 +136,7 @@ func lessonListCommand(io streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return f.run(io) },
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
-	cmd.Flags().StringVar(&f.track, "track", "", "only those of a track: ten-minutes, author or sre")
+	cmd.Flags().StringVar(&f.track, "track", "", "only those of a track: ten-minutes, author, sre, packager or own")
 	cmd.Flags().StringVar(&f.lang, "lang", "", "language: en or ja (default: that of the locale)")
 	return cmd
 }
