@@ -196,7 +196,7 @@ func (p *project) close() {
 }
 
 // Source returns a file of the learner's project, as it is in the source of a loop, and whether it has changed since the
-// operator was built. The error is fs.ErrNotExist if the operator is none of the workshop.
+// operator was built. The error is errors.ErrUnsupported if the operator is none of the workshop.
 func (w *Workshop) Source(operator, file string) (text string, changed bool, err error) {
 	for _, one := range w.owns {
 		if p, is := one.(*project); is && p.name == operator {

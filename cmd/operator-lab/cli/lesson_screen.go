@@ -18,7 +18,7 @@ func (l *learner) onScreen(ctx context.Context, lesson *book.Lesson) error {
 	journal := trace.New(trace.Options{Product: version()})
 	o := l.look.options(l.io, journal)
 	o.Title = lesson.Title(l.language())
-	o.Guide = g
+	o.Guide, o.Code = g, g.code
 	o.Boot = func(ctx context.Context, step func(tui.Step)) (tui.Controls, error) {
 		if err := l.begin(ctx, lesson, session.Opening{Step: bootSteps(step), Say: sayStep(step), Journal: journal}); err != nil {
 			return tui.Controls{}, err
@@ -82,6 +82,16 @@ func (g *guide) showing() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.shown
+}
+
+// code returns a file of the learner's project, or of a bundled operator.
+func (g *guide) code(operator, file string) (text string, changed bool, err error) {
+	if running, _, _ := g.Current(); running != nil && running.Workshop != nil {
+		if text, changed, err = running.Workshop.Source(operator, file); !errors.Is(err, errors.ErrUnsupported) {
+			return text, changed, err
+		}
+	}
+	return bundledSource(false)(operator, file)
 }
 
 // Page returns the state of the task.
