@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-//go:embed */*.go */*/*.go
+//go:embed */*.go */*/*.go metacontroller/examples
 var sources embed.FS
 
 // Source returns a file of the bundled operators by its path in this module, such as operators/zundoko/hardened.go; also one of
-// their manifests, which are below config.
+// their manifests, which are below config, or of the examples of hooks.
 func Source(file string) (string, error) {
 	inside := strings.TrimPrefix(file, "operators/")
 	raw, err := sources.ReadFile(inside)

@@ -69,7 +69,7 @@ func (f *lookFlags) options(io streams, journal *trace.Journal) tui.Options {
 // bundledSource returns files of the bundled operators, as this binary was built from.
 func bundledSource(changed bool) func(operator, file string) (string, bool, error) {
 	return func(operator, file string) (string, bool, error) {
-		if _, known := operators.Find(operator); !known {
+		if _, known := operators.Find(operator); !known && !strings.HasPrefix(file, "operators/"+operator+"/") {
 			return "", false, errors.New("the source is not at hand")
 		}
 		text, err := operators.Source(file)
