@@ -265,7 +265,7 @@ func (r *lessonReader) manifest(name string, data []byte) {
 	switch {
 	case !bytes.Contains(data, []byte("chainsaw.kyverno.io/")):
 		r.lesson.Files = append(r.lesson.Files, name)
-	case bytes.Contains(data, []byte("\nkind: Test\n")) && len(r.lesson.Tasks) > 0:
+	case path.Ext(name) == ".yaml" && bytes.Contains(data, []byte("\nkind: Test\n")) && len(r.lesson.Tasks) > 0:
 		r.problem(r.file(name), 0, "add the task to its tasks, or remove the file", "%s has no task %q", metadataFile, strings.TrimSuffix(name, ".yaml"))
 	}
 }
