@@ -82,7 +82,7 @@ func measureWith(ctx context.Context, t *testing.T, how string, o load.Options) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Lab = lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(zoo(how))}}
+	o.Lab = lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(crowdThat(how))}}
 	o.Operator, o.Client, o.Every, o.Patience = "crowd", c, time.Millisecond, 2*time.Minute
 	o.Sample.Manifest = fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: one, labels: {%s: %s}}}", label, labelOf(how))
 	r, wrong := load.Run(ctx, o)

@@ -2,16 +2,9 @@ package load_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io/fs"
-	"testing/fstest"
 
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +15,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/scenarios/load"
+	"github.com/operator-lab/operator-lab/scenarios/zoo"
 )
 
 // planted are what operators do that does not scale, with what is to be found.
@@ -147,54 +141,26 @@ func (c contrary) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return ctrl.Result{}, c.say(ctx, parent, "checked")
 }
 
-// zoo returns crowd as an operator of the lab.
-func zoo(how string) operators.Operator {
-	const role = `apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: crowd}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
-subjects: [{kind: ServiceAccount, name: crowd, namespace: crowd}]
-`
-	return operators.Operator{
-		Name: "crowd", Namespace: "crowd", ServiceAccount: "crowd",
-		AddToScheme: func(*runtime.Scheme) error { return nil },
-		Manifests:   fstest.MapFS{"rbac/role.yaml": {Data: []byte(role)}, "rbac/only": {Mode: fs.ModeDir}},
-		New:         func() operators.Instance { return instance(how) },
-	}
-}
-
-type instance string
-
-func (instance) Flags(f *pflag.FlagSet)                                     { f.String("variant", "only", "there is one") }
-func (instance) Variant() string                                            { return "only" }
-func (instance) CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return nil, nil }
-func (instance) Demo() operators.Demo                                       { return demo{} }
-func (i instance) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	c := &crowd{Client: mgr.GetClient(), live: mgr.GetAPIReader(), how: string(i)}
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Secret{}, field, func(o client.Object) []string { //nolint:forbidigo // it has none
-		return []string{o.GetLabels()[field]}
+// crowdThat returns crowd as an operator of the lab.
+func crowdThat(how string) operators.Operator {
+	return zoo.Operator("crowd", func(mgr ctrl.Manager, o controller.Options) error {
+		c := &crowd{Client: mgr.GetClient(), live: mgr.GetAPIReader(), how: how}
+		err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Secret{}, field, func(o client.Object) []string { //nolint:forbidigo // it has none
+			return []string{o.GetLabels()[field]}
+		})
+		if err != nil {
+			return err
+		}
+		mine := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[label] == c.label() }))
+		b := ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("crowd").For(&corev1.ConfigMap{}, mine)
+		if c.how == "wakes all" {
+			b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.all))
+		} else {
+			b.Owns(&corev1.Secret{})
+		}
+		if err := b.Complete(c); err != nil || c.how != "ping-pong" {
+			return err
+		}
+		return ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("contrary").For(&corev1.ConfigMap{}, mine).Complete(contrary{c})
 	})
-	if err != nil {
-		return err
-	}
-	mine := builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[label] == c.label() }))
-	b := ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("crowd").For(&corev1.ConfigMap{}, mine)
-	if c.how == "wakes all" {
-		b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.all))
-	} else {
-		b.Owns(&corev1.Secret{})
-	}
-	if err := b.Complete(c); err != nil || c.how != "ping-pong" {
-		return err
-	}
-	return ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("contrary").For(&corev1.ConfigMap{}, mine).Complete(contrary{c})
-}
-
-type demo struct{}
-
-func (demo) Flags(*pflag.FlagSet)                   {}
-func (demo) Values() (map[string]any, error)        { return nil, nil }
-func (demo) Caption(string, json.RawMessage) string { return "" }
-func (demo) Summary(context.Context, client.Reader) ([][2]string, error) {
-	return nil, fmt.Errorf("unused")
 }

@@ -13,7 +13,7 @@ func BenchmarkExplore(b *testing.B) {
 	played, took := 0, time.Duration(0)
 	for range b.N {
 		began := time.Duration(0)
-		r, err := explore(b, zoo(mended), scenario, verify.Options{
+		r, err := explore(b, keeperWith(mended), scenario, verify.Options{
 			Progress: func(p verify.Progress) { began = p.Elapsed },
 		})
 		if err != nil {

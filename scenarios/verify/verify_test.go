@@ -107,7 +107,7 @@ func TestMended(t *testing.T) {
 	if testing.Short() {
 		o.Only = []string{"crash-after", "stale-restart", "stale-view"}
 	}
-	r, err := explore(t, zoo(mended), written(t, keep), o)
+	r, err := explore(t, keeperWith(mended), written(t, keep), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestZoo(t *testing.T) {
 			if bug.name == twiceIsFatal {
 				o.Pairs = 3
 			}
-			r, err := explore(t, zoo(bug.name), scenario, o)
+			r, err := explore(t, keeperWith(bug.name), scenario, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func TestZoo(t *testing.T) {
 				return
 			}
 			if i < exploredTwice {
-				again, err := explore(t, zoo(bug.name), scenario, o)
+				again, err := explore(t, keeperWith(bug.name), scenario, o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,7 +211,7 @@ func playOnce(t *testing.T, bug string, test *format.Loaded) *report.Test {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := lab.Open(t.Context(), lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(zoo(bug))}})
+	l, err := lab.Open(t.Context(), lab.Options{Cluster: cluster, Programs: []lab.Program{lab.Bundled(keeperWith(bug))}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestCannotExplore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := verify.Options{}
-			_, err := explore(t, zoo(test.bug), shortened(written(t, test.scenario)), o)
+			_, err := explore(t, keeperWith(test.bug), shortened(written(t, test.scenario)), o)
 			if err == nil || !strings.Contains(err.Error(), test.want) || sandbox.HintOf(err) == "" {
 				t.Errorf("%v, hint %q", err, sandbox.HintOf(err))
 			}

@@ -2,23 +2,16 @@ package verify_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
 	"sync"
-	"testing/fstest"
 	"time"
 
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/scenarios/zoo"
 )
 
 // keeper is an operator with at most one bug. For each ConfigMap with the label keep it makes two more, and says in the
@@ -398,52 +392,24 @@ func (k *keeper) change(ctx context.Context, parent, child *corev1.ConfigMap, wa
 	return err == nil, err
 }
 
-// zoo returns keeper as an operator of the lab.
-func zoo(bug string) operators.Operator {
-	const role = `apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: keeper}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
-subjects: [{kind: ServiceAccount, name: keeper, namespace: keeper}]
-`
-	return operators.Operator{
-		Name: "keeper", Namespace: "keeper", ServiceAccount: "keeper",
-		AddToScheme: func(*runtime.Scheme) error { return nil },
-		Manifests:   fstest.MapFS{"rbac/role.yaml": {Data: []byte(role)}, "rbac/only": {Mode: fs.ModeDir}},
-		New:         func() operators.Instance { return instance(bug) },
-	}
-}
-
-type instance string
-
-func (instance) Flags(f *pflag.FlagSet)                                     { f.String("variant", "only", "there is one") }
-func (instance) Variant() string                                            { return "only" }
-func (instance) CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return nil, nil }
-func (instance) Demo() operators.Demo                                       { return demo{} }
-func (i instance) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	k := &keeper{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: string(i), made: map[client.ObjectKey]bool{}}
-	b := ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("keeper").For(&corev1.ConfigMap{}, builder.WithPredicates(predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			if e.ObjectOld.GetLabels()["keep"] != e.ObjectNew.GetLabels()["keep"] {
-				k.flagged.Store(client.ObjectKeyFromObject(e.ObjectNew), true)
-			}
-			return true
-		},
-	}))
-	if i != unwatched {
-		b.Owns(&corev1.ConfigMap{})
-	}
-	if i == cleansUnseen || i == cleansGone {
-		b.Owns(&corev1.Secret{})
-	}
-	return b.Complete(k)
-}
-
-type demo struct{}
-
-func (demo) Flags(*pflag.FlagSet)                   {}
-func (demo) Values() (map[string]any, error)        { return nil, nil }
-func (demo) Caption(string, json.RawMessage) string { return "" }
-func (demo) Summary(context.Context, client.Reader) ([][2]string, error) {
-	return nil, fmt.Errorf("unused")
+// keeperWith returns keeper as an operator of the lab.
+func keeperWith(bug string) operators.Operator {
+	return zoo.Operator("keeper", func(mgr ctrl.Manager, o controller.Options) error {
+		k := &keeper{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug, made: map[client.ObjectKey]bool{}}
+		b := ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("keeper").For(&corev1.ConfigMap{}, builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				if e.ObjectOld.GetLabels()["keep"] != e.ObjectNew.GetLabels()["keep"] {
+					k.flagged.Store(client.ObjectKeyFromObject(e.ObjectNew), true)
+				}
+				return true
+			},
+		}))
+		if bug != unwatched {
+			b.Owns(&corev1.ConfigMap{})
+		}
+		if bug == cleansUnseen || bug == cleansGone {
+			b.Owns(&corev1.Secret{})
+		}
+		return b.Complete(k)
+	})
 }
