@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -42,6 +43,30 @@ type Cluster interface {
 	User(name string, groups ...string) (*rest.Config, error)
 	// DialContext connects to pods and Services by their names in the cluster. The network is tcp.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Through returns a cluster whose clients send their requests through a transport.
+func Through(c Cluster, wrap transport.WrapperFunc) Cluster { return through{c, wrap} }
+
+type through struct {
+	Cluster
+	wrap transport.WrapperFunc
+}
+
+// Config is part of [Cluster].
+func (t through) Config() *rest.Config {
+	config := t.Cluster.Config()
+	config.Wrap(t.wrap)
+	return config
+}
+
+// User is part of [Cluster].
+func (t through) User(name string, groups ...string) (*rest.Config, error) {
+	config, err := t.Cluster.User(name, groups...)
+	if err == nil {
+		config.Wrap(t.wrap)
+	}
+	return config, err
 }
 
 // Account issues credentials for a service account.

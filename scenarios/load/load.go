@@ -28,6 +28,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/sandbox/usage"
 )
@@ -159,7 +160,7 @@ type run struct {
 
 func (r *run) run(ctx context.Context) (err error) {
 	options := r.Lab
-	options.Cluster, options.Private = counted{r.Lab.Cluster, r.wire}, true
+	options.Cluster, options.Private = operatorhost.Through(r.Lab.Cluster, r.wire.wrap), true
 	if r.lab, err = lab.Open(ctx, options); err != nil {
 		return err
 	}

@@ -7,10 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/operator-lab/operator-lab/sandbox/apirequest"
-	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 )
 
 // Request names requests of one sort.
@@ -31,29 +28,7 @@ func (t Traffic) less(o Traffic) Traffic {
 	return Traffic{t.Requests - o.Requests, t.Sent - o.Sent, t.Received - o.Received}
 }
 
-// counted is a cluster that counts the requests of one operator, which is known by its user agent.
-type counted struct {
-	operatorhost.Cluster
-	wire *wire
-}
-
-// Config implements [operatorhost.Cluster].
-func (c counted) Config() *rest.Config {
-	config := c.Cluster.Config()
-	config.Wrap(c.wire.wrap)
-	return config
-}
-
-// User implements [operatorhost.Cluster].
-func (c counted) User(name string, groups ...string) (*rest.Config, error) {
-	config, err := c.Cluster.User(name, groups...)
-	if err == nil {
-		config.Wrap(c.wire.wrap)
-	}
-	return config, err
-}
-
-// wire counts requests by their sort.
+// wire counts requests of one operator, which is known by its user agent, by their sort.
 type wire struct {
 	operator string
 	mu       sync.Mutex

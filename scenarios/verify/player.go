@@ -21,6 +21,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/oracle"
@@ -44,7 +45,7 @@ type player struct {
 func newPlayer(ctx context.Context, o Options, connection *runner.Connection) (*player, error) {
 	p := &player{options: o, connection: connection, view: &view{mapper: o.Client.RESTMapper()}}
 	options := o.Lab
-	options.Cluster, options.Private = scoped{Cluster: o.Lab.Cluster, view: p.view}, true
+	options.Cluster, options.Private = operatorhost.Through(o.Lab.Cluster, p.view.wrap), true
 	var err error
 	p.lab, err = lab.Open(ctx, options)
 	return p, err

@@ -6,33 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/operator-lab/operator-lab/sandbox/apirequest"
-	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 )
-
-// scoped is a cluster in which an operator sees one namespace only.
-type scoped struct {
-	operatorhost.Cluster
-	view *view
-}
-
-// Config implements [operatorhost.Cluster].
-func (s scoped) Config() *rest.Config {
-	config := s.Cluster.Config()
-	config.Wrap(s.view.wrap)
-	return config
-}
-
-// User implements [operatorhost.Cluster].
-func (s scoped) User(name string, groups ...string) (*rest.Config, error) {
-	config, err := s.Cluster.User(name, groups...)
-	if err == nil {
-		config.Wrap(s.view.wrap)
-	}
-	return config, err
-}
 
 // view turns lists and watches of all namespaces into those of one.
 type view struct {
