@@ -62,7 +62,7 @@ func tellsOfChange(e *trace.Event) bool {
 func (r *Rest) loopsRest(until time.Duration) bool {
 	state := r.timeline.Tip()
 	for _, operator := range r.operators {
-		if mode := state.ModeOf(operator); mode != (trace.Mode{Since: mode.Since}) { // down, paused, or its queue is not known
+		if mode := state.ModeOf(operator); mode.Down || mode.Paused || mode.HoldWrites || mode.Gated { // the queue of a gated one is not known
 			return false
 		}
 	}

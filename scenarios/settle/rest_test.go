@@ -34,6 +34,7 @@ func TestRest(t *testing.T) {
 	write := trace.Event{Kind: trace.KindCall, Verb: trace.VerbCreate, Object: object}
 	lease := write
 	lease.Object.Kind = "Lease"
+	crash := trace.Event{Kind: trace.KindFault, Operator: "zundoko", Values: trace.FaultPayload{Kind: trace.FaultCrash, Of: []string{"1s"}}.Values()}
 	starting := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	for name, test := range map[string]struct {
 		events []trace.Event // before the ten seconds
@@ -54,6 +55,8 @@ func TestRest(t *testing.T) {
 		"an event is delivered":              {late: []trace.Event{{Kind: trace.KindWatch, Operator: "zundoko", Object: object}}},
 		"the operator is paused":             {events: []trace.Event{{Kind: trace.KindControl, Operator: "zundoko", Verb: trace.VerbPause}}},
 		"the operator is down":               {events: []trace.Event{{Kind: trace.KindOperator, Operator: "zundoko", Verb: trace.VerbStop}}},
+		"the operator is back after a crash": {events: []trace.Event{crash, {Kind: trace.KindOperator, Operator: "zundoko", Verb: trace.VerbStart}}, rests: true},
+		"the operator has crashed":           {events: []trace.Event{crash}},
 		"a pod starts":                       {pods: []client.Object{starting}},
 		"a node is lost":                     {node: corev1.ConditionUnknown},
 	} {
