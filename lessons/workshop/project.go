@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -100,11 +99,9 @@ func (p *project) find(ctx context.Context) (*source.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := source.OperatorOptions{Project: found, Plan: plan, ClusterEnv: p.workshop.options.Environment}
-	if slices.Contains(plan.Args, "--leader-elect") { // after a crash or an undo it would wait for the lease of a life that is gone
-		o.Args = []string{"--leader-elect=false"}
-	}
-	return source.NewOperator(o), nil
+	return source.NewOperator(source.OperatorOptions{
+		Project: found, Plan: plan, ClusterEnv: p.workshop.options.Environment, NoLeaderElection: true,
+	}), nil
 }
 
 // begun reports whether the folder has a project.

@@ -54,6 +54,8 @@ type Command struct {
 	ServiceAccount string
 	// Namespace is where it would run in a cluster. Default: default.
 	Namespace string
+	// NoLeaderElection lets a program with taps work without leader election.
+	NoLeaderElection bool
 	// WebhookPort and WebhookCertDir are for the webhook server of a program with taps. Default: it is left as it is.
 	WebhookPort    int
 	WebhookCertDir string

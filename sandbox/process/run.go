@@ -134,7 +134,7 @@ func (r *run) listen(t *remote.Taps) (path string, err error) {
 		err = t.Serve(conn, link.Settings{
 			Operator: r.operator.options.Name, Namespace: r.namespace(), APIServer: r.gate.Address(),
 			WebhookPort: r.command.WebhookPort, WebhookCertDir: r.command.WebhookCertDir,
-			NoLeaderElection: r.options.Private, // only one of the labs would have a leader
+			NoLeaderElection: r.command.NoLeaderElection || r.options.Private, // only one of the labs would have a leader
 		})
 		if err != nil {
 			r.note("the link to the program is broken: " + err.Error())

@@ -33,6 +33,9 @@ type OperatorOptions struct {
 	// Compiling is called with the import path of each package that is compiled, one call after the other. Default: nobody
 	// is told.
 	Compiling func(importPath string)
+	// NoLeaderElection lets it work without leader election, if it has taps: after a crash the next life does not wait for the lease
+	// of the one before.
+	NoLeaderElection bool
 	// Untouched says that the cluster is given nothing: neither what the plan has nor configurations of webhooks.
 	Untouched bool
 	// Built is called after each build with the time that it took. Default: nobody is told.
@@ -168,7 +171,7 @@ func (o *Operator) prepare(ctx context.Context, cluster operatorhost.Cluster) (p
 	}
 	c := process.Command{
 		Program: binary, Args: slices.Concat(plan.Args, o.options.Args), Dir: o.options.Project.Root,
-		ServiceAccount: plan.ServiceAccount, Namespace: plan.Namespace,
+		ServiceAccount: plan.ServiceAccount, Namespace: plan.Namespace, NoLeaderElection: o.options.NoLeaderElection,
 	}
 	if o.options.ClusterEnv != nil {
 		c.Env = o.options.ClusterEnv()
