@@ -153,15 +153,18 @@ func (s *Sandbox) olmPrograms() ([]*program, error) {
 		return nil, err
 	}
 	var all []*program
-	for name, args := range map[string][]string{
-		"catalog-operator": nil,
-		"olm-operator":     nil,
-		"package-server": {
+	for _, each := range []struct {
+		name string
+		args []string
+	}{
+		{name: "catalog-operator"},
+		{name: "olm-operator"},
+		{"package-server", []string{
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.Packages), "--permit-port-sharing",
 			"--tls-cert-file=" + p.pki.path(serving+".crt"), "--tls-private-key-file=" + p.pki.path(serving+".key"),
-		},
+		}},
 	} {
-		one, err := p.manager(name, credentials, args)
+		one, err := p.manager(each.name, credentials, each.args)
 		if err != nil {
 			return nil, err
 		}
