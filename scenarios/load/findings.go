@@ -200,15 +200,12 @@ func (g *Growth) fast() bool {
 	return g.Model.rank() > Linearithmic.rank()
 }
 
-// findGrowth finds figures that grow too fast in phases in which nothing else was found.
+// findGrowth finds figures that grow too fast, one for each phase, if nothing else was found.
 func (r *Report) findGrowth() {
-	known := map[string]bool{}
-	for _, f := range r.Findings {
-		known[f.Phase] = true
-	}
-	if len(known) > 0 {
+	if len(r.Findings) > 0 {
 		return // it shows in all phases, and a figure in another one has the same cause
 	}
+	known := map[string]bool{} // phases
 	for _, g := range r.Growth {
 		of := map[string]string{"reconciles": "reconciles", "calls": "calls at the API server"}[g.Figure]
 		sizes := r.sizes(g.Phase)

@@ -19,6 +19,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/process"
 	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -122,15 +123,18 @@ func (o *ownOperator) lab(ctx context.Context, t *target, options *lab.Options) 
 // with it closes those that were added.
 func (o *ownOperator) beside(labs int) (programs []lab.Program, closeAll func(), err error) {
 	programs = []lab.Program{o.operator}
-	closeAll = func() {}
+	var added []*process.Operator
+	closeAll = func() {
+		for _, another := range added {
+			another.Close()
+		}
+	}
 	for i := 1; i < labs; i++ {
 		another, err := o.operator.Beside(filepath.Join(o.work.Dir, "beside", strconv.Itoa(i)))
 		if err != nil || another == nil {
 			return programs, closeAll, err
 		}
-		before := closeAll
-		closeAll = func() { another.Close(); before() }
-		programs = append(programs, another)
+		programs, added = append(programs, another), append(added, another)
 	}
 	return programs, closeAll, nil
 }
