@@ -3,7 +3,6 @@ package sandbox
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -83,16 +82,25 @@ func link(binary, dir string, programs ...string) error {
 		if target, err := os.Readlink(path); err == nil && target == binary {
 			continue
 		}
-		tmp := fmt.Sprintf("%s.%d", path, os.Getpid())
-		if err := os.Symlink(binary, tmp); err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
-		// Rename replaces a link at once: somebody may be starting the program through the old one.
-		if err := os.Rename(tmp, path); err != nil {
+		if err := replaceLink(binary, path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// replaceLink makes a link to the binary, also where others do so at the same time, or start the program through the old one.
+func replaceLink(binary, path string) error {
+	tmp, err := os.MkdirTemp(filepath.Dir(path), ".link-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	made := filepath.Join(tmp, "link")
+	if err := os.Symlink(binary, made); err != nil {
+		return err
+	}
+	return os.Rename(made, path)
 }
 
 // Assets makes a directory that envtest accepts as KUBEBUILDER_ASSETS: links named etcd, kube-apiserver and kubectl,
