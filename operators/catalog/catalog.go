@@ -1,4 +1,4 @@
-// Package catalog describes the bundled operators to the Operator Lifecycle Manager (OLM): each has a
+// Package catalog describes operators to the Operator Lifecycle Manager (OLM). Each of the bundled ones has a
 // ClusterServiceVersion for each of its variants, and a catalog has them all. Everything comes from the manifests that
 // the operators have anyway.
 package catalog
@@ -113,6 +113,14 @@ func versionOf(variant string) (semver.Version, error) {
 	return semver.Version{}, fmt.Errorf("the variant %q has no version", variant)
 }
 
+// descriptionOf returns what the schema of a version says about the kind.
+func descriptionOf(v apiextensionsv1.CustomResourceDefinitionVersion) string {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return ""
+	}
+	return v.Schema.OpenAPIV3Schema.Description
+}
+
 // owned describes the kinds of an operator, one for each version that is served.
 func owned(crds []*apiextensionsv1.CustomResourceDefinition) (all []v1alpha1.CRDDescription) {
 	for _, crd := range crds {
@@ -120,7 +128,7 @@ func owned(crds []*apiextensionsv1.CustomResourceDefinition) (all []v1alpha1.CRD
 			if v.Served {
 				all = append(all, v1alpha1.CRDDescription{
 					Name: crd.Name, Version: v.Name, Kind: crd.Spec.Names.Kind, DisplayName: crd.Spec.Names.Kind,
-					Description: v.Schema.OpenAPIV3Schema.Description,
+					Description: descriptionOf(v),
 				})
 			}
 		}

@@ -104,6 +104,9 @@ func deploymentOf(op operators.Operator, variant string) (d v1alpha1.StrategyDep
 	return d, errors.New("its manifests have no Deployment or StatefulSet")
 }
 
+// targets is where OLM writes which namespaces a pod is to watch.
+const targets = "metadata.annotations['olm.targetNamespaces']"
+
 // adapt has the pods run a variant, as a ServiceAccount that is called like no other operator's in the namespace, and has them
 // watch the namespaces that OLM writes into an annotation.
 func adapt(pod *corev1.PodSpec, op operators.Operator, variant string) {
@@ -116,7 +119,7 @@ func adapt(pod *corev1.PodSpec, op operators.Operator, variant string) {
 		}
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })
 		c.Env = append(c.Env, corev1.EnvVar{Name: "WATCH_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
-			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"},
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: targets},
 		}})
 	}
 }
@@ -146,17 +149,31 @@ func permissions(op operators.Operator, variant, kind, account string) ([]v1alph
 	return []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules}}, nil
 }
 
-// samples returns the sample objects of the operator's own kinds as the annotation alm-examples has them: a JSON array.
+// samples returns the samples of an operator as the annotation alm-examples has them.
 func samples(op operators.Operator, crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
 	objects, err := kit.Objects(op.Manifests, "samples")
 	if err != nil {
 		return "", err
 	}
-	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-		return !slices.ContainsFunc(crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-			return crd.Spec.Group == o.GroupVersionKind().Group && crd.Spec.Names.Kind == o.GetKind()
-		})
-	})
-	text, err := json.MarshalIndent(objects, "", "  ")
+	return examples(objects, crds)
+}
+
+// examples returns those of the objects that are of the operator's own kinds as the annotation alm-examples has them: a JSON
+// array.
+func examples(objects []*unstructured.Unstructured, crds []*apiextensionsv1.CustomResourceDefinition) (string, error) {
+	own := []*unstructured.Unstructured{}
+	for _, o := range objects {
+		if ofKinds(o, crds) {
+			own = append(own, o)
+		}
+	}
+	text, err := json.MarshalIndent(own, "", "  ")
 	return string(text), err
+}
+
+// ofKinds says whether an object is of a kind that one of the CRDs defines.
+func ofKinds(o *unstructured.Unstructured, crds []*apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return crd.Spec.Group == o.GroupVersionKind().Group && crd.Spec.Names.Kind == o.GetKind()
+	})
 }

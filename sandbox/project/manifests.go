@@ -65,9 +65,18 @@ type file struct {
 	wrong   error
 }
 
-// readManifests reads files and directories. A directory that is a kustomization or a Helm chart is rendered, and what a
-// bundle of OLM installs is made; of others the YAML and JSON files are read, without those in directories below.
+// readManifests reads files and directories. What a bundle of OLM installs is made.
 func (p *Project) readManifests(paths []string) ([]*unstructured.Unstructured, error) {
+	all, err := p.readObjects(paths)
+	if err != nil {
+		return nil, err
+	}
+	return p.expandBundle(all)
+}
+
+// readObjects reads files and directories. A directory that is a kustomization or a Helm chart is rendered; of a bundle of
+// OLM and of others the YAML and JSON files are read, without those in directories below.
+func (p *Project) readObjects(paths []string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, name := range paths {
 		info, err := os.Stat(name)
@@ -113,7 +122,7 @@ func (p *Project) readManifests(paths []string) ([]*unstructured.Unstructured, e
 			return nil, &sandbox.Problem{Err: fmt.Errorf("%s has no YAML or JSON files", name), Hint: "name the directory that has them: those below it are not read"}
 		}
 	}
-	return p.expandBundle(all)
+	return all, nil
 }
 
 // readDir reads the YAML and JSON files of a directory, sorted by name.
