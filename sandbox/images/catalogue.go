@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"context"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ type Image struct {
 	Program Program
 	// Pull describes how long pulling takes, and whether it fails.
 	Pull Pull
+	// Make makes what the image runs when it is pulled. Its error is why that fails. nil: there is nothing to make.
+	Make func(ctx context.Context) error
 	// StartDelay is the time between the start of a container and that of its program. The Program itself waits for it.
 	StartDelay time.Duration
 	// Simulated is set for images that are not in the catalogue. Their containers only wait, or run the pod's command
@@ -40,6 +43,7 @@ type Pull struct {
 // from any goroutine.
 type Catalogue struct {
 	guard   *guard.Guard
+	builder *builder
 	bundled []entry
 
 	mu      sync.Mutex
@@ -56,6 +60,7 @@ type Catalogue struct {
 func NewCatalogue(binary, file string) (*Catalogue, error) {
 	// The processes that a container leaves behind end with it, also those that have made a session of their own.
 	c := &Catalogue{file: file, guard: guard.New(guard.Options{Mark: "OPERATOR_LAB_CONTAINER"})}
+	c.builder = newBuilder(binary)
 	c.bundled = bundled(binary, c.guard)
 	return c, c.Err()
 }
@@ -87,7 +92,10 @@ func (c *Catalogue) Err() error {
 }
 
 // Close kills the remaining processes of all programs that this catalogue has started.
-func (c *Catalogue) Close() { c.guard.Close() }
+func (c *Catalogue) Close() {
+	c.guard.Close()
+	c.builder.guard.Close()
+}
 
 // refresh reads the file if it has changed. It compares the whole content, which is small: times and sizes may be
 // equal.

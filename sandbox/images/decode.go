@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -64,6 +65,13 @@ var mappingFields = []field[mapping]{
 		}
 	}},
 	{"command", func(d *decoder, n *yaml.Node, to *mapping) { to.command = d.command(n) }},
+	{"project", func(d *decoder, n *yaml.Node, to *mapping) {
+		text, ok := d.text(n, "project")
+		to.project = absolute(d.file, text)
+		if info, err := os.Stat(to.project); ok && (text == "" || err != nil || !info.IsDir()) {
+			d.problem(n, "name the directory of an operator, relative to this file", "project: %s is no directory", to.project)
+		}
+	}},
 	{"args", func(d *decoder, n *yaml.Node, to *mapping) { to.args = d.texts(n, "args") }},
 	{"env", func(d *decoder, n *yaml.Node, to *mapping) { to.env = d.variables(n) }},
 	{"workingDir", func(d *decoder, n *yaml.Node, to *mapping) {
@@ -93,12 +101,12 @@ var mappingFields = []field[mapping]{
 }
 
 // one lists the keys that exclude each other: exactly one must be set.
-var one = []string{"command", "page", "wait", "pullError"}
+var one = []string{"command", "project", "page", "wait", "pullError"}
 
 // needs maps a key to the keys of which one must be set with it.
 var needs = map[string][]string{
-	"args": {"command"}, "workingDir": {"command"}, "env": {"command", "page"},
-	"files": {"command", "page", "wait"}, "startDelay": {"command", "page", "wait"},
+	"args": {"command", "project"}, "workingDir": {"command"}, "env": {"command", "project", "page"},
+	"files": {"command", "page", "wait"}, "startDelay": {"command", "project", "page", "wait"},
 }
 
 // decode reads an images file.

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -10,6 +11,7 @@ type entry struct {
 	pattern    pattern
 	program    Program
 	pull       Pull
+	make       func(context.Context) error
 	startDelay time.Duration
 	simulated  bool
 	user       int64
@@ -58,7 +60,7 @@ func best(n name, entries []entry) (e entry, found bool) {
 // image returns the description of the image of a name.
 func (e entry) image(n name) Image {
 	i := Image{
-		Name: n.String(), Program: e.program, Pull: e.pull,
+		Name: n.String(), Program: e.program, Pull: e.pull, Make: e.make,
 		StartDelay: e.startDelay, Simulated: e.simulated, User: e.user, Entry: e.pattern.text,
 	}
 	if i.StartDelay > 0 {

@@ -33,3 +33,8 @@ func IsSigned(r *http.Request, password string) (has, right bool) {
 	s, has := readSignature(r)
 	return has, has && s.value == s.of(r, password)
 }
+
+// OwnArgs are the arguments of an operator of the user's that a pod's arguments become, and those that are left out.
+func OwnArgs(c *Container, given []string) (args, ignored []string, err error) {
+	return ownArgs(c, given)
+}

@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -122,6 +123,7 @@ func (f files) content(name string) (string, bool) {
 type mapping struct {
 	name       pattern
 	command    []string
+	project    string
 	args       []string
 	env        []variable
 	workingDir string
@@ -156,6 +158,9 @@ func (c *Catalogue) entry(m mapping) entry {
 			p.dir = absolute(c.file, ".")
 		}
 		e.program = p
+	case m.project != "":
+		e.program = built{process{guard: c.guard, args: m.args, env: m.env, dir: m.project}, c.builder, m.project}
+		e.make = func(ctx context.Context) error { return c.builder.build(ctx, m.project) }
 	case m.page != nil:
 		e.program = newPage(*m.page, defaultRoot, defaultPort).with(m.env, m.files)
 	case m.wait:

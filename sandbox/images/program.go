@@ -33,6 +33,8 @@
 //	- name: quay.io/you/app        # all tags
 //	  command: [./app]             # a program of this machine
 //	  args: [--listen, $(LAB_HOST):$(LAB_PORT_8080)]
+//	- name: quay.io/you/operator
+//	  project: ./operator          # an operator's source: pulling the image builds it
 //	- name: quay.io/you/page:v*
 //	  page: Hello                  # a page on port 8080, or on $PORT
 //	- name: registry.example.com/**
@@ -44,8 +46,11 @@
 //
 //	name        pattern of names: * is any characters but a slash, ** those too; without a tag it is that of all tags
 //	command     a program on the PATH, or a file (relative to the images file), and its first arguments
-//	args        further arguments; those of the pod take their place
-//	env         variables of command and page; they count more than the pod's
+//	project     the directory of an operator's Go module, relative to the images file. Pulling the image builds it, and
+//	            fails with the words of the compiler. The program has the arguments of the pod, with addresses to listen
+//	            on as they are on this machine, and without those that have it elect a leader
+//	args        further arguments of command and project; those of the pod take their place
+//	env         variables of command, project and page; they count more than the pod's
 //	workingDir  of the command, relative to the images file; the default is the folder of that
 //	files       of the image, by their absolute paths: for exec, for a page what is below /var/www/html, for a command
 //	            below $LAB_ROOT, where the volumes are too
@@ -55,7 +60,7 @@
 //	pullError   why it fails
 //	startDelay  how long a container runs before its program begins
 //
-// and exactly one of command, page, wait and pullError is wanted. The most specific pattern counts: the one that names more
+// and exactly one of command, project, page, wait and pullError is wanted. The most specific pattern counts: the one that names more
 // of the repository, then more of the tag; among equals the first. Everything in the file comes before what is bundled. In
 // command, args and env $(NAME) is a variable, as in a pod; $$ is a $.
 //

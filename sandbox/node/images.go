@@ -141,6 +141,11 @@ func (im *imageService) PullImage(
 	if wrong := trouble().PullError; wrong != "" {
 		reason = wrong
 	}
+	if reason == "" && found.Make != nil {
+		if err := found.Make(ctx); err != nil {
+			return "", status.Errorf(codes.Unknown, "failed to build image %q: %v", found.Name, err)
+		}
+	}
 	if reason != "" {
 		return "", pullError(found.Name, reason, codes.Unknown)
 	}

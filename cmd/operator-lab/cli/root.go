@@ -61,7 +61,7 @@ Learn with:  operator-lab lesson`,
 		{"develop", []*cobra.Command{
 			testCommand(io), verifyCommand(io), loadCommand(io), lintCommand(io), scorecardCommand(io), newCommand(io), bundleCommand(io), operatorCommand(io), assetsCommand(io),
 		}},
-		{"", []*cobra.Command{versionCommand(io), manCommand(io)}},
+		{"", []*cobra.Command{versionCommand(io), manCommand(io), buildCommand()}},
 	} {
 		for _, cmd := range group.commands {
 			cmd.GroupID = group.id

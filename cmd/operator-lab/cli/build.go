@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/sandbox/project"
+)
+
+// buildCommand builds an operator of the user's for the pods of an image. Nodes call it, so it is not in the help.
+func buildCommand() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:    "build <directory>",
+		Short:  "Build an operator's program",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := project.Find(cmd.Context(), project.Options{Dir: args[0], WorkDir: filepath.Join(filepath.Dir(to), "work")})
+			if err != nil {
+				return usageOf(err)
+			}
+			if p.Watches != "" {
+				return usageError("name the directory of a Go module", "%s has Helm charts, and no program to build", args[0])
+			}
+			binary, err := p.Build(cmd.Context(), project.BuildOptions{Plain: true})
+			if err != nil {
+				return usageOf(err)
+			}
+			return os.Rename(binary, to)
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "file to write")
+	_ = cmd.MarkFlagRequired("to")
+	return cmd
+}

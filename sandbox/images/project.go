@@ -1,0 +1,144 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/guard"
+)
+
+// builder builds the projects that images are made of, one after the other.
+type builder struct {
+	binary string
+	guard  *guard.Guard
+	// work is a directory for the programs, which is removed with this process.
+	work func() (string, error)
+	mu   sync.Mutex
+}
+
+func newBuilder(binary string) *builder {
+	work := sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "operator-lab-") })
+	return &builder{binary: binary, work: work, guard: guard.New(guard.Options{Mark: "OPERATOR_LAB_BUILD", Temp: work})}
+}
+
+// file returns where the program of a project is once it is built.
+func (b *builder) file(dir string) (string, error) {
+	work, err := b.work()
+	return filepath.Join(work, fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], "program"), err
+}
+
+// buildPatience is how long Go's own programs may take to end once a build is given up.
+const buildPatience = 5 * time.Second
+
+// build builds the project in a directory, as 'operator-lab build' does. The error has the words of the compiler.
+func (b *builder) build(ctx context.Context, dir string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	file, err := b.file(dir)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	cmd := exec.Command(b.binary, "build", dir, "--to", file) //nolint:noctx // the guard ends it with all that it has started
+	cmd.Args[0] = "operator-lab"
+	cmd.Stderr, cmd.WaitDelay = &out, buildPatience
+	group, err := b.guard.Start(cmd)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, group.Kill)()
+	if err = cmd.Wait(); err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	line, _, _ := strings.Cut(strings.TrimPrefix(out.String(), "error: "), "\n")
+	if line == "" {
+		return err
+	}
+	return errors.New(line)
+}
+
+// built is an operator of the user's in a pod: pulling its image builds the project in a directory.
+type built struct {
+	process
+	builder *builder
+	dir     string
+}
+
+// Start implements [Program].
+func (p built) Start(c *Container) (Running, error) {
+	file, err := p.builder.file(p.dir)
+	if err != nil {
+		return nil, err
+	}
+	given := slices.Clone(c.Args)
+	if len(c.Command) > 0 {
+		given = slices.Concat(c.Command[1:], c.Args)
+	}
+	args, ignored, err := ownArgs(c, given)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(c.Stderr, "operator-lab: %s is the program built of %s, a process of this machine, as the pod's service account\n", c.Image, p.dir)
+	if len(ignored) > 0 {
+		fmt.Fprintf(c.Stderr, "operator-lab: not used, since outside of a cluster the program could not tell in which namespace: %s\n", strings.Join(ignored, " "))
+	}
+	in := *c
+	in.Command, in.Args = nil, args
+	p.command = []string{file}
+	return p.process.Start(&in)
+}
+
+// ownArgs returns the arguments of a pod for an operator that is a process of this machine: addresses to listen on are
+// those of the pod on this machine, and it elects no leader.
+func ownArgs(c *Container, given []string) (args, ignored []string, err error) {
+	for i := 0; i < len(given); i++ {
+		arg := given[i]
+		name, value, has := strings.Cut(arg, "=")
+		name = strings.TrimLeft(name, "-")
+		switch {
+		case !strings.HasPrefix(arg, "-"):
+		case name == "leader-elect" || name == "enable-leader-election":
+			ignored = append(ignored, arg)
+			continue
+		case strings.Contains(name, "addr") && has:
+			if value, err = ownAddress(c, value); err != nil {
+				return nil, nil, err
+			}
+			arg = arg[:strings.Index(arg, "=")+1] + value
+		case strings.Contains(name, "addr") && i+1 < len(given):
+			if value, err = ownAddress(c, given[i+1]); err != nil {
+				return nil, nil, err
+			}
+			args = append(args, arg)
+			i, arg = i+1, value
+		}
+		args = append(args, arg)
+	}
+	return args, ignored, nil
+}
+
+// ownAddress is [listenAddress] for an address that may also be somebody else's, which stays as it is.
+func ownAddress(c *Container, address string) (string, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || !slices.Contains([]string{"", "0.0.0.0", "::", "127.0.0.1", "localhost"}, host) {
+		return address, nil
+	}
+	return listenAddress(c, address)
+}
