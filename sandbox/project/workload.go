@@ -59,9 +59,9 @@ func (p *Project) planWorkload(plan *Plan, all []*unstructured.Unstructured) (*u
 	if len(containers) == 0 {
 		return nil, problem("give others with --manifests FILE", "%s %s has no containers", object.GetKind(), w.name)
 	}
-	i := max(0, slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "manager" }))
-	w.container = containers[i]
-	for _, c := range slices.Concat(w.template.Spec.InitContainers, slices.Delete(slices.Clone(containers), i, i+1)) {
+	w.container = Manager(containers)
+	others := slices.DeleteFunc(slices.Clone(containers), func(c corev1.Container) bool { return c.Name == w.container.Name })
+	for _, c := range slices.Concat(w.template.Spec.InitContainers, others) {
 		plan.note(OtherContainer, c.Name, w.name, w.container.Name)
 	}
 	plan.leaveOut(object, "its program runs as a process of this machine, with its arguments, variables and ServiceAccount")
@@ -76,6 +76,11 @@ func (p *Project) planWorkload(plan *Plan, all []*unstructured.Unstructured) (*u
 	w.arguments()
 	plan.ports = w.container.Ports
 	return object, nil
+}
+
+// Manager returns the container with the operator's program, of one or more: the one called manager, else the first.
+func Manager(containers []corev1.Container) corev1.Container {
+	return containers[max(0, slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == "manager" }))]
 }
 
 // operatorOf returns the Deployment of the operator, else its StatefulSet; nil if there is none.

@@ -1,19 +1,24 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/catalog"
+	"github.com/operator-lab/operator-lab/sandbox/project"
 )
 
 // bundleFlags are the flags of 'bundle', and what it finds.
@@ -34,12 +39,14 @@ is one; else config/manifests with the ClusterServiceVersion to begin with, as o
 else config/default. What OLM does not take from a bundle is left out, and it is said why.
 
 Without --out nothing is written. With it the folder that it names is made: bundle has the manifests
-and the metadata, and catalog is a file-based catalog with the bundle in it, for 'up --catalog'.
+and the metadata, and catalog is a file-based catalog with the bundle in it. With subscription.yaml
+OLM installs it in a sandbox, where images.yaml has its pods run what the project's source is built to.
 
 Exit code 2 when something is wrong; then nothing is written. Warnings are no error.`,
 		Example: `  operator-lab bundle .
   operator-lab bundle ./my-operator --out dist --version 1.2.0 --channel stable
-  operator-lab up --catalog dist/catalog`,
+  operator-lab up --detach --catalog dist/catalog --images dist/images.yaml
+  operator-lab kubectl apply -f dist/subscription.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError("such as 'operator-lab bundle ./my-operator'", "a bundle is made of one project, got %q too", args[1])
@@ -100,7 +107,13 @@ func (f *bundleFlags) run(ctx context.Context, streams streams, dir string) erro
 	if f.out == "" {
 		return nil
 	}
-	return f.write(streams, made, served)
+	files := map[string][]byte{"subscription.yaml": subscription(checked.CSV, served)}
+	if own.project.Module != "" {
+		if files["images.yaml"], err = imagesOf(checked.CSV, dir); err != nil {
+			return err
+		}
+	}
+	return f.write(streams, made, served, files)
 }
 
 // make returns the directory of the bundle: the user's own, or one in the private directory of the project.
@@ -129,22 +142,92 @@ func (f *bundleFlags) make(own *ownOperator) (dir string, leftOut []catalog.Left
 	return dir, leftOut, shipped.Sources, writeFolder(dir, files)
 }
 
-// write makes the folder with the bundle and the catalog.
-func (f *bundleFlags) write(streams streams, dir string, served *declcfg.DeclarativeConfig) error {
+// suggestedNamespace is the annotation of a ClusterServiceVersion with the namespace that its operator is usually in.
+const suggestedNamespace = "operatorframework.io/suggested-namespace"
+
+// subscription returns what has OLM install the bundle: in the namespace operators, whose OperatorGroup is for all; an
+// operator that cannot watch all in a namespace of its own.
+func subscription(csv *v1alpha1.ClusterServiceVersion, served *declcfg.DeclarativeConfig) []byte {
+	of := served.Packages[0]
+	text, namespace := "# With 'up --catalog', local is the catalog in the folder catalog.\n", "operators"
+	everywhere := func(m v1alpha1.InstallMode) bool {
+		return m.Type == v1alpha1.InstallModeTypeAllNamespaces && m.Supported
+	}
+	if !slices.ContainsFunc(csv.Spec.InstallModes, everywhere) {
+		namespace = cmp.Or(csv.Annotations[suggestedNamespace], of.Name)
+		text += fmt.Sprintf(`apiVersion: v1
+kind: Namespace
+metadata:
+  name: %[1]s
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata:
+  name: %[1]s
+  namespace: %[1]s
+spec:
+  targetNamespaces: [%[1]s]
+---
+`, namespace)
+	}
+	return fmt.Appendf(nil, `%sapiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata:
+  name: %[2]s
+  namespace: %[3]s
+spec:
+  name: %[2]s
+  channel: %[4]s
+  source: local
+  sourceNamespace: olm
+`, text, of.Name, namespace, of.DefaultChannel)
+}
+
+// imagesOf returns an images file that has the image of each Deployment's manager be the source in a directory.
+func imagesOf(csv *v1alpha1.ClusterServiceVersion, dir string) ([]byte, error) {
+	source, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	type entry struct {
+		Name    string `json:"name"`
+		Project string `json:"project"`
+	}
+	var file struct {
+		Images []entry `json:"images"`
+	}
+	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		if len(d.Spec.Template.Spec.Containers) == 0 {
+			continue // the API server refuses it
+		}
+		name, _, _ := strings.Cut(project.Manager(d.Spec.Template.Spec.Containers).Image, "@")
+		file.Images = append(file.Images, entry{name, source})
+	}
+	return yaml.Marshal(file)
+}
+
+// write makes the folder with the bundle, the catalog and other files.
+func (f *bundleFlags) write(streams streams, dir string, served *declcfg.DeclarativeConfig, files map[string][]byte) error {
 	var text strings.Builder
 	if err := declcfg.WriteYAML(*served, &text); err != nil {
 		return err
 	}
-	err := writeFolder(f.out, map[string][]byte{"catalog/catalog.yaml": []byte(text.String())})
+	files["catalog/catalog.yaml"] = []byte(text.String())
+	err := writeFolder(f.out, files)
 	if err == nil {
 		err = os.CopyFS(filepath.Join(f.out, "bundle"), os.DirFS(dir))
 	}
 	if err != nil {
 		return usageError("name a folder that can be written with --out", "write the bundle: %w", err)
 	}
+	in := func(name string) string { return shellQuote(filepath.Join(f.out, name)) }
 	fmt.Fprintln(streams.out, filepath.Join(f.out, "bundle"))
-	fmt.Fprintln(streams.out, filepath.Join(f.out, "catalog"))
-	fmt.Fprintf(streams.err, "use it       operator-lab up --catalog %s\n", shellQuote(filepath.Join(f.out, "catalog")))
+	with := ""
+	if files["images.yaml"] != nil {
+		with = " --images " + in("images.yaml")
+	}
+	fmt.Fprintf(streams.err, "use it       operator-lab up --detach --catalog %s%s\ninstall it   operator-lab kubectl apply -f %s\n",
+		in("catalog"), with, in("subscription.yaml"))
 	return nil
 }
 
