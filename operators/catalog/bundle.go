@@ -30,7 +30,8 @@ import (
 
 // Source is what a bundle is made of.
 type Source struct {
-	// Package is the name of the package. Default: that of the ClusterServiceVersion among Objects, else Default.
+	// Package is the name of the package. Default: that of the ClusterServiceVersion among Objects, else Default, which
+	// must not be empty.
 	Package, Default string
 	// Channels are those that the bundle is in; the first one is the default channel. Default: alpha.
 	Channels []string
@@ -68,7 +69,7 @@ type builder struct {
 	// others are in the bundle as they are, without their namespace.
 	others  []*unstructured.Unstructured
 	leftOut []LeftOut
-	// taken are objects that the ClusterServiceVersion says all of.
+	// taken are objects that are not in the bundle as they are, and why; empty: nobody needs to be told.
 	taken map[*unstructured.Unstructured]string
 }
 
@@ -203,8 +204,8 @@ func installModes(deployments []v1alpha1.StrategyDeploymentSpec) []v1alpha1.Inst
 	}
 }
 
-// rules returns what a ServiceAccount may do in its namespace and everywhere. Roles and bindings that are for nobody else
-// are not in the bundle besides.
+// rules returns what a ServiceAccount may do in its namespace and everywhere. The roles and bindings that say so are not in
+// the bundle.
 func (b *builder) rules(account string) (inNamespace, everywhere []rbacv1.PolicyRule, err error) {
 	for _, u := range b.Objects {
 		kind := u.GetKind()
@@ -274,8 +275,9 @@ func (b *builder) withoutCertificates(spec appsv1.DeploymentSpec) appsv1.Deploym
 func (b *builder) describe() error {
 	kinds := &b.csv.Spec.CustomResourceDefinitions
 	for _, one := range owned(b.crds) {
-		said := func(d v1alpha1.CRDDescription) bool { return d.Name == one.Name && d.Version == one.Version }
-		if !slices.ContainsFunc(kinds.Owned, said) && !slices.ContainsFunc(kinds.Required, func(d v1alpha1.CRDDescription) bool { return d.Name == one.Name }) {
+		owns := func(d v1alpha1.CRDDescription) bool { return d.Name == one.Name && d.Version == one.Version }
+		requires := func(d v1alpha1.CRDDescription) bool { return d.Name == one.Name }
+		if !slices.ContainsFunc(kinds.Owned, owns) && !slices.ContainsFunc(kinds.Required, requires) {
 			kinds.Owned = append(kinds.Owned, one)
 		}
 	}
@@ -289,11 +291,11 @@ func (b *builder) describe() error {
 	if len(among) == 0 {
 		among = b.Samples
 	}
-	examples, err := examples(among, b.crds)
+	text, err := examples(among, b.crds)
 	if err != nil {
 		return err
 	}
-	metav1.SetMetaDataAnnotation(&b.csv.ObjectMeta, "alm-examples", examples)
+	metav1.SetMetaDataAnnotation(&b.csv.ObjectMeta, "alm-examples", text)
 	for _, u := range b.Objects {
 		if u.GetKind() == "Namespace" && len(b.deployments) > 0 && u.GetName() == b.deployments[0].Namespace {
 			metav1.SetMetaDataAnnotation(&b.csv.ObjectMeta, "operatorframework.io/suggested-namespace", u.GetName())
