@@ -94,9 +94,10 @@ subjects: [{kind: User, name: jane}]
 {apiVersion: example.com/v1, kind: Toy, metadata: {name: bear}}
 `
 
-func objectsOf(t *testing.T, text string) (all []*unstructured.Unstructured) {
+// objectsOf returns the objects of deployed.
+func objectsOf(t *testing.T) (all []*unstructured.Unstructured) {
 	t.Helper()
-	for doc := range strings.SplitSeq(text, "\n---\n") {
+	for doc := range strings.SplitSeq(deployed, "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
 			t.Fatal(err)
@@ -128,7 +129,7 @@ func bundleIn(t *testing.T, s catalog.Source) (dir string, leftOut []catalog.Lef
 
 func TestBundle(t *testing.T) {
 	t.Parallel()
-	dir, leftOut := bundleIn(t, catalog.Source{Default: "toy", Objects: objectsOf(t, deployed)})
+	dir, leftOut := bundleIn(t, catalog.Source{Default: "toy", Objects: objectsOf(t)})
 	checked := catalog.Check(dir)
 	if checked.CSV == nil || len(checked.Wrong) > 0 {
 		t.Fatalf("upstream's validators say: %q", checked.Wrong)
@@ -179,7 +180,7 @@ func TestBundle(t *testing.T) {
 // TestCatalogOfABundle has the catalog of a bundle read as opm does.
 func TestCatalogOfABundle(t *testing.T) {
 	t.Parallel()
-	dir, _ := bundleIn(t, catalog.Source{Package: "tin", Version: "2.0.0", Channels: []string{"stable", "fast"}, Objects: objectsOf(t, deployed)})
+	dir, _ := bundleIn(t, catalog.Source{Package: "tin", Version: "2.0.0", Channels: []string{"stable", "fast"}, Objects: objectsOf(t)})
 	served, err := catalog.Of(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -201,16 +202,16 @@ func TestCatalogOfABundle(t *testing.T) {
 
 func TestWhatNoBundleCanBeMadeOf(t *testing.T) {
 	t.Parallel()
-	if _, _, err := (catalog.Source{Default: "toy", Objects: objectsOf(t, deployed)[:2]}).Files(); err == nil || !strings.Contains(err.Error(), "no Deployment") {
+	if _, _, err := (catalog.Source{Default: "toy", Objects: objectsOf(t)[:2]}).Files(); err == nil || !strings.Contains(err.Error(), "no Deployment") {
 		t.Errorf("without a Deployment: %v", err)
 	}
-	if _, _, err := (catalog.Source{Default: "toy", Version: "1", Objects: objectsOf(t, deployed)}).Files(); err == nil || !strings.Contains(err.Error(), "no semantic version") {
+	if _, _, err := (catalog.Source{Default: "toy", Version: "1", Objects: objectsOf(t)}).Files(); err == nil || !strings.Contains(err.Error(), "no semantic version") {
 		t.Errorf("version 1: %v", err)
 	}
 	if got := catalog.Check(t.TempDir()); got.CSV != nil || len(got.Wrong) == 0 {
 		t.Errorf("an empty directory is checked as %+v", got)
 	}
-	dir, _ := bundleIn(t, catalog.Source{Default: "toy", Objects: objectsOf(t, deployed)})
+	dir, _ := bundleIn(t, catalog.Source{Default: "toy", Objects: objectsOf(t)})
 	if err := os.Remove(filepath.Join(dir, "manifests", "example.com_toys.yaml")); err != nil {
 		t.Fatal(err)
 	}

@@ -136,9 +136,8 @@ func ownArgs(c *Container, given []string) (args, ignored []string, err error) {
 
 // ownAddress is [listenAddress] for an address that may also be somebody else's, which stays as it is.
 func ownAddress(c *Container, address string) (string, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || !slices.Contains([]string{"", "0.0.0.0", "::", "127.0.0.1", "localhost"}, host) {
-		return address, nil
+	if host, _, err := net.SplitHostPort(address); err == nil && slices.Contains([]string{"", "0.0.0.0", "::", "127.0.0.1", "localhost"}, host) {
+		return listenAddress(c, address)
 	}
-	return listenAddress(c, address)
+	return address, nil
 }
