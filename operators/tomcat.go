@@ -36,37 +36,42 @@ func tomcatOperator() Operator {
 		Namespace:        tomcatNamespace,
 		ServiceAccount:   "tomcat-operator",
 		LeaderElectionID: tomcat.LeaderElectionID,
-		New:              func() Instance { return &tomcatInstance{variant: tomcat.Hardened, demo: &tomcatDemo{}} },
+		New: func() Instance {
+			t := &tomcatInstance{variant: tomcat.Hardened}
+			t.demo.variant = &t.variant
+			return t
+		},
 	}
 }
 
 type tomcatInstance struct {
 	variant string
 	options helm.Options
-	demo    *tomcatDemo
+	demo    tomcatDemo
 }
 
 func (t *tomcatInstance) Flags(fs *pflag.FlagSet) {
-	fs.Var(oneOf{&t.variant, []string{tomcat.Hardened}}, "variant", "which operator: hardened, that of helm-operator-plugins")
+	fs.Var(oneOf{&t.variant, tomcat.Variants()}, "variant",
+		"which of the two operators: hardened, that of helm-operator-plugins, or classic, as that of the kit was in 2018")
 	t.options.Bind(fs)
 }
 
 func (t *tomcatInstance) Variant() string { return t.variant }
 
 func (t *tomcatInstance) CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	return tomcat.CRDs()
+	return tomcat.CRDs(t.variant)
 }
 
-// SetupWithManager adds the controller. Upstream's takes no options.
-func (t *tomcatInstance) SetupWithManager(mgr ctrl.Manager, _ controller.Options) error {
-	return tomcat.SetupWithManager(mgr, t.options)
+func (t *tomcatInstance) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	return tomcat.SetupWithManager(mgr, t.variant, t.options, o)
 }
 
-func (t *tomcatInstance) Demo() Demo { return t.demo }
+func (t *tomcatInstance) Demo() Demo { return &t.demo }
 
 // tomcatDemo shows a release from its installation to its end.
 type tomcatDemo struct {
-	pause time.Duration
+	variant *string
+	pause   time.Duration
 }
 
 func (d *tomcatDemo) Flags(fs *pflag.FlagSet) {
@@ -83,8 +88,12 @@ func (d *tomcatDemo) Values() (map[string]any, error) {
 // Nodes is one: two pods on it cannot both have the port of the node.
 func (d *tomcatDemo) Nodes() int { return 1 }
 
-// Traffic is the application behind the release's Service.
+// Traffic is the application behind the release's Service. With classic there is none, as its name has the UID of the Tomcat
+// in it.
 func (d *tomcatDemo) Traffic() string {
+	if *d.variant == tomcat.Classic {
+		return ""
+	}
 	return "http://" + tomcatSample + "-tomcat." + tomcatNamespace + ".svc.cluster.local/sample/"
 }
 

@@ -53,6 +53,11 @@ var findings = map[string]string{
 	"e-19-rights-to-definitions":  "definitions",
 	"e-20-long-name":              "refused",
 
+	"h-01-failure-not-told":     "said",
+	"h-02-release-in-status":    "read",
+	"h-03-written-all-the-time": "at-rest",
+	"h-06-no-schema":            "refused",
+
 	"m-01-service-deleted":          "delete",
 	"m-01-service-turned":           "back",
 	"m-02-page-not-ready":           "still-served",
@@ -175,7 +180,7 @@ func usesLab(t *testing.T, folder string, text []byte) bool {
 }
 
 // findingNumber matches the beginning of the name of a scenario for a finding.
-var findingNumber = regexp.MustCompile(`^[bemrz]-[0-9]{2}\b`)
+var findingNumber = regexp.MustCompile(`^[behmrz]-[0-9]{2}\b`)
 
 // findingOf returns the finding in a scenario's name, such as Z-01; empty if none.
 func findingOf(name string) string {
@@ -367,6 +372,7 @@ func TestClassicFails(t *testing.T) {
 			{"etcd", "^e-0"},
 			{"etcd", "^e-[12]"},
 			{"etcd", "^[br]-"},
+			{"tomcat", "^h-"},
 			{"maintpage", "^m-0[1-7]"},
 			{"maintpage", "^m-(0[89]|1)"},
 			{"zundoko", "^z-0[1-6]"},

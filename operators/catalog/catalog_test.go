@@ -57,9 +57,6 @@ func TestCSVsAreValid(t *testing.T) {
 	t.Parallel()
 	for _, op := range operators.All() {
 		for _, variant := range []string{"classic", "hardened"} {
-			if op.Name == "tomcat" && variant == "classic" {
-				continue // there is none
-			}
 			csv := csvOf(t, op, variant)
 			for _, problem := range problems(csv) {
 				t.Errorf("%s %s: %s", op.Name, variant, problem)

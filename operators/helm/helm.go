@@ -150,12 +150,7 @@ func SetupWithManager(mgr ctrl.Manager, all []watches.Watch, o Options) error {
 }
 
 func setup(mgr ctrl.Manager, w watches.Watch, o Options) error {
-	config, err := helmclient.NewActionConfigGetter(mgr.GetConfig(), mgr.GetRESTMapper(),
-		helmclient.ClientRestConfigMapper(withContext), helmclient.StorageRestConfigMapper(withContext))
-	if err != nil {
-		return err
-	}
-	actions, err := helmclient.NewActionClientGetter(config)
+	actions, err := NewActions(mgr)
 	if err != nil {
 		return err
 	}
@@ -187,6 +182,18 @@ func setup(mgr ctrl.Manager, w watches.Watch, o Options) error {
 		return err
 	}
 	return r.SetupWithManager(mgr)
+}
+
+// NewActions returns what installs, upgrades and uninstalls releases with a manager's permissions. The requests carry the
+// values of the reconcile's context. Options come after those for that.
+func NewActions(mgr ctrl.Manager, options ...helmclient.ActionConfigGetterOption) (helmclient.ActionClientGetter, error) {
+	config, err := helmclient.NewActionConfigGetter(mgr.GetConfig(), mgr.GetRESTMapper(), append([]helmclient.ActionConfigGetterOption{
+		helmclient.ClientRestConfigMapper(withContext), helmclient.StorageRestConfigMapper(withContext),
+	}, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	return helmclient.NewActionClientGetter(config)
 }
 
 // skipsDependents reports whether changes of a release's objects are not to wake the controller. Upstream's run command

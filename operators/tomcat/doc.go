@@ -7,13 +7,34 @@
 // application to the other, a liveness probe that looks at its file, and a port of the node, which only one pod on each
 // node can have.
 //
-// There is one variant, hardened. The definition of the kind in config/crds and the role in config/rbac are what
-// [helm.Files] makes of the chart; a test compares them.
+// There are two variants. hardened is upstream's reconciler of today; its definition of the kind in config/crds and its role
+// in config/rbac are what [helm.Files] makes of the chart, and a test compares them. classic does what the kit's operator
+// did, written from its description; Helm is version 3 in both.
 //
-// # What it does
+// # What hardened does
 //
 // The release has the name of the object, so Helm limits that to 53 characters. Helm keeps each revision of it in a Secret,
 // which the object owns, as it owns all that the chart renders. A changed spec is an upgrade, and what somebody else
 // changes about the objects is put back, as soon as it is seen. A deleted object is uninstalled: its finalizer
 // is uninstall-helm-release.
+//
+// # What classic does
+//
+// The release's name is the object's with its UID as a number to the base 36. Only the object is watched, and each is
+// looked at every five seconds. If the chart with the object's spec has another manifest than the release, the release is
+// upgraded; if not, all of its objects are written again. What Helm knows is in memory, and for the next start in the
+// object's status. A failed installation is uninstalled, and a failed upgrade rolled back.
+//
+// Flaws that are kept, by the numbers of the findings:
+//
+//	H-01  what fails is in the log only: no phase, no condition, no event
+//	H-02  the status has the release with its chart and all values, in an object that etcd limits to 1.5 MB
+//	H-03  what the release consists of is not watched: it is written again every five seconds, changed or not
+//	H-04  the finalizer is added by an update of what the cache had, which conflicts with a faster writer
+//	H-05  cluster-scoped objects of a chart cannot be owned by a Tomcat
+//	H-06  the kind has no schema: whatever is written reaches Helm
+//	H-07  a chart whose new version has another selector can never be upgraded
+//
+// There are scenarios for H-01, H-02, H-03 and H-06. H-04 heals itself with the next try. The chart here has no cluster-scoped
+// objects and one version, so H-05 and H-07 do not show.
 package tomcat

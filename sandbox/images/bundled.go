@@ -21,8 +21,11 @@ func bundled(binary string, g *guard.Guard) []entry {
 	operators := func(name, variant string) operator {
 		return operator{guard: g, binary: binary, name: name, variant: variant}
 	}
-	tomcat := operators("tomcat", "hardened")
-	tomcat.own = map[string]string{"reconcile-period": "", "max-concurrent-reconciles": ""}
+	tomcat := func(variant string) operator {
+		o := operators("tomcat", variant)
+		o.own = map[string]string{"reconcile-period": "", "max-concurrent-reconciles": ""}
+		return o
+	}
 	members, keeper := newEtcdImage(g, binary), store{newForeground()}
 	var all []entry
 	for _, image := range []struct {
@@ -40,7 +43,8 @@ func bundled(binary string, g *guard.Guard) []entry {
 		{"kaitoy/zundoko-operator:hardened", nonRoot, operators("zundoko", "hardened")},
 		{"quay.io/coreos/etcd-operator:*", nonRoot, newEtcdOperator(operators("etcd", "classic"))},
 		{"quay.io/coreos/etcd-operator:hardened", nonRoot, newEtcdOperator(operators("etcd", "hardened"))},
-		{"quay.io/operator-lab/tomcat-operator", nonRoot, tomcat},
+		{"quay.io/operator-lab/tomcat-operator", nonRoot, tomcat("hardened")},
+		{"quay.io/operator-lab/tomcat-operator:classic", nonRoot, tomcat("classic")},
 		// What its chart deploys: applications are below webapps, usually in a volume.
 		{"tomcat", root, page{root: "/usr/local/tomcat/webapps", port: defaultPort}},
 		// Members of etcd clusters.
