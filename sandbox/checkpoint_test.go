@@ -374,6 +374,7 @@ func (o *objects) expect(t *testing.T) {
 
 // TestRevisionOfCheckpoint: what was written before has it or an earlier one, what is written later has a later one.
 func TestRevisionOfCheckpoint(t *testing.T) {
+	sandboxtest.Long(t)
 	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	c := clientset(t, lab)
@@ -429,6 +430,7 @@ func refused(t *testing.T, lab *sandbox.Sandbox, c kubernetes.Interface, point *
 }
 
 func TestDamagedCheckpoint(t *testing.T) {
+	sandboxtest.Long(t)
 	for name, damage := range map[string]func(file string) error{
 		"gone": os.Remove,
 		"half": truncateHalf,

@@ -84,6 +84,7 @@ func usable(t *testing.T, lab *sandbox.Sandbox, client kubernetes.Interface, nam
 }
 
 func TestKillNobody(t *testing.T) {
+	sandboxtest.Long(t)
 	t.Parallel()
 	lab := start(t, sandbox.Options{})
 	err := lab.Kill("kubelet")

@@ -75,6 +75,7 @@ func TestEphemeralLeavesNothing(t *testing.T) {
 }
 
 func TestAProgramThatDiesIsReportedAndComesBack(t *testing.T) {
+	sandboxtest.Long(t)
 	t.Parallel()
 	exits := make(chan sandbox.Exit, 8)
 	lab := start(t, sandbox.Options{OnExit: func(e sandbox.Exit) { exits <- e }})
@@ -288,6 +289,7 @@ func TestUnusableStateDirectory(t *testing.T) {
 }
 
 func TestTakenPortIsReplaced(t *testing.T) {
+	sandboxtest.Long(t)
 	t.Parallel()
 	lab := start(t, sandbox.Options{Name: "ports"})
 	host := strings.TrimPrefix(lab.Config().Host, "https://")
@@ -350,6 +352,7 @@ func TestKilledLab(t *testing.T) {
 // TestKilledDemoIsCleared: 'run' starts fresh and ephemeral. Its programs are known to be alive, and what a killed one
 // left on disk is gone after the next start of any sandbox.
 func TestKilledDemoIsCleared(t *testing.T) {
+	sandboxtest.Long(t)
 	dir := filepath.Join(stateDir, "sandboxes", "demo")
 	demo := launch(t, "run", "zundoko", "--plain", "--name", "demo", "--interval", "1h")
 	sandboxtest.Eventually(t, "the demo's sandbox to be ready", readyIn("demo"))

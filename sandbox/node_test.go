@@ -307,6 +307,7 @@ func TestNothingIsLeftOfPods(t *testing.T) {
 
 // TestServedByPods has a pod answer for an admission webhook, and another one for a group of the API.
 func TestServedByPods(t *testing.T) {
+	sandboxtest.Long(t)
 	t.Parallel()
 	images, ca := imagesFileWithCA(t)
 	lab := start(t, sandbox.Options{Nodes: 1, Images: images})
