@@ -3,8 +3,10 @@ package format
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jmespath-community/go-jmespath/pkg/parsing"
@@ -107,6 +109,10 @@ func (n *names) undefined(at Position, c *Compiler, uses []use) Problems {
 	var out Problems
 	said := map[string]bool{}
 	for _, u := range uses {
+		if u.integer != "" {
+			out = append(out, at.warning(fmt.Sprintf("a field that is compared with `%s` by == or != is never equal to it", u.integer),
+				"Chainsaw tells whole numbers of objects from those of expressions; write the number as the value of the field, or use <= and >="))
+		}
 		name := u.variable
 		if name == "" || n.known[name] || local[name] || said[name] {
 			continue
@@ -126,8 +132,8 @@ func (n *names) hint(name string) string {
 }
 
 // use is a variable that an expression uses, with the field that it reads from it, if any, or one that it defines for
-// itself.
-type use struct{ variable, field, defines string }
+// itself; or a whole number that it compares with a field.
+type use struct{ variable, field, defines, integer string }
 
 // UsesValue reports whether an expression of the step reads a field of $values, such as answer in $values.answer.
 func (s *TestStep) UsesValue(field string) bool {
@@ -222,7 +228,7 @@ func usedTree(s string, out []use) []use {
 }
 
 func usedStatement(statement string, out []use) []use {
-	if len(statement) > maxExpression || !strings.Contains(statement, "$") {
+	if len(statement) > maxExpression || !strings.ContainsAny(statement, "$`") {
 		return out
 	}
 	node, err := parsing.NewParser().Parse(statement)
@@ -246,11 +252,40 @@ func usedNode(node parsing.ASTNode, out []use) []use {
 		}
 	case parsing.ASTBinding:
 		out = append(out, defined(node)...)
+	case parsing.ASTComparator:
+		out = append(out, compared(node)...)
 	}
 	for _, c := range node.Children {
 		out = usedNode(c, out)
 	}
 	return out
+}
+
+// compared returns the whole number that an expression compares for equality with a field of the object that it is about.
+// There whole numbers are int64, and those of expressions float64, which are never equal. Numbers that functions return and
+// those in variables may be float64.
+func compared(node parsing.ASTNode) []use {
+	if node.Value != parsing.TOKEQ && node.Value != parsing.TOKNE {
+		return nil
+	}
+	for i, c := range node.Children {
+		number, is := c.Value.(float64)
+		if c.NodeType == parsing.ASTLiteral && is && number == math.Trunc(number) && isField(node.Children[1-i]) {
+			return []use{{integer: strconv.FormatFloat(number, 'f', -1, 64)}}
+		}
+	}
+	return nil
+}
+
+// isField reports whether a syntax tree is a field, or one of a field, and so on.
+func isField(node parsing.ASTNode) bool {
+	switch node.NodeType {
+	case parsing.ASTField:
+		return true
+	case parsing.ASTSubexpression:
+		return isField(node.Children[0]) && isField(node.Children[1])
+	}
+	return false
 }
 
 // defined returns the variable that "let $name = …" defines: the name is the first child.

@@ -48,6 +48,13 @@ func TestLint(t *testing.T) {
 				`chainsaw-test.yaml:7:7: confg.yaml: there is no such file | did you mean "config.yaml"?`,
 			},
 		},
+		"numbers": {
+			files: map[string]string{"chainsaw-test.yaml": operation + "assert: {resource: {kind: A, (a.b == `2`): true, \"(length(a) == `2` && a >= `2` && a == `0.5` && a == 'x')\": true, \"(l[?a != `3`])\": []}}\n"},
+			want: []string{
+				"warning: chainsaw-test.yaml:7:7: a field that is compared with `2` by == or != is never equal to it | Chainsaw tells whole numbers of objects from those of expressions; write the number as the value of the field, or use <= and >=",
+				"warning: chainsaw-test.yaml:7:7: a field that is compared with `3` by == or != is never equal to it | Chainsaw tells whole numbers of objects from those of expressions; write the number as the value of the field, or use <= and >=",
+			},
+		},
 		"variables": {
 			files: map[string]string{
 				"chainsaw-test.yaml": head + `  bindings: [{name: song, value: x}]
