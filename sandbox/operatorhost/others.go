@@ -35,6 +35,15 @@ func NewOthers(journal *trace.Journal, skip ...string) *Others {
 	return o
 }
 
+// Cover has the objects of resources recorded, group/plural in lower case, also while none occurs in the journal.
+func (o *Others) Cover(resources ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, name := range resources {
+		o.kinds[name] = true
+	}
+}
+
 // Note reads one line of the audit log. A line that cannot be parsed is ignored.
 func (o *Others) Note(line []byte) {
 	var audit auditv1.Event
@@ -47,7 +56,10 @@ func (o *Others) Note(line []byte) {
 	}
 	var owners []string
 	if len(e.After) > 0 {
-		owners = describe(&e)
+		var copied bool
+		if owners, copied = describe(&e); copied {
+			return
+		}
 	}
 	o.catchUp()
 	o.name(&e)
@@ -99,21 +111,29 @@ func apiVersion(group, version string) string {
 	return group + "/" + version
 }
 
-// describe adds the object of the response, and returns the UIDs of its owners.
-func describe(e *trace.Event) (owners []string) {
+// olmCopy is the label of ClusterServiceVersions that OLM copies into each namespace that an operator watches: what happens to
+// the one that they are copies of is recorded.
+const olmCopy = "olm.copiedFrom"
+
+// describe adds the object of the response. It returns the UIDs of its owners, and whether it is a copy of OLM's.
+func describe(e *trace.Event) (owners []string, copied bool) {
 	var object struct {
 		APIVersion, Kind string
 		Metadata         struct {
 			Name, Namespace, UID, ResourceVersion string
 			Generation                            int64
 			OwnerReferences                       []struct{ UID string }
+			Labels                                map[string]string
 		}
 	}
 	if json.Unmarshal(e.After, &object) != nil || object.Kind == "Status" {
 		e.After = nil // the response to a deletion is a Status
-		return nil
+		return nil, false
 	}
-	if e.Object.Subresource == "" || e.Object.Subresource == "status" {
+	switch {
+	case object.Kind == "PartialObjectMetadata": // who asked wanted no more
+		e.After = nil
+	case e.Object.Subresource == "" || e.Object.Subresource == "status":
 		e.Object.APIVersion, e.Object.Kind = object.APIVersion, object.Kind
 	}
 	e.Object.Name, e.Object.Namespace, e.Object.UID = object.Metadata.Name, object.Metadata.Namespace, object.Metadata.UID
@@ -121,7 +141,8 @@ func describe(e *trace.Event) (owners []string) {
 	for _, owner := range object.Metadata.OwnerReferences {
 		owners = append(owners, owner.UID)
 	}
-	return owners
+	_, copied = object.Metadata.Labels[olmCopy]
+	return owners, copied
 }
 
 // catchUp collects the kinds and objects of new events in the journal.

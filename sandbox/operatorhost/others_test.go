@@ -1,0 +1,54 @@
+package operatorhost_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
+)
+
+// TestCovered checks what of an audit log gets into the journal of an operator that has nothing to do with it: the resources that
+// are covered and what they own, with the kind that an answer has, and no copies.
+func TestCovered(t *testing.T) {
+	lines := []string{
+		`{"verb":"create","userAgent":"kubectl/v1","objectRef":{"resource":"subscriptions","apiGroup":"operators.coreos.com","apiVersion":"v1alpha1"},
+		  "responseObject":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"Subscription","metadata":{"name":"cafe","uid":"s"}}}`,
+		`{"verb":"create","userAgent":"olm/v1","objectRef":{"resource":"clusterserviceversions","apiGroup":"operators.coreos.com","apiVersion":"v1alpha1"},
+		  "responseObject":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"cafe.v1","uid":"c"}}}`,
+		`{"verb":"create","userAgent":"olm/v1","objectRef":{"resource":"clusterserviceversions","apiGroup":"operators.coreos.com","apiVersion":"v1alpha1"},
+		  "responseObject":{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion",
+		  "metadata":{"name":"cafe.v1","namespace":"other","uid":"d","labels":{"olm.copiedFrom":"operators"}}}}`,
+		`{"verb":"create","userAgent":"olm/v1","objectRef":{"resource":"deployments","apiGroup":"apps","apiVersion":"v1"},
+		  "responseObject":{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"cafe","uid":"e","ownerReferences":[{"uid":"c"}]}}}`,
+		`{"verb":"patch","userAgent":"olm/v1","objectRef":{"resource":"deployments","apiGroup":"apps","apiVersion":"v1"},
+		  "responseObject":{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"cafe","uid":"e","ownerReferences":[{"uid":"c"}]}}}`,
+		`{"verb":"create","userAgent":"olm/v1","objectRef":{"resource":"services","apiVersion":"v1"},
+		  "responseObject":{"apiVersion":"v1","kind":"Service","metadata":{"name":"cafe","uid":"f"}}}`,
+	}
+	journal := trace.New(trace.Options{})
+	others := operatorhost.NewOthers(journal)
+	others.Cover("operators.coreos.com/subscriptions", "operators.coreos.com/clusterserviceversions")
+	for _, line := range lines {
+		others.Note([]byte(line))
+	}
+	var got []string
+	for _, e := range journal.Since(0) {
+		if e.Kind == trace.KindCall {
+			got = append(got, strings.TrimSpace(e.Verb+" "+e.Object.String()))
+		}
+	}
+	want := []string{
+		"create Subscription cafe", "create ClusterServiceVersion cafe.v1", "create Deployment cafe", "patch Deployment cafe",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	journal = trace.New(trace.Options{})
+	operatorhost.NewOthers(journal).Note([]byte(lines[0]))
+	if n := journal.Stats().Last; n != 0 {
+		t.Errorf("%d events of a resource that is not covered", n)
+	}
+}
