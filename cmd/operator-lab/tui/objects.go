@@ -177,7 +177,7 @@ func changeMark(o *trace.Object, fade int64) string {
 	return "~"
 }
 
-// summarize reads a phase, the replicas, or of a custom resource the shortest text of its spec.
+// summarize reads a phase or a state, the replicas, or of a custom resource the shortest text of its spec.
 func summarize(raw json.RawMessage, ref trace.Ref) string {
 	var in struct {
 		Spec   map[string]any `json:"spec"`
@@ -186,8 +186,10 @@ func summarize(raw json.RawMessage, ref trace.Ref) string {
 	if len(raw) == 0 || json.Unmarshal(raw, &in) != nil {
 		return ""
 	}
-	if phase, _ := in.Status["phase"].(string); phase != "" {
-		return phase
+	for _, field := range []string{"phase", "state"} {
+		if text, _ := in.Status[field].(string); text != "" {
+			return text
+		}
 	}
 	if want, is := in.Spec["replicas"].(float64); is {
 		ready, _ := in.Status["readyReplicas"].(float64)
@@ -308,7 +310,10 @@ func (s objectsPane) row(t treeLine, w int, fade int64) row {
 		o := t.object
 		name, more = seg{plain, o.Ref.String()}, s.summaryOf(o)
 		if t.root && hasStatus(o) {
-			name, more = seg{bold, strings.ToUpper(o.Ref.Kind) + " " + o.Ref.Name}, s.generations(o)
+			name = seg{bold, strings.ToUpper(o.Ref.Kind) + " " + o.Ref.Name}
+			if more == "" || o.Meta().ObservedGeneration > 0 {
+				more = s.generations(o)
+			}
 		}
 		state, st = s.health(o)
 		mark = changeMark(o, fade)
