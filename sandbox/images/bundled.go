@@ -55,6 +55,10 @@ func bundled(binary string, g *guard.Guard) []entry {
 		// What keeps their backups.
 		{"minio/minio", root, keeper},
 		{"quay.io/minio/minio", root, keeper},
+		// The Visitors site.
+		{"mysql", root, database{}},
+		{"jdob/visitors-service", root, visitors{port: visitorsBackendPort, handler: visitorsBackend}},
+		{"jdob/visitors-webui", root, visitors{port: visitorsFrontendPort, handler: visitorsFrontend}},
 		// What examples everywhere use.
 		{"nginx", root, nginx},
 		{"nginxinc/nginx-unprivileged", 101, unprivileged},

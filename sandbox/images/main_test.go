@@ -35,9 +35,11 @@ func TestMain(m *testing.M) {
 // signal, and as etcdctl at once.
 func operatorMain() {
 	term := make(chan os.Signal, 1)
-	if os.Args[0] != "etcd" {
-		signal.Notify(term, syscall.SIGTERM)
+	heeded := syscall.SIGTERM
+	if os.Args[0] == "etcd" {
+		heeded = syscall.SIGUSR1 // never sent; waiting for nothing at all would be a deadlock
 	}
+	signal.Notify(term, heeded)
 	fmt.Printf("args: %s\n", strings.Join(os.Args, " "))
 	dir, _ := os.Getwd()
 	fmt.Printf("dir: %s\n", dir)

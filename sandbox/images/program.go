@@ -20,6 +20,8 @@
 //     that is linked, and the log says which. Where the pod says that it listens, and where its files are, is translated;
 //     members find each other through the lab's proxy;
 //   - minio: a small server of S3, whose buckets are directories of its volume;
+//   - mysql: a small server of MySQL's protocol, with SQLite, whose files are in its volume; and the two programs of the
+//     Visitors site (jdob/visitors-service, jdob/visitors-webui), which count visits in it and show them;
 //   - busybox, alpine, debian, ubuntu, curlimages/curl: the commands that are built in, see [Shell];
 //   - registry.k8s.io/pause, and everything that is not known: a container that waits. Of an unknown image it says so in
 //     its log, unless the pod has a command that is built in;

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -16,8 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3afero"
@@ -159,28 +156,7 @@ func (store) serve(t *task, c *Container, args []string, env *variables, stdout,
 	}
 	fmt.Fprintf(stdout, "operator-lab: %s is simulated by a small server of S3, without MinIO's console and policies: "+
 		"http://%s, user %s, data in %s\n", c.Image, net.JoinHostPort(c.IP, strconv.Itoa(settings.port)), settings.user, settings.dir)
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	defer func() { _ = server.Close() }()
-	for {
-		select {
-		case err := <-failed:
-			if t.life.Err() == nil {
-				fmt.Fprintf(stderr, "operator-lab: %s serves no more: %v\n", c.Image, err)
-			}
-			return 1
-		case <-t.life:
-			return killed(syscall.SIGKILL)
-		case s := <-t.signals:
-			if terminates(s) {
-				if err := server.Shutdown(t.life); err != nil && t.life.Err() != nil {
-					return killed(syscall.SIGKILL)
-				}
-				return 0
-			}
-		}
-	}
+	return serveHTTP(t, c, listener, handler)
 }
 
 // handler answers requests of S3 from a directory.
