@@ -113,7 +113,7 @@ type Commands interface {
 
 // All returns the bundled operators, sorted by name. It is the only list of them.
 func All() []Operator {
-	return []Operator{etcdOperator(), maintpageOperator(), tomcatOperator(), zundokoOperator()}
+	return []Operator{etcdOperator(), maintpageOperator(), tomcatOperator(), visitorsOperator(), zundokoOperator()}
 }
 
 // Names returns the names of the bundled operators, sorted.

@@ -2,13 +2,9 @@ package operators
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/pflag"
-	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,19 +66,9 @@ func (t *tomcatInstance) Demo() Demo { return &t.demo }
 
 // tomcatDemo shows a release from its installation to its end.
 type tomcatDemo struct {
+	statesDemo
+
 	variant *string
-	pause   time.Duration
-}
-
-func (d *tomcatDemo) Flags(fs *pflag.FlagSet) {
-	fs.DurationVar(&d.pause, "pause", 4*time.Second, "how long each state is shown")
-}
-
-func (d *tomcatDemo) Values() (map[string]any, error) {
-	if d.pause < 0 || d.pause > longestPause {
-		return nil, fmt.Errorf("--pause %v is not between 0s and %v", d.pause, longestPause)
-	}
-	return map[string]any{"pause": strconv.FormatFloat(d.pause.Seconds(), 'f', -1, 64)}, nil
 }
 
 // Nodes is one: two pods on it cannot both have the port of the node.
@@ -95,15 +81,6 @@ func (d *tomcatDemo) Traffic() string {
 		return ""
 	}
 	return "http://" + tomcatSample + "-tomcat." + tomcatNamespace + ".svc.cluster.local/sample/"
-}
-
-// Caption is of a Deployment of the chart how many pods it wants and has.
-func (d *tomcatDemo) Caption(kind string, object json.RawMessage) string {
-	var deployment appsv1.Deployment
-	if kind != "Deployment" || json.Unmarshal(object, &deployment) != nil || deployment.Spec.Replicas == nil {
-		return ""
-	}
-	return fmt.Sprintf("%d wanted, %d available", *deployment.Spec.Replicas, deployment.Status.AvailableReplicas)
 }
 
 func (d *tomcatDemo) Summary(ctx context.Context, r client.Reader) ([][2]string, error) {

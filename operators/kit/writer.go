@@ -38,7 +38,7 @@ const (
 	Taken
 )
 
-// Ensure makes an object have the wanted fields of metadata and spec, and leaves its other fields to others. current is
+// Ensure makes an object have the wanted fields of metadata, spec and data, and leaves its other fields to others. current is
 // the object from the cache, without a UID if it has none, and becomes the API server's answer. mine tells whether an
 // object is the caller's. Errors of the API server can be told apart by package apierrors.
 func (w Writer) Ensure(ctx context.Context, current client.Object, want *unstructured.Unstructured, mine func(client.Object) bool) (Change, error) {
@@ -54,7 +54,7 @@ func (w Writer) Ensure(ctx context.Context, current client.Object, want *unstruc
 	if err != nil {
 		return None, fmt.Errorf("convert %s %s: %w", want.GetKind(), want.GetName(), err)
 	}
-	if Contains(fields["metadata"], want.Object["metadata"]) && Contains(fields["spec"], want.Object["spec"]) {
+	if !slices.ContainsFunc([]string{"metadata", "spec", "data"}, func(part string) bool { return !Contains(fields[part], want.Object[part]) }) {
 		return None, nil
 	}
 	log.FromContext(ctx).Info("Applying", "object", want.GetKind()+" "+want.GetName())

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
 )
 
@@ -48,11 +49,12 @@ func (r *classic) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return ctrl.Result{}, err // the event of the Pod brings the next pass
 	}
 	deployment := r.newDeployment(page)
-	if created, err := r.createMissing(ctx, deployment); created || err != nil {
+	// What has the name already counts, whoever it belongs to (M-04).
+	if created, err := kit.CreateMissing(ctx, r.client, deployment); created || err != nil {
 		return again(created), err
 	}
 	service := r.newService(page)
-	if created, err := r.createMissing(ctx, service); created || err != nil {
+	if created, err := kit.CreateMissing(ctx, r.client, service); created || err != nil {
 		return again(created), err
 	}
 	if err := r.toggle(ctx, page, service); err != nil {
@@ -74,28 +76,10 @@ func (r *classic) createPod(ctx context.Context, page *v1alpha1.MaintPage) (crea
 	if err := ctrl.SetControllerReference(page, pod, r.client.Scheme()); err != nil {
 		return false, fmt.Errorf("set the owner of Pod %s: %w", pod.Name, err)
 	}
-	if created, err = r.createMissing(ctx, pod); !created && err == nil {
+	if created, err = kit.CreateMissing(ctx, r.client, pod); !created && err == nil {
 		log.FromContext(ctx).Info("Skip reconcile: the Pod is there already", "pod", pod.Name) // it does not skip
 	}
 	return created, err
-}
-
-// createMissing creates obj, or, if there is one of that name, reads it into obj: whoever it belongs
-// to (M-04).
-func (r *classic) createMissing(ctx context.Context, obj client.Object) (created bool, err error) {
-	kind := fmt.Sprintf("%T", obj)
-	err = r.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if err == nil {
-		return false, nil
-	}
-	if !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("get %s %s: %w", kind, obj.GetName(), err)
-	}
-	log.FromContext(ctx).Info("Creating", "object", kind+" "+obj.GetName())
-	if err := r.client.Create(ctx, obj); err != nil {
-		return false, fmt.Errorf("create %s %s: %w", kind, obj.GetName(), err)
-	}
-	return true, nil
 }
 
 // toggle turns the Service to one of the two pages, whether it is Ready or not (M-02), and says that it

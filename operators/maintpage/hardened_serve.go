@@ -1,6 +1,7 @@
 package maintpage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,9 +9,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
 )
 
@@ -63,20 +63,11 @@ type pass struct {
 	known v1alpha1.MaintPageStatus // the status as it is now
 }
 
-// heed keeps an error that another try may mend, and notes one that a person has to mend, to be said in
-// the status. What is forbidden is both: a quota may have room again without anybody's doing.
+// heed returns an error that another try may mend, and notes one that a person has to mend.
 func (p *pass) heed(ctx context.Context, err error) error {
-	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // no retry can help, and the MaintPage is about to go with its namespace
-	case apierrors.IsInvalid(err):
-		log.FromContext(ctx).Error(err, "The spec leads to an object that is not valid")
-		p.rejected = err.Error()
-		return nil
-	case apierrors.IsForbidden(err):
-		p.rejected = err.Error()
-	}
-	return err
+	why, retry := kit.Refused(ctx, err)
+	p.rejected = cmp.Or(why, p.rejected)
+	return retry
 }
 
 // stuck tells whether somebody else has to do something.
@@ -126,7 +117,7 @@ func (p *pass) answers(s site) bool {
 	if s == maintenance {
 		return p.mine(&p.pod) && podReady(&p.pod)
 	}
-	return p.mine(&p.deployment) && rolledOut(&p.deployment)
+	return p.mine(&p.deployment) && kit.RolledOut(&p.deployment)
 }
 
 // podReady tells whether a Pod is Ready, as it is now: not with an image it had before.
@@ -144,15 +135,6 @@ func podReady(pod *corev1.Pod) bool {
 
 // stale tells whether a kubelet has not seen the Pod of today. One before Kubernetes 1.34 does not say.
 func stale(observed, generation int64) bool { return observed != 0 && observed < generation }
-
-// rolledOut tells whether the pods of a Deployment are all of today's template, and one is available. An
-// old pod beside them is not enough: it may lack the labels that the Service selects by.
-func rolledOut(d *appsv1.Deployment) bool {
-	return d.DeletionTimestamp.IsZero() &&
-		d.Status.ObservedGeneration >= d.Generation &&
-		d.Status.UpdatedReplicas == d.Status.Replicas &&
-		d.Status.AvailableReplicas > 0
-}
 
 // onTheWay are the reasons for a container to wait that pass by themselves and say nothing.
 var onTheWay = []string{"", "ContainerCreating", "PodInitializing"}

@@ -43,6 +43,8 @@ func bundled(binary string, g *guard.Guard) []entry {
 		{"kaitoy/zundoko-operator:hardened", nonRoot, operators("zundoko", "hardened")},
 		{"quay.io/coreos/etcd-operator:*", nonRoot, newEtcdOperator(operators("etcd", "classic"))},
 		{"quay.io/coreos/etcd-operator:hardened", nonRoot, newEtcdOperator(operators("etcd", "hardened"))},
+		{"jdob/visitors-operator:*", nonRoot, operators("visitors", "classic")},
+		{"jdob/visitors-operator:hardened", nonRoot, operators("visitors", "hardened")},
 		{"quay.io/operator-lab/tomcat-operator", nonRoot, tomcat("hardened")},
 		{"quay.io/operator-lab/tomcat-operator:classic", nonRoot, tomcat("classic")},
 		// What its chart deploys: applications are below webapps, usually in a volume.

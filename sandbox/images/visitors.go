@@ -200,9 +200,8 @@ func clientIP(r *http.Request) string {
 }
 
 // visitorsPage is the page, with the visits that the backend has.
-var visitorsPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
-<html><head><meta charset="utf-8"><title>{{.Title}}</title></head>
-<body>
+var visitorsPage = template.Must(template.New("").Parse(`<!DOCTYPE html><title>{{.Title}}</title>
+<meta charset="utf-8">
 <h1>{{.Title}}</h1>
 <p>Visits: {{len .Visits}}</p>
 <table>
@@ -211,7 +210,6 @@ var visitorsPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 <tr><td>{{.ServiceIP}}</td><td>{{.ClientIP}}</td><td>{{.Timestamp}}</td></tr>
 {{- end}}
 </table>
-</body></html>
 `))
 
 // visitorsFrontend shows a page for each request, which is a visit. The published one is a page whose script asks the

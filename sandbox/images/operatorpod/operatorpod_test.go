@@ -135,7 +135,7 @@ func TestItsFlagsAreKnown(t *testing.T) {
 	t.Cleanup(c.Close)
 	images := map[string]string{
 		"zundoko": "kaitoy/zundoko-operator", "maintpage": "quay.io/daein/maintpage-operator", "etcd": "quay.io/coreos/etcd-operator",
-		"tomcat": "quay.io/operator-lab/tomcat-operator",
+		"tomcat": "quay.io/operator-lab/tomcat-operator", "visitors": "jdob/visitors-operator",
 	}
 	for _, op := range operators.All() {
 		if images[op.Name] == "" {
