@@ -54,8 +54,10 @@ func TestManifests(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if _, err := fs.Stat(op.Manifests, path.Join(name, "Chart.yaml")); err == nil {
-					return fs.SkipDir // a chart has templates, not objects
+				for _, file := range []string{"Chart.yaml", "watches.yaml"} {
+					if _, err := fs.Stat(op.Manifests, path.Join(name, file)); err == nil {
+						return fs.SkipDir // a chart has templates, not objects, and an operator of one has kinds
+					}
 				}
 				if entry.IsDir() {
 					return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
-//go:embed config
+//go:embed all:config
 var config embed.FS
 
 // Manifests returns the YAML files of the operator:
@@ -20,6 +20,7 @@ var config embed.FS
 //	rbac/<variant>/     what the operator may do
 //	manager/            namespace and Deployment of the operator
 //	samples/            a VisitorsApp
+//	helm/               the same site as a Helm chart with its watches.yaml, an operator without code
 //	kustomization.yaml  the hardened operator without the sample, for kubectl apply -k
 func Manifests() fs.FS { return kit.Sub(config, "config") }
 

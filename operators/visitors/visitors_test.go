@@ -23,12 +23,14 @@ import (
 
 // servers are one API server for the CRD of each variant, since both have the same name.
 var servers = map[visitors.Variant]*sandboxtest.Shared[*rest.Config]{
-	visitors.Hardened: share(visitors.Hardened),
-	visitors.Classic:  share(visitors.Classic),
-}
-
-func share(variant visitors.Variant) *sandboxtest.Shared[*rest.Config] {
-	return sandboxtest.ShareAPIServer(func() ([]*apiextensionsv1.CustomResourceDefinition, error) { return visitors.CRDs(variant) })
+	visitors.Hardened: sandboxtest.ShareAPIServer(func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		return visitors.CRDs(visitors.Hardened)
+	}),
+	visitors.Classic: sandboxtest.ShareAPIServer(func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+		all, err := visitors.CRDs(visitors.Classic)
+		chart, chartErr := chartCRD()
+		return append(all, chart), errors.Join(err, chartErr)
+	}),
 }
 
 func TestMain(m *testing.M) {
@@ -52,7 +54,9 @@ func operate(t *testing.T, variant visitors.Variant) testEnv {
 	cfg := rest.CopyConfig(env.Config)
 	cfg.Impersonate.UserName = env.Name + "-operator"
 	env.Allow(visitors.Manifests(), "rbac/"+string(variant)+"/role.yaml", cfg.Impersonate.UserName)
-	env.Run(cfg, ctrl.Options{}, func(mgr ctrl.Manager) error { return visitors.SetupWithManager(mgr, visitors.Options{Variant: variant}) })
+	env.Run(cfg, ctrl.Options{}, func(mgr ctrl.Manager) error {
+		return visitors.SetupWithManager(mgr, visitors.Options{Variant: variant})
+	})
 	return env
 }
 
@@ -184,23 +188,6 @@ func TestNames(t *testing.T) {
 		app := &v1.VisitorsApp{ObjectMeta: env.named(name), Spec: v1.VisitorsAppSpec{Size: 1}}
 		if err := env.Client.Create(t.Context(), app); (err == nil) != taken {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestClassic: it makes all of the site, and says that images run of which there is no pod.
-func TestClassic(t *testing.T) {
-	t.Parallel()
-	env := operate(t, visitors.Classic)
-	app := env.site("ex")
-	env.rollOut("mysql")
-	sandboxtest.Eventually(t, "the status has both images", func() bool {
-		env.MustGet(app)
-		return app.Status.BackendImage != "" && app.Status.FrontendImage != ""
-	})
-	for _, name := range []string{"ex-backend-service", "ex-frontend-service", "mysql-service"} {
-		if !env.Exists(&corev1.Service{ObjectMeta: env.named(name)}) {
-			t.Errorf("there is no Service %s", name)
 		}
 	}
 }
