@@ -188,7 +188,7 @@ func usesLab(t *testing.T, folder string, text []byte) bool {
 }
 
 // findingNumber matches the beginning of the name of a scenario for a finding.
-var findingNumber = regexp.MustCompile(`^[behmrz]-[0-9]{2}\b`)
+var findingNumber = regexp.MustCompile(`^[behmrvz]-[0-9]{2}\b`)
 
 // findingOf returns the finding in a scenario's name, such as Z-01; empty if none.
 func findingOf(name string) string {
@@ -310,7 +310,7 @@ func read(tb testing.TB, out []byte) (tests []*played) {
 // Short runs use some scenarios only: the demos, and some of the findings of each operator, which the hardened operator
 // must pass and the classic one must fail.
 const (
-	shortFindings = "^(z-02|m-03|e-04|b-03)"
+	shortFindings = "^(z-02|m-03|e-04|b-03|v-05)"
 	shortHardened = "^(demo|sings|drift)|" + shortFindings
 )
 
@@ -319,7 +319,7 @@ func TestHardenedPasses(t *testing.T) {
 	t.Parallel()
 	needsBinary(t)
 	if testing.Short() {
-		if n := allPass(t, append([]string{"--include-test-regex", shortHardened}, folders(t)...)); n < 9 {
+		if n := allPass(t, append([]string{"--include-test-regex", shortHardened}, folders(t)...)); n < 11 {
 			t.Errorf("only %d tests were run", n)
 		}
 		return
@@ -365,7 +365,7 @@ func TestClassicFails(t *testing.T) {
 	needsBinary(t)
 	if testing.Short() {
 		tests, code := play(t, slices.Concat(classicArgs, []string{"--include-test-regex", shortFindings}, folders(t))...)
-		if code != 1 || len(tests) < 4 {
+		if code != 1 || len(tests) < 5 {
 			t.Errorf("the exit code is %d, %d tests were run", code, len(tests))
 		}
 		for _, test := range tests {
