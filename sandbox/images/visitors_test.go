@@ -3,6 +3,7 @@ package images_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -115,7 +116,7 @@ func TestDatabaseKeepsItsVolume(t *testing.T) {
 		if err := db.QueryRow("SELECT s FROM t WHERE n = 1").Scan(&null); err != nil || null.Valid {
 			t.Errorf("NULL is %+v: %v", null, err)
 		}
-		if err := db.QueryRow("SELECT s FROM t WHERE n = 7").Scan(&null); err != sql.ErrNoRows { //nolint:errorlint // the driver's own
+		if err := db.QueryRow("SELECT s FROM t WHERE n = 7").Scan(&null); !errors.Is(err, sql.ErrNoRows) {
 			t.Errorf("no row is %v", err)
 		}
 		terminate(t, r)
