@@ -35,10 +35,10 @@ func classicSecret(app *v1.VisitorsApp) *corev1.Secret {
 	}
 }
 
-// fromSecret is a variable with a value of a Secret.
-func fromSecret(name, secret, key string) corev1.EnvVar {
+// fromSecret is a variable with a value of the Secret.
+func fromSecret(name, key string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key,
+		LocalObjectReference: corev1.LocalObjectReference{Name: classicSecretName}, Key: key,
 	}}}
 }
 
@@ -48,8 +48,8 @@ func classicMySQL(app *v1.VisitorsApp) *appsv1.Deployment {
 	return classicDeployment(app, classicMySQLName, mysqlTier, 1, mysqlImage, mysqlPort,
 		corev1.EnvVar{Name: "MYSQL_ROOT_PASSWORD", Value: "password"}, // (V-08)
 		corev1.EnvVar{Name: "MYSQL_DATABASE", Value: databaseName},
-		fromSecret("MYSQL_USER", classicSecretName, "username"),
-		fromSecret("MYSQL_PASSWORD", classicSecretName, "password"),
+		fromSecret("MYSQL_USER", "username"),
+		fromSecret("MYSQL_PASSWORD", "password"),
 	)
 }
 
@@ -64,8 +64,8 @@ func classicBackend(app *v1.VisitorsApp) *appsv1.Deployment {
 	return classicDeployment(app, nameOf(app, backendTier), backendTier, app.Spec.Size, backendImage, backendPort,
 		corev1.EnvVar{Name: "MYSQL_DATABASE", Value: databaseName},
 		corev1.EnvVar{Name: "MYSQL_SERVICE_HOST", Value: classicMySQLServices},
-		fromSecret("MYSQL_USERNAME", classicSecretName, "username"),
-		fromSecret("MYSQL_PASSWORD", classicSecretName, "password"),
+		fromSecret("MYSQL_USERNAME", "username"),
+		fromSecret("MYSQL_PASSWORD", "password"),
 	)
 }
 

@@ -60,7 +60,7 @@ func TestChartCRD(t *testing.T) {
 func TestClassicAndHelmMakeTheSame(t *testing.T) {
 	t.Parallel()
 	env := operate(t, visitors.Classic)
-	app := env.site("ex")
+	app := env.site()
 	env.rollOut("mysql")
 	sandboxtest.Eventually(t, "the status has both images", func() bool {
 		env.MustGet(app)

@@ -65,16 +65,16 @@ func (env testEnv) named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: env.Name, Name: name}
 }
 
-// site creates a VisitorsApp.
-func (env testEnv) site(name string) *v1.VisitorsApp {
+// site creates the VisitorsApp ex.
+func (env testEnv) site() *v1.VisitorsApp {
 	env.t.Helper()
-	app := &v1.VisitorsApp{ObjectMeta: env.named(name), Spec: v1.VisitorsAppSpec{Size: 2, Title: "A title"}}
+	app := &v1.VisitorsApp{ObjectMeta: env.named("ex"), Spec: v1.VisitorsAppSpec{Size: 2, Title: "A title"}}
 	env.MustCreate(app)
 	return app
 }
 
 // rollOut waits for a Deployment, and says in its status that all its pods are there.
-func (env testEnv) rollOut(name string) *appsv1.Deployment {
+func (env testEnv) rollOut(name string) {
 	env.t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: env.named(name)}
 	sandboxtest.Eventually(env.t, "there is "+name, func() bool { return env.Exists(d) })
@@ -82,7 +82,6 @@ func (env testEnv) rollOut(name string) *appsv1.Deployment {
 		n := *d.Spec.Replicas
 		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
 	})
-	return d
 }
 
 // says waits until the condition Ready has a reason.
@@ -99,7 +98,7 @@ func (env testEnv) says(app *v1.VisitorsApp, reason string) {
 func TestBringUp(t *testing.T) {
 	t.Parallel()
 	env := operate(t, visitors.Hardened)
-	app := env.site("ex")
+	app := env.site()
 	env.says(app, v1.ReasonWaitingForMySQL)
 	backend, frontend := &appsv1.Deployment{ObjectMeta: env.named("ex-backend")}, &appsv1.Deployment{ObjectMeta: env.named("ex-frontend")}
 	if env.Exists(backend) || env.Exists(frontend) {
@@ -129,7 +128,7 @@ func TestBringUp(t *testing.T) {
 func TestPassword(t *testing.T) {
 	t.Parallel()
 	env := operate(t, visitors.Hardened)
-	app := env.site("ex")
+	app := env.site()
 	for _, name := range []string{"ex-mysql", "ex-backend", "ex-frontend"} {
 		env.rollOut(name)
 	}
@@ -168,7 +167,7 @@ func TestForeign(t *testing.T) {
 	env := operate(t, visitors.Hardened)
 	foreign := &corev1.Service{ObjectMeta: env.named("ex-mysql-service"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 	env.MustCreate(foreign)
-	app := env.site("ex")
+	app := env.site()
 	env.says(app, v1.ReasonConflict)
 	if env.MustGet(foreign); len(foreign.OwnerReferences) > 0 || foreign.Spec.Ports[0].Port != 1 {
 		t.Errorf("it was changed: %+v", foreign)

@@ -25,11 +25,11 @@ var databaseEnv = []string{
 }
 
 // serveDatabase starts MySQL with its data in a directory, or in no volume if that is empty.
-func serveDatabase(t *testing.T, data string, env []string, args ...string) (at string, r images.Running, log *output.Output) {
+func serveDatabase(t *testing.T, data string, env []string) (at string, r images.Running, log *output.Output) {
 	t.Helper()
 	c, _ := catalogue(t, "")
 	in, log := container(t, "mysql:5.7")
-	in.Env, in.Args = env, args
+	in.Env = env
 	if data != "" {
 		in.Mounts = []images.Mount{{ContainerPath: "/var/lib/mysql", HostPath: data}}
 	}
@@ -234,7 +234,7 @@ func (n siteNetwork) DialContext(ctx context.Context, network, address string) (
 // TestVisitors: each request of the page is a visit, in the database.
 func TestVisitors(t *testing.T) {
 	hosts := site{}
-	run := func(image string, port int, env ...string) (at string, log *output.Output) {
+	run := func(image string, port int, env ...string) (at string) {
 		c, _ := catalogue(t, "")
 		in, log := container(t, image)
 		in.Env = env
@@ -248,15 +248,15 @@ func TestVisitors(t *testing.T) {
 			at = inner.ports[port]
 			return at != ""
 		})
-		return at, log
+		return at
 	}
 	hosts["db:3306"], _, _ = serveDatabase(t, t.TempDir(), databaseEnv)
 	credentials := []string{"MYSQL_SERVICE_HOST=db", "MYSQL_DATABASE=visitors", "MYSQL_USERNAME=ann"}
 
-	hosts["node-1:30685"], _ = run("jdob/visitors-service:1.0.0", 8000, append(credentials, "MYSQL_PASSWORD=word")...)
+	hosts["node-1:30685"] = run("jdob/visitors-service:1.0.0", 8000, append(credentials, "MYSQL_PASSWORD=word")...)
 	hosts["ex-backend:8000"] = hosts["node-1:30685"]
-	classic, _ := run("jdob/visitors-webui:1.0.0", 3000)
-	named, _ := run("jdob/visitors-webui:1.0.0", 3000, "REACT_APP_TITLE=Ann <3", "REACT_APP_SERVICE_HOST=ex-backend", "REACT_APP_SERVICE_PORT=8000")
+	classic := run("jdob/visitors-webui:1.0.0", 3000)
+	named := run("jdob/visitors-webui:1.0.0", 3000, "REACT_APP_TITLE=Ann <3", "REACT_APP_SERVICE_HOST=ex-backend", "REACT_APP_SERVICE_PORT=8000")
 	for i, want := range []string{"<h1>Visitors Dashboard</h1>\n<p>Visits: 1</p>", "<h1>Ann &lt;3</h1>\n<p>Visits: 2</p>"} {
 		status, page := fetched(t, []string{classic, named}[i]+"/")
 		if status != http.StatusOK || !strings.Contains(page, want) || !strings.Contains(page, "<td>10.244.1.5</td><td>127.0.0.1</td>") {
