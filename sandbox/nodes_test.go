@@ -55,6 +55,17 @@ func TestLostNode(t *testing.T) {
 		}
 		return nil
 	})
+	recorded := func(want func(pid int) bool) {
+		t.Helper()
+		sandboxtest.Eventually(t, "the record to have the node as it is", func(context.Context) error {
+			record, err := sandbox.Lookup(stateDir, lab.Name())
+			if err == nil && !want(record.Children["node-1"]) {
+				err = fmt.Errorf("it has %v", record.Children)
+			}
+			return err
+		})
+	}
+	recorded(func(now int) bool { return now == 0 })
 	if err := errors.Join(lab.Nodes().Restart("node-1"), lab.Kill("node-1"), lab.Nodes().Await(t.Context())); err != nil {
 		t.Error(err)
 	}
@@ -72,6 +83,7 @@ func TestLostNode(t *testing.T) {
 	if err := lab.Nodes().Await(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	recorded(func(now int) bool { return now == lab.PIDs()["node-1"] && now != 0 && now != pid })
 	sandboxtest.Eventually(t, "the first pod to crash", func(ctx context.Context) error {
 		p, err := client.CoreV1().Pods("default").Get(ctx, "first", metav1.GetOptions{})
 		if err != nil {

@@ -25,6 +25,9 @@ type program struct {
 	orderly bool
 	// launched is called after each launch, before the program counts as serving. Default: nothing is.
 	launched func(context.Context) error
+	// changed is called when another process has begun to serve, and when one has ended and nobody stopped the program. Default:
+	// nothing is.
+	changed func()
 
 	mu       sync.Mutex
 	turned   sync.Cond // the phase has changed
@@ -113,6 +116,7 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 		if was == stopped || ctx.Err() != nil {
 			return nil
 		}
+		p.tellChanged()
 		off := was.isOff()
 		if off || failed == nil && time.Since(since) > steadyAfter {
 			deaths, failed = 0, nil
@@ -148,7 +152,14 @@ func (p *program) watch(ctx context.Context, report func(Exit)) error {
 		// an API server.
 		if failed = p.start(ctx); failed == nil {
 			since = time.Now()
+			p.tellChanged()
 		}
+	}
+}
+
+func (p *program) tellChanged() {
+	if p.changed != nil {
+		p.changed()
 	}
 }
 
@@ -171,12 +182,18 @@ func (p *program) current() *output {
 	return p.out
 }
 
-// pid returns the pid of the running process, or 0 if it has not reported it.
+// pid returns the pid of the running process, or 0 if none runs or it has not reported it.
 func (p *program) pid() int {
-	if out := p.current(); out != nil {
+	out := p.current()
+	if out == nil {
+		return 0
+	}
+	select {
+	case <-out.ended:
+		return 0
+	default:
 		return int(out.pid.Load())
 	}
-	return 0
 }
 
 func (p *program) restarted() int {

@@ -318,6 +318,11 @@ func (s *Sandbox) launch(ctx, lasting context.Context, programs ...*program) err
 		return err
 	}
 	for _, p := range programs {
+		p.changed = func() {
+			if s.begun.Load() { // until then [Start] saves it
+				_ = s.save(func(*Record) {}) // a full disk does not end the sandbox
+			}
+		}
 		s.watchers.Go(func() { s.watch(lasting, p) })
 	}
 	return s.save(func(*Record) {})

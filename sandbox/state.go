@@ -90,7 +90,7 @@ type Record struct {
 	Ready bool `json:"ready"`
 	// Ports are the loopback ports of its programs.
 	Ports ports `json:"ports"`
-	// Children maps the name of each program to its pid.
+	// Children maps the name of each program to its pid; 0 while it does not run.
 	Children map[string]int `json:"children,omitempty"`
 	// Restarts counts how often a program died and was started again.
 	Restarts map[string]int `json:"restarts,omitempty"`

@@ -84,11 +84,14 @@ func printStatus(w *tabwriter.Writer, v view) {
 		fmt.Fprintf(w, "operator-lab\tpid %d\n", v.PID)
 	}
 	for _, program := range slices.Sorted(maps.Keys(v.Programs)) {
-		fmt.Fprintf(w, "%s\tpid %d", program, v.Programs[program])
-		if n := v.Restarts[program]; n > 0 {
-			fmt.Fprintf(w, ", restarted %d times", n)
+		state := "not running"
+		if pid := v.Programs[program]; pid > 0 {
+			state = fmt.Sprintf("pid %d", pid)
 		}
-		fmt.Fprintln(w)
+		if n := v.Restarts[program]; n > 0 {
+			state += fmt.Sprintf(", restarts: %d", n)
+		}
+		fmt.Fprintf(w, "%s\t%s\n", program, state)
 	}
 }
 
