@@ -37,6 +37,7 @@ type supervisor struct {
 	failure    error          // why State is Failed
 	crashed    *time.Duration // the pause before the next run, after a crash or an ordered end
 	ordered    bool           // the end was ordered: it is no crash
+	served     bool           // a run has served
 	wake       chan struct{}  // closed and replaced at each change of the fields above
 }
 
@@ -225,6 +226,9 @@ func (sv *supervisor) serve(ctx context.Context, run Run, spec v1alpha1.Operator
 		if errors.Is(err, errNewRun) || ctx.Err() != nil {
 			return nil
 		}
+		if exit, is := errors.AsType[Exit](err); is && sv.hasServed() {
+			return sv.ended(exit) // it can be started, so what ends it may pass, or be mended
+		}
 		return err
 	}
 	for told := int64(0); ; {
@@ -253,11 +257,18 @@ func (sv *supervisor) serves(spec v1alpha1.OperatorSpec) {
 		if sameRun(spec, sv.spec) {
 			s.State, s.Message, s.ObservedGeneration = runningOr(sv.spec.Paused), "", sv.generation
 			s.Controllers = sv.taps.Controllers()
+			sv.served = true
 		}
 	})
 }
 
-// ended returns the error of a run that ended by itself after it had served; nil if it counts as a crash.
+func (sv *supervisor) hasServed() bool {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	return sv.served
+}
+
+// ended returns the error of a run that ended by itself after one had served; nil if it counts as a crash.
 func (sv *supervisor) ended(err error) error {
 	if err == nil {
 		return errors.New("it ended by itself")

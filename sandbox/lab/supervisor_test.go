@@ -2,8 +2,12 @@ package lab
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -62,4 +66,31 @@ func TestOldRunDoesNotServe(t *testing.T) {
 	sv.state(v1alpha1.OperatorCrashed, "")
 	sv.change(other)
 	is(v1alpha1.OperatorCrashed, 3) // until its restart delay is over
+}
+
+// over is a run of a program that ends before it serves.
+type over struct{ Run }
+
+func (over) AwaitServing(context.Context) error {
+	return fmt.Errorf("it ended before it served: %w", exit{errors.New("status 4")})
+}
+
+type exit struct{ error }
+
+func (exit) RestartAfter() time.Duration { return time.Second }
+
+// TestEndsBeforeItServes checks that a program that cannot be started fails, and that one that could once is started again.
+func TestEndsBeforeItServes(t *testing.T) {
+	journal := trace.New(trace.Options{})
+	sv := &supervisor{
+		lab: &Lab{changed: make(chan struct{})}, taps: taps.New(journal, taps.Options{}), epoch: &epoch{journal: journal},
+		program: Bundled(operators.Operator{Name: "zundoko"}), generation: 1, wake: make(chan struct{}),
+	}
+	if err := sv.serve(t.Context(), over{}, sv.spec); err == nil || sv.crashed != nil {
+		t.Errorf("the first run: error %v, the next one after %v", err, sv.crashed)
+	}
+	sv.serves(sv.spec)
+	if err := sv.serve(t.Context(), over{}, sv.spec); err != nil || sv.crashed == nil || *sv.crashed != time.Second {
+		t.Errorf("a later run: error %v, the next one after %v", err, sv.crashed)
+	}
 }

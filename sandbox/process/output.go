@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +28,7 @@ type output struct {
 
 // The lines of the output that are kept, and the bytes that a line without an end may have.
 const (
-	keptLines = 20
+	keptLines = 200 // a program that does not know a flag explains all that it knows
 	maxLine   = 64 << 10
 )
 
@@ -147,19 +148,23 @@ const restartPause = time.Second
 // RestartAfter returns the time until the program is to be started again.
 func (e *Exit) RestartAfter() time.Duration { return restartPause }
 
-// Error returns how the program ended, and the last line that it printed.
+// Error returns how the program ended, and the line of its output that says most.
 func (e *Exit) Error() string {
 	if line := e.lastLine(); line != "" {
-		return fmt.Sprintf("%s; the last that it printed: %s", e.How, line)
+		return fmt.Sprintf("%s; it printed: %s", e.How, line)
 	}
 	return e.How + ", without a word"
 }
 
-// lastLine returns the line to show: of a panic its first, else the last that is not empty.
+// reasons are the beginnings of lines that say why a program ends, and are not its last: of a Go program's crash, and of
+// flags that it does not know, by flag and pflag.
+var reasons = regexp.MustCompile(`^(panic: |fatal error: |flag provided but not defined: |(Error: )?unknown (shorthand )?flag: )`)
+
+// lastLine returns the line to show: one that says the reason, else the last that is not empty.
 func (e *Exit) lastLine() string {
 	last := ""
 	for _, line := range e.Last {
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+		if reasons.MatchString(line) {
 			return line
 		}
 		if s := strings.TrimSpace(line); s != "" {

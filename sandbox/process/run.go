@@ -245,7 +245,7 @@ func (r *run) AwaitServing(ctx context.Context) error {
 	case r.gate.Requests() == 0:
 		return &sandbox.Problem{
 			Err:  fmt.Errorf("the program runs, but has not asked the API server for anything in %v", servePatience),
-			Hint: "it has to take its cluster from the variable KUBECONFIG; what it printed is in " + r.operator.LogFile(),
+			Hint: "it has to take its cluster from the variable KUBECONFIG, and to start its manager; what it printed is in " + r.operator.LogFile(),
 		}
 	default:
 		r.note(fmt.Sprintf("no worker takes keys after %v; its caches may not be filled: see its log", servePatience))

@@ -2,16 +2,60 @@ package project
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
+
+// TestGoToolIsInterrupted checks that Ctrl-C in the terminal, which reaches the process group of the lab, does not reach
+// the go tool, and that its compilers end with it.
+func TestGoToolIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	compiler := filepath.Join(dir, "compiler")
+	script := "#!/bin/sh\nsh -c 'echo $$ >" + compiler + ".new; mv " + compiler + ".new " + compiler + "; exec sleep 600'\n"
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- runGo(ctx, goCommand(ctx, dir, nil, []string{"build"})) }()
+	pid := 0
+	sandboxtest.Eventually(t, "a compiler to run", func(context.Context) error {
+		raw, err := os.ReadFile(compiler)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(raw)))
+		}
+		return err
+	})
+	if group, err := syscall.Getpgid(pid); err != nil || group == syscall.Getpgrp() {
+		t.Errorf("the compiler is in group %d, that of the lab is %d (%v)", group, syscall.Getpgrp(), err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	sandboxtest.Eventually(t, "the compiler to end", func(context.Context) error {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("process %d is there: %w", pid, err)
+		}
+		return nil
+	})
+}
 
 func TestParseConfigRefuses(t *testing.T) {
 	t.Parallel()
