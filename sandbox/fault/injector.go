@@ -57,6 +57,13 @@ func (in *Injector) Die() { in.die() }
 // Dead returns a channel that is closed when the operator's run has ended, by a fault or by [Injector.Die].
 func (in *Injector) Dead() <-chan struct{} { return in.dead }
 
+// IsDead reports the same. It waits for an end that is under way: the process may be gone already.
+func (in *Injector) IsDead() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.isDead.Load()
+}
+
 // OnDie has kill called when the operator's run ends, before a connection is closed or a call fails: a process that is to
 // crash must not see any of that. If the run has ended already, kill is called at once.
 func (in *Injector) OnDie(kill func()) {

@@ -152,7 +152,7 @@ func (sv *supervisor) runOnce(ctx context.Context) {
 	injector := sv.epoch.faults.Injector(sv.program.Name())
 	run, err := sv.startOnceThere(ctx, spec, injector)
 	if err == nil {
-		err = sv.serve(ctx, run, spec)
+		err = sv.serve(ctx, run, spec, injector)
 	}
 	if run != nil {
 		// An error means that a reconcile did not end in time; the journal has a note.
@@ -218,12 +218,16 @@ func (sv *supervisor) pause(paused bool) {
 var errNewRun = errors.New("another run is wanted")
 
 // serve waits until the run is over. It returns nil if it ended on request.
-func (sv *supervisor) serve(ctx context.Context, run Run, spec v1alpha1.OperatorSpec) error {
+func (sv *supervisor) serve(ctx context.Context, run Run, spec v1alpha1.OperatorSpec, injector *fault.Injector) error {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go sv.cancelWhenUnwanted(waiting, cancel, spec)
 	if err := run.AwaitServing(waiting); err != nil {
 		if errors.Is(err, errNewRun) || ctx.Err() != nil {
+			return nil
+		}
+		if injector.IsDead() {
+			sv.awaitCrash(ctx)
 			return nil
 		}
 		if exit, is := errors.AsType[Exit](err); is && sv.hasServed() {
@@ -245,6 +249,10 @@ func (sv *supervisor) serve(ctx context.Context, run Run, spec v1alpha1.Operator
 		case <-ctx.Done():
 			return nil
 		case <-run.Done():
+			if injector.IsDead() {
+				sv.awaitCrash(ctx)
+				return nil
+			}
 			return sv.ended(run.Err())
 		case <-changed:
 		}
@@ -260,6 +268,21 @@ func (sv *supervisor) serves(spec v1alpha1.OperatorSpec) {
 			sv.served = true
 		}
 	})
+}
+
+// awaitCrash returns when the fault that has ended a run has told so, or ctx ends.
+func (sv *supervisor) awaitCrash(ctx context.Context) {
+	for {
+		_, _, crashed, changed := sv.now()
+		if crashed != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
 }
 
 func (sv *supervisor) hasServed() bool {

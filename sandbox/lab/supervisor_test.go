@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/fault"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -68,29 +71,68 @@ func TestOldRunDoesNotServe(t *testing.T) {
 	is(v1alpha1.OperatorCrashed, 3) // until its restart delay is over
 }
 
-// over is a run of a program that ends before it serves.
-type over struct{ Run }
-
-func (over) AwaitServing(context.Context) error {
-	return fmt.Errorf("it ended before it served: %w", exit{errors.New("status 4")})
+// over is a run of a program that has ended before it served, or afterwards.
+type over struct {
+	Run
+	served bool
 }
 
 type exit struct{ error }
 
 func (exit) RestartAfter() time.Duration { return time.Second }
 
-// TestEndsBeforeItServes checks that a program that cannot be started fails, and that one that could once is started again.
-func TestEndsBeforeItServes(t *testing.T) {
-	journal := trace.New(trace.Options{})
-	sv := &supervisor{
-		lab: &Lab{changed: make(chan struct{})}, taps: taps.New(journal, taps.Options{}), epoch: &epoch{journal: journal},
-		program: Bundled(operators.Operator{Name: "zundoko"}), generation: 1, wake: make(chan struct{}),
+func (o over) AwaitServing(context.Context) error {
+	if o.served {
+		return nil
 	}
-	if err := sv.serve(t.Context(), over{}, sv.spec); err == nil || sv.crashed != nil {
-		t.Errorf("the first run: error %v, the next one after %v", err, sv.crashed)
-	}
-	sv.serves(sv.spec)
-	if err := sv.serve(t.Context(), over{}, sv.spec); err != nil || sv.crashed == nil || *sv.crashed != time.Second {
-		t.Errorf("a later run: error %v, the next one after %v", err, sv.crashed)
+	return fmt.Errorf("it ended before it served: %w", o.Err())
+}
+
+func (over) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (over) Err() error { return exit{errors.New("status 4")} }
+
+// TestRunThatEnds checks that a program that cannot be started fails, that one that could once is started again, also when it
+// ends before it serves, and that one that a fault has killed is not said to have ended by itself.
+func TestRunThatEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		served, killed bool // the life before has served; a fault kills this one
+		run            over
+		failed, told   bool
+		again          time.Duration
+	}{
+		"the first one":               {failed: true},
+		"a later one":                 {served: true, told: true, again: time.Second},
+		"one that served":             {run: over{served: true}, told: true, again: time.Second},
+		"the first one, killed":       {killed: true, again: 3 * time.Second},
+		"one that served, and killed": {killed: true, run: over{served: true}, again: 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			journal := trace.New(trace.Options{})
+			sv := &supervisor{
+				lab: &Lab{changed: make(chan struct{})}, taps: taps.New(journal, taps.Options{}), epoch: &epoch{journal: journal},
+				program: Bundled(operators.Operator{Name: "zundoko"}), served: c.served, generation: 1, wake: make(chan struct{}),
+			}
+			injector := fault.NewFaults(fault.FaultsOptions{Journal: journal}).Injector("zundoko")
+			if c.killed {
+				injector.Die()
+				time.AfterFunc(50*time.Millisecond, func() { sv.crash(3 * time.Second) }) // which may be later than the end of the process
+			}
+			err := sv.serve(t.Context(), c.run, sv.spec, injector)
+			if failed := err != nil; failed != c.failed {
+				t.Errorf("the error is %v", err)
+			}
+			_, _, crashed, _ := sv.now()
+			if again := ptr.Deref(crashed, 0); again != c.again {
+				t.Errorf("the next one begins after %v", again)
+			}
+			if told := journal.Stats().Last > 0; told != c.told {
+				t.Errorf("the journal has a note: %t", told)
+			}
+		})
 	}
 }

@@ -18,6 +18,14 @@ const (
 	Japanese Language = "ja"
 )
 
+// Choose returns one of two texts.
+func (l Language) Choose(english, japanese string) string {
+	if l == Japanese {
+		return japanese
+	}
+	return english
+}
+
 // LanguageOf returns the language of a locale such as "ja_JP.UTF-8"; English for all but Japanese.
 func LanguageOf(locale string) Language {
 	if strings.HasPrefix(locale, "ja") {

@@ -135,16 +135,11 @@ func (s *liveOperator) sayWhatIsSimulated() {
 	if s.flags.nodes.nodes == 0 {
 		return
 	}
-	text := simulatedNodes
-	if s.flags.look.language() == trace.Japanese {
-		text = simulatedNodesJa
-	}
+	language := s.flags.look.language()
+	text := language.Choose(simulatedNodes, simulatedNodesJa)
 	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
 	if d, ok := s.subject.(*demo); ok && d.hasStore() {
-		text := simulatedVersion
-		if s.flags.look.language() == trace.Japanese {
-			text = simulatedVersionJa
-		}
+		text := language.Choose(simulatedVersion, simulatedVersionJa)
 		s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: fmt.Sprintf(text, etcdversion.Version)})
 	}
 }

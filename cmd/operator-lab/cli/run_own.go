@@ -236,6 +236,11 @@ func (o *ownOperator) note(s *liveOperator, text string) {
 	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
 }
 
+// notef puts a note into the journal in the language of the screen.
+func (o *ownOperator) notef(s *liveOperator, english, japanese string, args ...any) {
+	o.note(s, fmt.Sprintf(o.flags.look.language().Choose(english, japanese), args...))
+}
+
 func (o *ownOperator) paced() tui.Demo { return nil }
 
 // samples offers the samples of the project.

@@ -70,10 +70,8 @@ func (d *demo) play(ctx context.Context, s *liveOperator) (*playing, error) {
 	options.Sink = steps
 	go func() {
 		defer close(p.done)
-		again := "The demo begins again: what it has made is deleted first."
-		if s.flags.look.language() == trace.Japanese {
-			again = "デモを最初から繰り返します。デモが作ったものは先に削除します。"
-		}
+		again := s.flags.look.language().Choose("The demo begins again: what it has made is deleted first.",
+			"デモを最初から繰り返します。デモが作ったものは先に削除します。")
 		for {
 			run, err := runner.Run(ctx, options)
 			if p.err = errors.Join(err, failures(run)); p.err != nil || !d.pace.again(ctx, again) {

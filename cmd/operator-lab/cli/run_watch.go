@@ -37,7 +37,7 @@ func (o *ownOperator) follow(s *liveOperator) {
 	saved := time.NewTimer(0)
 	<-saved.C
 	defer saved.Stop()
-	for lives := 1; ; {
+	for {
 		select {
 		case e, open := <-o.watcher.Events:
 			if !open {
@@ -50,12 +50,10 @@ func (o *ownOperator) follow(s *liveOperator) {
 			if !open {
 				return
 			}
-			o.note(s, "changes of the source may have been missed: "+err.Error())
+			o.notef(s, "changes of the source may have been missed: %v", "ソースの変更を見落としたかもしれません: %v", err)
 			saved.Reset(savePause)
 		case <-saved.C:
-			if o.buildAgain(s, lives+1) {
-				lives++
-			}
+			o.buildAgain(s)
 		}
 	}
 }
@@ -69,23 +67,22 @@ func isSource(name string) bool {
 	return false
 }
 
-// buildAgain builds the project and starts the operator with it; it reports whether that was possible.
-func (o *ownOperator) buildAgain(s *liveOperator, life int) bool {
+// buildAgain builds the project and starts the operator with it.
+func (o *ownOperator) buildAgain(s *liveOperator) {
 	began := time.Now()
-	if err := o.operator.BuildAgain(); err != nil {
-		reason := "its source does not compile"
-		if o.project.Watches != "" {
-			reason = "its charts cannot be read"
-		}
-		o.note(s, "the operator runs on as it was, because "+reason+": "+err.Error())
-		return false
+	err := o.operator.BuildAgain()
+	charts := o.project.Watches != ""
+	switch {
+	case err != nil && charts:
+		o.notef(s, "the operator runs on as it was, because its charts cannot be read: %v", "チャートを読めないので、オペレーターは元のまま動いています: %v", err)
+		return
+	case err != nil:
+		o.notef(s, "the operator runs on as it was, because its source does not compile: %v", "ソースをコンパイルできないので、オペレーターは元のまま動いています: %v", err)
+		return
+	case charts:
+		o.notef(s, "the charts were read again; the next life begins", "チャートを読み直しました。オペレーターを新しく起動します")
+	default:
+		o.notef(s, "built again in %.1fs; the next life begins", "ビルドし直しました (%.1f 秒)。オペレーターを新しく起動します", time.Since(began).Seconds())
 	}
-	if o.project.Watches != "" {
-		o.note(s, fmt.Sprintf("the charts were read again; life %d begins", life))
-		s.lab.Restart(s.name)
-		return true
-	}
-	o.note(s, fmt.Sprintf("built again in %.1fs; life %d begins", time.Since(began).Seconds(), life))
 	s.lab.Restart(s.name)
-	return true
 }

@@ -54,12 +54,7 @@ func faultMenu(how arming, operator string, lang trace.Language, nodes bool) []t
 	kill := func(program string) v1alpha1.FaultSpec {
 		return v1alpha1.FaultSpec{ControlPlane: &v1alpha1.ControlPlaneFault{Program: program}}
 	}
-	say := func(en, ja string) string {
-		if lang == trace.Japanese {
-			return ja
-		}
-		return en
-	}
+	say := lang.Choose
 	of := func(about aim, likely bool, text, more string, s v1alpha1.FaultSpec) tui.Fault {
 		return tui.Fault{Text: text, More: more, Likely: likely, Do: func(ctx context.Context, ref trace.Ref) error { return how(ctx, aimed(about, ref, s)) }}
 	}
