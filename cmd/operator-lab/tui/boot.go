@@ -83,7 +83,7 @@ func (s bootScreen) draw() []string {
 		if s.motion {
 			elapsed = "  " + clock(s.now.Truncate(time.Second))
 		}
-		rows = append(rows, row{}, text(dim, " "+s.t("starting a control plane on this machine; q quits", "このマシンでコントロールプレーンを起動中。q で終了")+elapsed))
+		rows = append(rows, row{}, text(dim, " "+s.t("starting on this machine; q quits", "このマシンで起動中。q で終了")+elapsed))
 	}
 	if extra := len(rows) - s.h; extra > 0 { // the newest steps matter
 		rows = rows[extra:]

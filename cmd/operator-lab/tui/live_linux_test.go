@@ -34,7 +34,7 @@ func live(t *testing.T, binary string, w, h int) {
 		"--interval", "250ms", "--song", "Zun,Doko,Zun,Zun,Zun,Zun,Doko")
 	cmd.Env = os.Environ()
 	term := startIn(t, cmd, w, h)
-	term.await("starting a control plane", "etcd", "kube-apiserver")
+	term.await("starting on this machine", "etcd", "kube-apiserver")
 	term.await("LIVE", "#2 ")
 
 	// Three edits while no worker takes a key: one key.
