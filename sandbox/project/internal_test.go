@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,27 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
+
+// TestWebhookThatNeverAnswers checks that the configurations of webhooks wait for the program's server, and are not installed
+// without it.
+func TestWebhookThatNeverAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := NewOperator(OperatorOptions{Program: "manager", Project: &Project{Name: "toy", options: Options{WorkDir: t.TempDir()}}, Plan: &Plan{}})
+	defer o.Close()
+	o.port = l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = o.installWebhooks(over, nil)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(sandbox.HintOf(err), "--no-webhooks") || o.installed {
+		t.Errorf("installed: %t; error %v, hint %q", o.installed, err, sandbox.HintOf(err))
+	}
+}
 
 // TestGoToolIsInterrupted checks that Ctrl-C in the terminal, which reaches the process group of the lab, does not reach
 // the go tool, and that its compilers end with it.
