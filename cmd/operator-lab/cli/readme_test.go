@@ -460,6 +460,7 @@ func TestDocumentedBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	goSettings := sandboxtest.GoSettings(t)
 	for _, document := range documents(t) {
 		if strings.HasSuffix(document, ".ja.md") { // it has the same commands
 			continue
@@ -470,10 +471,10 @@ func TestDocumentedBlocks(t *testing.T) {
 			if err := sandboxtest.MakeHome(home); err != nil {
 				t.Fatal(err)
 			}
-			environment := []string{
+			environment := append([]string{
 				"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home,
 				"OPERATOR_LAB_STATE_DIR=" + state, "GOGC=" + os.Getenv("GOGC"), "TMPDIR=" + os.TempDir(),
-			}
+			}, goSettings...)
 			t.Cleanup(func() {
 				down := exec.Command(binary, "down", "--all", "--delete")
 				down.Env = environment

@@ -51,12 +51,7 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Scripts that build an operator share the caches of this machine.
-	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "CGO_ENABLED").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	goEnv := strings.Split(string(caches), "\n")
+	goSettings := sandboxtest.GoSettings(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "testdata", "script"),
 		UpdateScripts:       *update,
@@ -70,9 +65,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("BINARY", binary)
 			e.Setenv("REPO", repository)
 			e.Setenv("PREPARED", prepared)
-			for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "CGO_ENABLED"} {
-				e.Setenv(name, goEnv[i])
-			}
+			e.Vars = append(e.Vars, goSettings...)
 			e.Defer(func() { clearUp(t, filepath.Join(bin, "operator-lab"), e.WorkDir, e.Vars) })
 			return errors.Join(
 				sandboxtest.MakeHome(home), os.Mkdir(state, 0o700), os.Symlink(prepared, filepath.Join(state, "prepared")),
