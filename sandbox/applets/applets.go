@@ -65,7 +65,7 @@ func server(run func() int) func() int {
 // be meant to stay.
 func dieWithParent() {
 	if guard.WatchParent() {
-		startQuickly()
+		startQuickly(10 * time.Second)
 		return
 	}
 	parent := os.Getppid()
@@ -83,12 +83,12 @@ func dieWithParent() {
 
 // startQuickly lets the garbage collector run less often while a program of a sandbox starts, which is all allocation:
 // the control plane is ready an eighth sooner. Afterwards memory counts again.
-func startQuickly() {
-	const starting = 10 * time.Second
+func startQuickly(starting time.Duration) {
 	if os.Getenv("GOGC") != "" {
 		return // set by the user
 	}
-	usual := debug.SetGCPercent(400)
+	const usual = 100 // Go's default. What is set now says nothing: the package collector has switched the collector off.
+	debug.SetGCPercent(400)
 	time.AfterFunc(starting, func() { debug.SetGCPercent(usual) })
 }
 

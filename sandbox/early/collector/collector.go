@@ -18,7 +18,8 @@ var percent = debug.SetGCPercent(-1)
 // that at the beginning of main.
 const first = 64 << 20
 
-// Start lets the garbage collector run once the process has grown, and as it did from then on.
+// Start lets the garbage collector run once the process has grown, and as it did from then on, or as somebody else has set
+// it in the meantime.
 func Start() {
 	limit := debug.SetMemoryLimit(-1)
 	if percent < 0 || limit <= first {
@@ -29,6 +30,8 @@ func Start() {
 	collected := &struct{ next *int }{} // garbage that the first collection finds
 	runtime.AddCleanup(collected, func(limit int64) {
 		debug.SetMemoryLimit(limit)
-		debug.SetGCPercent(percent)
+		if set := debug.SetGCPercent(percent); set >= 0 {
+			debug.SetGCPercent(set)
+		}
 	}, limit)
 }
