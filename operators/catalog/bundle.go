@@ -47,12 +47,14 @@ type Source struct {
 // LeftOut is an object that is not in the bundle, and why. The reason has no full stop.
 type LeftOut struct{ Kind, Name, Reason string }
 
+// SuggestedNamespace is the annotation of a ClusterServiceVersion with the namespace that its operator is usually in.
+const SuggestedNamespace = "operatorframework.io/suggested-namespace"
+
 // firstVersion is the version of a bundle for which nobody says one.
 const firstVersion = "0.0.1"
 
 // Why objects are not in a bundle.
 const (
-	madeByOLM      = "it is in the ClusterServiceVersion, and OLM makes it"
 	chosenByUser   = "who installs it chooses the namespace"
 	servedByOLM    = "OLM makes the Service of webhooks, and their certificates"
 	notOfBundles   = "OLM does not take this kind from a bundle"
@@ -69,7 +71,7 @@ type builder struct {
 	// others are in the bundle as they are, without their namespace.
 	others  []*unstructured.Unstructured
 	leftOut []LeftOut
-	// taken are objects that are not in the bundle as they are, and why; empty: nobody needs to be told.
+	// taken are objects that are not in the bundle as they are, and why; empty: what they say is in the ClusterServiceVersion.
 	taken map[*unstructured.Unstructured]string
 }
 
@@ -111,7 +113,7 @@ func (b *builder) read() error {
 			var d *appsv1.Deployment
 			d, err = into[appsv1.Deployment](u)
 			b.deployments = append(b.deployments, d)
-			b.taken[u] = madeByOLM
+			b.taken[u] = ""
 		}
 		if err != nil {
 			return err
@@ -210,7 +212,7 @@ func (b *builder) rules(account string) (inNamespace, everywhere []rbacv1.Policy
 	for _, u := range b.Objects {
 		kind := u.GetKind()
 		if kind == bundle.ServiceAccountKind && u.GetName() == account {
-			b.taken[u] = madeByOLM
+			b.taken[u] = ""
 		}
 		if kind != bundle.RoleBindingKind && kind != bundle.ClusterRoleBindingKind {
 			continue
@@ -231,7 +233,7 @@ func (b *builder) rules(account string) (inNamespace, everywhere []rbacv1.Policy
 		if err != nil {
 			return nil, nil, err
 		}
-		b.taken[u], b.taken[role] = madeByOLM, madeByOLM
+		b.taken[u], b.taken[role] = "", ""
 		if kind == bundle.RoleBindingKind {
 			inNamespace = append(inNamespace, r.Rules...)
 		} else {
@@ -298,7 +300,7 @@ func (b *builder) describe() error {
 	metav1.SetMetaDataAnnotation(&b.csv.ObjectMeta, "alm-examples", text)
 	for _, u := range b.Objects {
 		if u.GetKind() == "Namespace" && len(b.deployments) > 0 && u.GetName() == b.deployments[0].Namespace {
-			metav1.SetMetaDataAnnotation(&b.csv.ObjectMeta, "operatorframework.io/suggested-namespace", u.GetName())
+			metav1.SetMetaDataAnnotation(&b.csv.ObjectMeta, SuggestedNamespace, u.GetName())
 		}
 	}
 	return nil
@@ -323,7 +325,7 @@ func (b *builder) rest() {
 			b.others = append(b.others, u)
 			continue
 		}
-		if reason != "" && reason != madeByOLM {
+		if reason != "" && reason != "" {
 			b.leftOut = append(b.leftOut, LeftOut{u.GetKind(), u.GetName(), reason})
 		}
 	}

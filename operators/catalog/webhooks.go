@@ -51,7 +51,7 @@ func (b *builder) admission(u *unstructured.Unstructured, kind v1alpha1.WebhookA
 	if err != nil {
 		return err
 	}
-	b.taken[u] = madeByOLM
+	b.taken[u] = ""
 	for _, w := range c.Webhooks {
 		at := w.ClientConfig.Service
 		if at == nil {

@@ -142,9 +142,6 @@ func (f *bundleFlags) make(own *ownOperator) (dir string, leftOut []catalog.Left
 	return dir, leftOut, shipped.Sources, writeFolder(dir, files)
 }
 
-// suggestedNamespace is the annotation of a ClusterServiceVersion with the namespace that its operator is usually in.
-const suggestedNamespace = "operatorframework.io/suggested-namespace"
-
 // subscription returns what has OLM install the bundle: in the namespace operators, whose OperatorGroup is for all; an
 // operator that cannot watch all in a namespace of its own.
 func subscription(csv *v1alpha1.ClusterServiceVersion, served *declcfg.DeclarativeConfig) []byte {
@@ -154,7 +151,7 @@ func subscription(csv *v1alpha1.ClusterServiceVersion, served *declcfg.Declarati
 		return m.Type == v1alpha1.InstallModeTypeAllNamespaces && m.Supported
 	}
 	if !slices.ContainsFunc(csv.Spec.InstallModes, everywhere) {
-		namespace = cmp.Or(csv.Annotations[suggestedNamespace], of.Name)
+		namespace = cmp.Or(csv.Annotations[catalog.SuggestedNamespace], of.Name)
 		text += fmt.Sprintf(`apiVersion: v1
 kind: Namespace
 metadata:
