@@ -40,12 +40,6 @@ func OLMPrograms() []string {
 	return []string{"catalog-operator", "olm-operator", "package-server", "opm", "opm-local"}
 }
 
-// OLMResources returns the resources by which one sees what OLM does, as group/plural: what somebody asked for, the plan to
-// install it, and what is installed, which owns the Deployments.
-func OLMResources() []string {
-	return []string{"operators.coreos.com/subscriptions", "operators.coreos.com/installplans", "operators.coreos.com/clusterserviceversions"}
-}
-
 // catalogSource is a catalog in [OLMNamespace].
 type catalogSource struct {
 	name, title, program string

@@ -36,9 +36,6 @@ type Options struct {
 	Private bool
 	// Installed maps an operator to the variant whose CRDs the cluster has.
 	Installed map[string]string
-	// Resources are recorded whoever writes them, and with them what they own, such as those of OLM; group/plural. Default:
-	// what is recorded begins with what the operators read and write.
-	Resources []string
 	// Seed is the seed of faults without one of their own.
 	Seed int64
 	// Version is the version of the lab.
@@ -110,7 +107,6 @@ func (l *Lab) begin(ctx context.Context, journal *trace.Journal) {
 	r := &epoch{journal: journal, loops: newLoops(journal), supervisors: map[string]*supervisor{}}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.others = operatorhost.NewOthers(journal, append(l.programNames(), quietClients...)...)
-	r.others.Cover(l.options.Resources...)
 	r.faults = fault.NewFaults(fault.FaultsOptions{
 		Journal: journal, Seed: l.options.Seed, ReconcileOf: l.reconcileOf,
 		Effects: &effects{lab: l, epoch: r, nodeEffects: nodeEffects{machines: l.options.Machines, lost: map[string]int{}}},

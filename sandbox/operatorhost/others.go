@@ -11,8 +11,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// Others records in a journal what others do to the objects that occur in it: Kubernetes' controllers, the scheduler,
-// and you with kubectl in another terminal. It reads the API server's audit log, which names the client of every
+// Others records in a journal what others do to the objects that occur in it, and to what OLM installs: Kubernetes'
+// controllers, the scheduler, and you with kubectl in another terminal. It reads the API server's audit log, which names the client of every
 // request.
 type Others struct {
 	journal *trace.Journal
@@ -32,16 +32,10 @@ func NewOthers(journal *trace.Journal, skip ...string) *Others {
 	for _, name := range skip {
 		o.skip[name] = true
 	}
-	return o
-}
-
-// Cover has the objects of resources recorded, group/plural in lower case, also while none occurs in the journal.
-func (o *Others) Cover(resources ...string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, name := range resources {
-		o.kinds[name] = true
+	for _, name := range olmResources {
+		o.kinds["operators.coreos.com/"+name] = true
 	}
+	return o
 }
 
 // Note reads one line of the audit log. A line that cannot be parsed is ignored.
@@ -110,6 +104,10 @@ func apiVersion(group, version string) string {
 	}
 	return group + "/" + version
 }
+
+// olmResources are recorded also while none occurs in the journal: by them one sees what OLM does. They are what somebody asked
+// for, the plan to install it, and what is installed, which owns the Deployments.
+var olmResources = []string{"subscriptions", "installplans", "clusterserviceversions"}
 
 // olmCopy is the label of ClusterServiceVersions that OLM copies into each namespace that an operator watches: what happens to
 // the one that they are copies of is recorded.

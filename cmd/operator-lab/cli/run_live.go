@@ -103,8 +103,7 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 		return nil, err
 	}
 	options := lab.Options{
-		Cluster: s.target, Private: p.cluster != nil, Kill: s.target.kill, Machines: s.target.machines, Journal: p.journal,
-		Resources: sandbox.OLMResources(), Version: version(),
+		Cluster: s.target, Private: p.cluster != nil, Kill: s.target.kill, Machines: s.target.machines, Journal: p.journal, Version: version(),
 	}
 	if err := p.subject.lab(ctx, s.target, &options); err != nil {
 		return nil, err

@@ -72,8 +72,7 @@ func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Ho
 		return scenarios.Foreign{None: t.noCluster}, func(context.Context) error { return nil }, nil
 	}
 	options := lab.Options{
-		Cluster: target.Cluster, Kill: target.kill, Machines: target.machines, Installed: t.installed, Seed: t.seed,
-		Resources: sandbox.OLMResources(), Version: version(),
+		Cluster: target.Cluster, Kill: target.kill, Machines: target.machines, Installed: t.installed, Seed: t.seed, Version: version(),
 	}
 	for _, own := range t.given.own {
 		if err := own.lab(ctx, target, &options); err != nil {
