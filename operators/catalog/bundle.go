@@ -325,7 +325,7 @@ func (b *builder) rest() {
 			b.others = append(b.others, u)
 			continue
 		}
-		if reason != "" && reason != "" {
+		if reason != "" {
 			b.leftOut = append(b.leftOut, LeftOut{u.GetKind(), u.GetName(), reason})
 		}
 	}
