@@ -38,6 +38,9 @@ type Options struct {
 	// Begun is called in each run once the program was started, until the context ends or it returns. Its error ends the
 	// run. Default: nothing is.
 	Begun func(ctx context.Context, cluster operatorhost.Cluster) error
+	// Line is called with the journal of each run of a program with taps, and what it returns with each line that the program
+	// prints. Default: nobody is told, because the taps see what is logged.
+	Line func(*trace.Journal) func(string)
 }
 
 // Command says how a run starts the program.

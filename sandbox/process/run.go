@@ -81,6 +81,9 @@ func (r *run) start() (err error) {
 		others := taps.New(r.options.Journal, taps.Options{Operator: name + otherClients, Actor: name})
 		behind.Wrap = func(next http.RoundTripper) http.RoundTripper { return others.Recorder(next, nil) }
 		behind.ReconcileOf = func(header string) trace.ReconcileRef { return t.Resolve(context.Background(), header) }
+		if r.operator.options.Line != nil {
+			line = r.operator.options.Line(r.options.Journal)
+		}
 	case *taps.Taps:
 		behind.Wrap = func(next http.RoundTripper) http.RoundTripper { return t.Recorder(next, r.output.drain) }
 		line = t.LogLine

@@ -164,7 +164,7 @@ func (p *Project) WriteConfig(plan *Plan, more Config) (file string, err error) 
 	dir := p.options.Dir
 	relative := func(name string) string {
 		if !filepath.IsAbs(name) {
-			name = filepath.Join(p.Root, name)
+			name = filepath.Join(p.home(), name)
 		}
 		if rel, err := filepath.Rel(dir, name); err == nil {
 			return filepath.ToSlash(rel)
@@ -172,7 +172,7 @@ func (p *Project) WriteConfig(plan *Plan, more Config) (file string, err error) 
 		return name
 	}
 	c := more
-	if p.MainDir != "" {
+	if p.MainDir != "" && p.Ansible == nil {
 		c.Main = relative(p.MainDir)
 	}
 	c.Tags = p.options.Tags

@@ -56,6 +56,20 @@ func goTool(ctx context.Context, dir string, env, args []string) (stdout, stderr
 	return out.Bytes(), wrong.Bytes(), err
 }
 
+// download has the go tool download a module, written as path@version, and returns its directory in the module cache. It works in a
+// directory of the lab's.
+func download(ctx context.Context, dir, module string) (string, error) {
+	out, wrong, err := goTool(ctx, dir, []string{"GOFLAGS=", "GOWORK=off"}, []string{"mod", "download", "-json", module})
+	var got struct{ Dir, Error string }
+	if json.Unmarshal(out, &got) == nil && got.Error != "" {
+		return "", errors.New(got.Error)
+	}
+	if err != nil {
+		return "", goProblem(err, wrong)
+	}
+	return got.Dir, nil
+}
+
 // goEnvironment asks for what decides how the go tool builds in a directory.
 func goEnvironment(ctx context.Context, dir string) (environment, error) {
 	var env environment

@@ -14,6 +14,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/process"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // OperatorOptions says how an operator of somebody's own is run.
@@ -55,6 +56,8 @@ type Operator struct {
 	build     func() (string, error) // builds once
 	// built is when the build of the newest program began.
 	built time.Time
+	// lives is how many runs of an Ansible operator were prepared.
+	lives int
 	// preparing is held while a run is prepared. port is that of the webhook server; 0: none. applied says that the cluster was given what the operator needs,
 	// installed that it was given the configurations of webhooks. A later life finds both as they are then.
 	preparing          sync.Mutex
@@ -69,6 +72,7 @@ func NewOperator(o OperatorOptions) *Operator {
 	op.build = op.newBuild()
 	op.Operator = process.New(process.Options{
 		Name: o.Project.Name, Tapped: op.Tapped(), Files: o.Project.options.WorkDir, Prepare: op.prepare, Begun: op.installWebhooks,
+		Line: op.line(),
 	})
 	return op
 }
@@ -85,7 +89,16 @@ func (o *Operator) Beside(dir string) (*process.Operator, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return process.New(process.Options{Name: o.options.Project.Name, Tapped: o.Tapped(), Files: dir, Prepare: o.prepare}), nil
+	return process.New(process.Options{Name: o.options.Project.Name, Tapped: o.Tapped(), Files: dir, Prepare: o.prepare, Line: o.line()}), nil
+}
+
+// line returns what takes the lines that a program with taps prints; nil for one whose taps tell all.
+func (o *Operator) line() func(*trace.Journal) func(string) {
+	p := o.options.Project
+	if p.Ansible == nil {
+		return nil
+	}
+	return func(journal *trace.Journal) func(string) { return newAnsibleLog(p.Name, p.home(), journal).line }
 }
 
 // Close ends a build, and kills what is left of the operator's processes.
@@ -140,6 +153,15 @@ func (o *Operator) newBuild() func() (string, error) {
 			_, err := helm.Load(o.options.Project.Watches, nil)
 			return "", err
 		}
+		if o.options.Project.Ansible != nil {
+			err := CheckAnsible(o.building)
+			if err == nil {
+				_, err = readAnsible(o.options.Project.Ansible.Watches)
+			}
+			if err != nil {
+				return "", err
+			}
+		}
 		began := time.Now()
 		binary, err := o.options.Project.Build(o.building, BuildOptions{Plain: !o.Tapped(), Progress: o.options.Compiling})
 		if err == nil && o.options.Built != nil {
@@ -177,6 +199,11 @@ func (o *Operator) prepare(ctx context.Context, cluster operatorhost.Cluster) (p
 		c.Env = o.options.ClusterEnv()
 	}
 	c.Env = slices.Concat(c.Env, plan.Env, o.options.Env)
+	if o.options.Project.Ansible != nil {
+		if err := o.ansibleCommand(&c); err != nil {
+			return process.Command{}, err
+		}
+	}
 	if !o.options.NoWebhooks && (o.Tapped() || !o.options.Untouched) && plan.ServesWebhooks(o.Tapped(), slices.Concat(c.Args, c.Env)) {
 		if o.port == 0 {
 			if o.port, err = o.webhookPort(); err != nil {

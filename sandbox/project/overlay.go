@@ -109,8 +109,25 @@ import (
 func init() { zzctrl.NewManager = zzlink.Wrap(zzctrl.NewManager) }
 `
 
-// wrapCalls puts copies of the files of a package into the overlay that call manager.New or cluster.New themselves: there
-// the call is wrapped.
+// edit is a text that stands in a source file, and what replaces it wherever it does, on as many lines.
+type edit struct{ old, new string }
+
+// edited returns a file of the module with its edits; the file as it is if it has none.
+func (p *Project) edited(file string, source []byte) ([]byte, error) {
+	if p.Ansible == nil {
+		return source, nil
+	}
+	for _, e := range ansibleEdits[filepath.ToSlash(strings.TrimPrefix(file, p.Root+string(filepath.Separator)))] {
+		if !bytes.Contains(source, []byte(e.old)) {
+			return nil, fmt.Errorf("%s of %s %s has no %q", file, AnsibleModule, AnsibleVersion, e.old)
+		}
+		source = bytes.ReplaceAll(source, []byte(e.old), []byte(e.new))
+	}
+	return source, nil
+}
+
+// wrapCalls puts copies of the files of a package into the overlay that have edits, or call manager.New or cluster.New
+// themselves: there the call is wrapped.
 func (p *Project) wrapCalls(o *overlay, dir, link string) error {
 	names, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*.go"))
 	if err != nil {
@@ -124,15 +141,21 @@ func (p *Project) wrapCalls(o *overlay, dir, link string) error {
 		if err != nil {
 			continue // the go tool says so
 		}
-		wrapped := wrapNew(raw, link)
-		if wrapped == nil {
+		changed, err := p.edited(file, raw)
+		if err != nil {
+			return err
+		}
+		if wrapped := wrapNew(changed, link); wrapped != nil {
+			changed = wrapped
+		}
+		if bytes.Equal(changed, raw) {
 			continue
 		}
 		rel, err := filepath.Rel(p.Root, file)
 		if err != nil || !filepath.IsLocal(rel) { // of another module of the workspace
 			rel = strings.TrimPrefix(file, filepath.VolumeName(file))
 		}
-		if err := o.put(file, path.Join("wrapped", filepath.ToSlash(rel)), wrapped); err != nil {
+		if err := o.put(file, path.Join("wrapped", filepath.ToSlash(rel)), changed); err != nil {
 			return err
 		}
 	}
@@ -313,15 +336,11 @@ func (p *Project) moduleDir(ctx context.Context, pkg string, modules []vendoredM
 		return of.dir + below, nil
 	}
 	if dirs[of.path] == "" {
-		out, wrong, err := goTool(ctx, p.options.WorkDir, []string{"GOFLAGS=", "GOWORK=off"}, []string{"mod", "download", "-json", of.version})
+		dir, err := download(ctx, p.options.WorkDir, of.version)
 		if err != nil {
-			return "", problem(goProblem(err, wrong))
-		}
-		var got struct{ Dir string }
-		if err := json.Unmarshal(out, &got); err != nil {
 			return "", problem(err)
 		}
-		dirs[of.path] = got.Dir
+		dirs[of.path] = dir
 	}
 	return dirs[of.path] + below, nil
 }

@@ -290,7 +290,7 @@ func (p *Project) samplePaths() []string {
 // planSamples reads the samples. A file that cannot be read is noted.
 func (p *Project) planSamples(plan *Plan) {
 	paths := p.samplePaths()
-	if len(paths) == 0 && p.Module != "" { // a program has none
+	if len(paths) == 0 && p.Module != "" { // a program that is not built has none
 		plan.note(NoSamples)
 	}
 	for _, name := range paths {

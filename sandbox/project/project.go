@@ -20,7 +20,8 @@ import (
 // Options says where the project is, and fixes what is not to be guessed. What is empty is taken from lab.yaml, if the
 // project has one.
 type Options struct {
-	// Dir is a directory inside a Go module, or one with the watches.yaml of Helm charts; empty means the current one.
+	// Dir is a directory inside a Go module, or one with the watches.yaml of Helm charts or of Ansible's roles; empty means the
+	// current one.
 	Dir string
 	// WorkDir is a private directory for what Find learns, Build makes and Plan writes. It is made if it is missing. The
 	// next run for the same project and Options is quicker with the same directory. One run uses it at a time.
@@ -42,7 +43,7 @@ type Options struct {
 	Foreign bool
 }
 
-// Project is an operator's source: a Go module, or Helm charts.
+// Project is an operator's source: a Go module, Helm charts, or roles and playbooks of Ansible.
 type Project struct {
 	// Root is the directory of the module.
 	Root string
@@ -71,6 +72,9 @@ type Project struct {
 	Watches string
 	// Charts are those that the file names.
 	Charts []Chart
+	// Ansible is what an Ansible operator has in place of a program of its own; nil for others. Root and Module are those of the
+	// program that all Ansible operators have.
+	Ansible *Ansible `json:"-"`
 	// Config is the file lab.yaml that was read; empty if there is none.
 	Config string
 	// Nodes is how many simulated nodes that file asks for; nil if it does not. Images is the file that says which programs
@@ -100,7 +104,7 @@ type cached struct {
 	Found   found
 }
 
-// Find finds the main package of an operator, or its charts. It calls 'go list' only if something has changed that the answer depends
+// Find finds the main package of an operator, or its charts or roles. It calls 'go list' only if something has changed that the answer depends
 // on. A source that does not compile is found, too, as long as its imports can be read; otherwise the error is a
 // [BuildError].
 func Find(ctx context.Context, o Options) (*Project, error) {
@@ -122,6 +126,14 @@ func Find(ctx context.Context, o Options) (*Project, error) {
 	if file := watchesFile(dir); file != "" && o.Main == "" {
 		return findCharts(o, file)
 	}
+	if file := ansibleFile(dir); file != "" && o.Main == "" {
+		return findAnsible(ctx, o, file)
+	}
+	return findGo(ctx, o, dir)
+}
+
+// findGo finds the program of the Go module that a directory is in.
+func findGo(ctx context.Context, o Options, dir string) (*Project, error) {
 	env, err := goEnvironment(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -205,9 +217,9 @@ func label(modulePath string) string {
 	return cmp.Or(name, "operator")
 }
 
-// below returns a path relative to the project's root with slashes, if it is inside.
+// below returns a path relative to the directory of what the user wrote, with slashes, if it is inside.
 func (p *Project) below(file string) string {
-	rel, err := filepath.Rel(p.Root, file)
+	rel, err := filepath.Rel(p.home(), file)
 	if err != nil || !filepath.IsLocal(rel) {
 		return file
 	}

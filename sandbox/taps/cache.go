@@ -51,20 +51,33 @@ func (c *tappedCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
 }
 
-// Get reads an object from the cache.
+// Get reads an object from the cache. What a reconcile reads past the client is recorded as if the client had been asked.
 func (c *tappedCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if call := callOf(ctx); call != nil {
+	call := callOf(ctx)
+	switch {
+	case call != nil:
 		call.answeredBy(trace.Cache)
+	case c.taps.reconcileOf(ctx) != nil:
+		return c.taps.getBy(ctx, c, key, obj, opts...)
 	}
 	return c.Cache.Get(ctx, key, obj, opts...)
 }
 
-// List reads objects from the cache.
+// List reads objects from the cache, as Get does.
 func (c *tappedCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if call := callOf(ctx); call != nil {
+	call := callOf(ctx)
+	switch {
+	case call != nil:
 		call.answeredBy(trace.Cache)
+	case c.taps.reconcileOf(ctx) != nil:
+		return c.taps.listBy(ctx, c, list, opts...)
 	}
 	return c.Cache.List(ctx, list, opts...)
+}
+
+// GroupVersionKindFor returns the kind of an object.
+func (c *tappedCache) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, c.scheme)
 }
 
 // GetInformer returns the observed informer of an object's kind.

@@ -2,6 +2,7 @@ package taps_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -23,9 +25,15 @@ import (
 // reconcile.
 func (l *lab) once(do func(context.Context, *keeper, ctrl.Manager, *corev1.ConfigMap) error) *trace.Reconcile {
 	l.Helper()
+	return l.onceBy(l.newTaps("keeper"), do)
+}
+
+// onceBy is once with taps of the test's.
+func (l *lab) onceBy(tapped *taps.Taps, do func(context.Context, *keeper, ctrl.Manager, *corev1.ConfigMap) error) *trace.Reconcile {
+	l.Helper()
 	k := &keeper{}
 	done := false
-	op := l.startKeeper(l.newTaps("keeper"), k)
+	op := l.startKeeper(tapped, k)
 	k.then = func(ctx context.Context, cm *corev1.ConfigMap) (reconcile.Result, error) {
 		if done {
 			return reconcile.Result{}, nil
@@ -250,6 +258,49 @@ func TestPastTheClient(t *testing.T) {
 	})
 	if own == nil || own.Reconcile != 0 {
 		t.Errorf("a clientset's read without the context of the reconcile: %+v", own)
+	}
+}
+
+// TestInReconcile: reads of the cache and requests whose context is not the reconcile's own belong to the reconcile that
+// InReconcile finds, and to none if it finds none.
+func TestInReconcile(t *testing.T) {
+	l := newLab(t)
+	tapped := l.newTaps("keeper")
+	reconcile := l.onceBy(tapped, func(_ context.Context, _ *keeper, mgr ctrl.Manager, cm *corev1.ConfigMap) error {
+		for _, controller := range []string{"keeper", "nobody"} {
+			ctx := tapped.InReconcile(l.Context(), controller, trace.Key{Namespace: cm.Namespace, Name: "a"})
+			if err := mgr.GetCache().Get(ctx, client.ObjectKeyFromObject(cm), &corev1.ConfigMap{}); err != nil {
+				return err
+			}
+			if err := mgr.GetCache().List(ctx, &corev1.ConfigMapList{}, client.InNamespace(cm.Namespace)); err != nil {
+				return err
+			}
+			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, GenerateName: "by-"}}
+			set, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+			if err != nil {
+				return err
+			}
+			if _, err := set.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, made, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var got []string
+	for _, e := range reconcile.Calls() {
+		got = append(got, e.Verb+" "+e.Object.Kind+" "+string(e.Source))
+	}
+	// The first three are the keeper's own.
+	want := []string{"get ConfigMap cache", "list Secret cache", "get Secret cache", "get ConfigMap cache", "list ConfigMap cache", "create ConfigMap server"}
+	if !slices.Equal(got, want) || reconcile.End.Error != "" {
+		l.dump()
+		t.Errorf("the reconcile has the calls %q, want %q; it ended with %q", got, want, reconcile.End.Error)
+	}
+	others := l.find(func(e *trace.Event) bool {
+		return e.Verb == trace.VerbCreate && e.Via == trace.ViaWire && e.Reconcile == 0
+	})
+	if others == nil {
+		t.Error("the create for no reconcile is not in the journal, or belongs to one")
 	}
 }
 

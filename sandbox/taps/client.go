@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -30,8 +32,14 @@ func (t tappedClient) funcs() interceptor.Funcs {
 	})
 }
 
+// reader is what a client and a cache have in common.
+type reader interface {
+	client.Reader
+	GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error)
+}
+
 // operationOn returns the operation of a call on an object.
-func operationOn(c client.Client, verb string, obj client.Object) operation {
+func operationOn(c reader, verb string, obj client.Object) operation {
 	kind, err := c.GroupVersionKindFor(obj)
 	if err != nil { // the call will fail for the same reason, and say so
 		kind = obj.GetObjectKind().GroupVersionKind()
@@ -44,13 +52,23 @@ func operationOn(c client.Client, verb string, obj client.Object) operation {
 }
 
 func (t tappedClient) get(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return t.getBy(ctx, c, key, obj, opts...)
+}
+
+func (t tappedClient) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	return t.listBy(ctx, c, list, opts...)
+}
+
+// getBy reads an object.
+func (t *Taps) getBy(ctx context.Context, c reader, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	op := operationOn(c, trace.VerbGet, obj)
 	op.object.Namespace, op.object.Name, op.object.UID = key.Namespace, key.Name, ""
 	op.result = versionOf(obj, op.kind)
 	return t.do(ctx, op, func(ctx context.Context) error { return c.Get(ctx, key, obj, opts...) })
 }
 
-func (t tappedClient) list(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+// listBy reads a list.
+func (t *Taps) listBy(ctx context.Context, c reader, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	kind, err := c.GroupVersionKindFor(list)

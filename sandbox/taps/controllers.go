@@ -70,9 +70,6 @@ func (c *controllers) Serving() (serving bool, changed <-chan struct{}) {
 func (c *controllers) ReconcileOf(ctx context.Context) trace.ReconcileRef {
 	r := c.reconcileOf(ctx)
 	if r == nil {
-		r, _ = ctx.Value(loggedKey{}).(*runningReconcile)
-	}
-	if r == nil {
 		return trace.ReconcileRef{}
 	}
 	return trace.ReconcileRef{ID: r.id, Controller: r.controller, Key: r.key}
@@ -133,11 +130,29 @@ func (c *controllers) bind(controller string, key trace.Key, uid types.UID) *run
 	return nil
 }
 
+// reconcileKey is the key of the reconcile in the context of a request that does not come with the reconcile's own context,
+// and belongs to it for sure.
+type reconcileKey struct{}
+
+// InReconcile returns a context whose calls belong to the reconcile of a controller's key that runs now; ctx itself if none
+// does.
+func (c *controllers) InReconcile(ctx context.Context, controller string, key trace.Key) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.running {
+		if r.controller == controller && r.key == key {
+			return context.WithValue(ctx, reconcileKey{}, r)
+		}
+	}
+	return ctx
+}
+
 // reconcileOf returns the reconcile of a context, or nil.
 func (c *controllers) reconcileOf(ctx context.Context) *runningReconcile {
 	id := controller.ReconcileIDFromContext(ctx)
 	if id == "" {
-		return nil
+		r, _ := ctx.Value(reconcileKey{}).(*runningReconcile)
+		return r
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -66,9 +66,6 @@ type news struct {
 // manyNews is how many of them are remembered for an object: those since its last reconcile, which are few.
 const manyNews = 64
 
-// loggedKey is the key of the reconcile in the context of a request that belongs to it for sure.
-type loggedKey struct{}
-
 func newLogged(t *Taps) *logged {
 	return &logged{
 		taps: t, open: map[string]*loggedReconcile{}, last: map[loggedLoop]*loggedReconcile{},
@@ -216,7 +213,7 @@ func (x *exchange) conclude(object trace.Ref, planned version) {
 	r, sure := x.to.logged.reconcileOf(asked{x.verb, x.target.GroupResource()}, object, owners)
 	x.reconcile, x.probably = r, r != nil && !sure
 	if sure { // a fault that happens to the request names it
-		x.req = x.req.WithContext(context.WithValue(x.req.Context(), loggedKey{}, r))
+		x.req = x.req.WithContext(context.WithValue(x.req.Context(), reconcileKey{}, r))
 	}
 }
 

@@ -50,6 +50,10 @@ A Helm chart becomes an operator with --chart, --kind and --api-version: each ob
 is a release of the chart. The reconciler is upstream's, helm-operator-plugins, and all of its loop
 is seen. A directory with its watches.yaml is run in the same way.
 
+A directory with a watches.yaml of roles or playbooks is an Ansible operator: upstream's program,
+ansible-operator, is built with taps, and runs the Ansible of this machine. The tasks of each run
+are seen, too.
+
 Any other program runs behind --. It must take its cluster from the variable KUBECONFIG. Then
 what it asks the API server for is seen, and what it is told; a work queue is not. If it logs its
 reconciles (controller-runtime: --zap-log-level=5 --zap-encoder=json), they are seen, too.

@@ -56,6 +56,8 @@ func (o *ownOperator) title() string {
 	switch {
 	case o.project.Watches != "":
 		title += " / helm-operator-plugins " + dependency(helm.Module)
+	case o.project.Ansible != nil:
+		title += " / ansible-operator-plugins " + project.AnsibleVersion
 	case o.tapped():
 		title += " / " + o.project.ControllerRuntime
 	}
@@ -313,6 +315,23 @@ func (o *ownOperator) seen() string {
 	return "its requests (level 3: gate only)"
 }
 
+// describeSource says what the operator is made of, by a function that prints a line.
+func (o *ownOperator) describeSource(line func(name, format string, args ...any)) {
+	p := o.project
+	if p.Ansible == nil {
+		line("main", "%s in %s, go %s", p.MainPath, p.Root, p.GoVersion)
+		return
+	}
+	for _, r := range p.Ansible.Runs {
+		what, name := "role", r.Role
+		if name == "" {
+			what, name = "playbook", r.Playbook
+		}
+		line(what, "%s for %s of %s", name, r.Kind, r.APIVersion)
+	}
+	line("main", "%s %s, go %s", p.MainPath, project.AnsibleVersion, p.GoVersion)
+}
+
 // describe prints what was found, for --dry-run.
 func (o *ownOperator) describe(w io.Writer) {
 	line := func(name, format string, args ...any) {
@@ -333,10 +352,10 @@ func (o *ownOperator) describe(w io.Writer) {
 		}
 		line("seen", "all of its loop: helm-operator-plugins %s runs in this process, with taps", dependency(helm.Module))
 	case o.tapped():
-		line("main", "%s in %s, go %s", p.MainPath, p.Root, p.GoVersion)
+		o.describeSource(line)
 		line("seen", "all of its loop: built with taps for controller-runtime %s", p.ControllerRuntime)
 	default:
-		line("main", "%s in %s, go %s", p.MainPath, p.Root, p.GoVersion)
+		o.describeSource(line)
 		why := p.NotLinked
 		if o.flags.noTaps {
 			why = "--no-taps"

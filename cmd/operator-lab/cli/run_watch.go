@@ -17,13 +17,13 @@ const savePause = 150 * time.Millisecond
 // cluster stays as it is. While the source does not compile, the old program runs on.
 func (o *ownOperator) watch(s *liveOperator) error {
 	if o.command != "" {
-		return &sandbox.Problem{Err: fmt.Errorf("%s is not built here", o.command), Hint: "--watch is for projects in Go, and for Helm charts"}
+		return &sandbox.Problem{Err: fmt.Errorf("%s is not built here", o.command), Hint: "--watch is for projects in Go, Helm charts, and Ansible's roles"}
 	}
 	var err error
 	if o.watcher, err = fsnotify.NewWatcher(); err != nil {
 		return err
 	}
-	for _, dir := range o.project.SourceDirs {
+	for _, dir := range o.project.WatchDirs() {
 		if err := o.watcher.Add(dir); err != nil {
 			return fmt.Errorf("watch %s: %w", dir, err)
 		}
@@ -43,7 +43,7 @@ func (o *ownOperator) follow(s *liveOperator) {
 			if !open {
 				return
 			}
-			if (o.project.Watches != "" || isSource(e.Name)) && !e.Has(fsnotify.Chmod) {
+			if (o.isRead() || isSource(e.Name)) && !e.Has(fsnotify.Chmod) {
 				saved.Reset(savePause)
 			}
 		case err, open := <-o.watcher.Errors:
@@ -58,6 +58,9 @@ func (o *ownOperator) follow(s *liveOperator) {
 	}
 }
 
+// isRead reports whether the operator is made of files that are read when it starts, of whatever name, and not compiled.
+func (o *ownOperator) isRead() bool { return o.project.Watches != "" || o.project.Ansible != nil }
+
 // isSource reports whether a file is part of a program.
 func isSource(name string) bool {
 	switch filepath.Ext(name) {
@@ -71,16 +74,15 @@ func isSource(name string) bool {
 func (o *ownOperator) buildAgain(s *liveOperator) {
 	began := time.Now()
 	err := o.operator.BuildAgain()
-	charts := o.project.Watches != ""
 	switch {
-	case err != nil && charts:
-		o.notef(s, "the operator runs on as it was, because its charts cannot be read: %v", "チャートを読めないので、オペレーターは元のまま動いています: %v", err)
+	case err != nil && o.isRead():
+		o.notef(s, "the operator runs on as it was, because its files cannot be read: %v", "ファイルを読めないので、オペレーターは元のまま動いています: %v", err)
 		return
 	case err != nil:
 		o.notef(s, "the operator runs on as it was, because its source does not compile: %v", "ソースをコンパイルできないので、オペレーターは元のまま動いています: %v", err)
 		return
-	case charts:
-		o.notef(s, "the charts were read again; the next life begins", "チャートを読み直しました。オペレーターを新しく起動します")
+	case o.isRead():
+		o.notef(s, "its files were read again; the next life begins", "ファイルを読み直しました。オペレーターを新しく起動します")
 	default:
 		o.notef(s, "built again in %.1fs; the next life begins", "ビルドし直しました (%.1f 秒)。オペレーターを新しく起動します", time.Since(began).Seconds())
 	}
