@@ -82,9 +82,6 @@ func findAnsible(ctx context.Context, o Options, file string) (*Project, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(filepath.Join(o.WorkDir, "ansible")); err != nil { // of the runs before
-		return nil, err
-	}
 	o.Main = filepath.Join(source, filepath.FromSlash(ansibleMain))
 	p, err := findGo(ctx, o, source)
 	if err != nil {
@@ -187,15 +184,15 @@ func missingAnsible(dir, role, playbook string) string {
 	return ""
 }
 
-// ansiblePackages are Debian's packages with all that the program needs besides itself.
-const ansiblePackages = "ansible python3-ansible-runner python3-kubernetes python3-requests-unixsocket"
+// AnsibleHint says how all that the program needs besides itself is installed.
+const AnsibleHint = "on Debian and Ubuntu: apt-get install ansible python3-ansible-runner python3-kubernetes python3-requests-unixsocket"
 
 // CheckAnsible says what is missing to run Ansible on this machine; nil if nothing is.
 func CheckAnsible(ctx context.Context) error {
 	missing := func(what string) error {
 		return &sandbox.Problem{
 			Err:  fmt.Errorf("an Ansible operator needs %s, which is not here", what),
-			Hint: "on Debian and Ubuntu: apt-get install " + ansiblePackages,
+			Hint: AnsibleHint,
 		}
 	}
 	for _, name := range []string{"ansible-playbook", "ansible-runner"} {
@@ -263,6 +260,9 @@ var ansibleEdits = map[string][]edit{
 	},
 }
 
+// ansibleRuns is the directory, in the private one of a project, with the files of an Ansible operator's runs.
+const ansibleRuns = "ansible"
+
 // ansibleController returns the name of the program's controller of a kind.
 func ansibleController(version, kind string) string {
 	return strings.ToLower(kind+"-"+version) + "-controller"
@@ -272,10 +272,17 @@ func ansibleController(version, kind string) string {
 // it. Nothing is written there.
 func (o *Operator) ansibleCommand(c *process.Command) error {
 	p := o.options.Project
-	o.lives++
-	at := filepath.Join(p.options.WorkDir, "ansible", strconv.Itoa(o.lives))
+	all := filepath.Join(p.options.WorkDir, ansibleRuns)
+	if err := os.MkdirAll(all, 0o700); err != nil {
+		return err
+	}
+	at, err := os.MkdirTemp(all, "")
+	if err != nil {
+		return err
+	}
+	o.scratch = append(o.scratch, at)
 	temp := filepath.Join(at, "tmp")
-	if err := os.MkdirAll(temp, 0o700); err != nil {
+	if err := os.Mkdir(temp, 0o700); err != nil {
 		return err
 	}
 	// ansible-runner finds its plugins by what is beside installed packages.
@@ -305,9 +312,12 @@ func (o *Operator) ansibleCommand(c *process.Command) error {
 		paths = append(paths, given)
 	}
 	c.Dir = p.options.Dir
+	if home, err := os.UserHomeDir(); err == nil && os.Getenv("ANSIBLE_COLLECTIONS_PATH") == "" { // as it would be without ANSIBLE_HOME
+		c.Env = append([]string{"ANSIBLE_COLLECTIONS_PATH=" + filepath.Join(home, ".ansible", "collections") + ":/usr/share/ansible/collections"}, c.Env...)
+	}
 	c.Env = append([]string{
 		"PYTHONPATH=" + strings.Join(paths, string(filepath.ListSeparator)), "PYTHONDONTWRITEBYTECODE=1",
-		"TMPDIR=" + temp, "ANSIBLE_LOCAL_TEMP=" + temp, "ANSIBLE_REMOTE_TEMP=" + temp,
+		"TMPDIR=" + temp, "ANSIBLE_HOME=" + at, "ANSIBLE_REMOTE_TEMP=" + temp, // else Ansible makes ~/.ansible
 		ansibleDirVariable + "=" + filepath.Join(at, "runner"),
 		ansibleProxyVariable + "=" + strconv.Itoa(proxy), ansibleMetricsVariable + "=" + strconv.Itoa(metrics),
 	}, c.Env...)

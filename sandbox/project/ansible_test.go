@@ -2,6 +2,7 @@ package project
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,9 +94,7 @@ func TestAnsibleLog(t *testing.T) {
 	}
 	task := func(name string, more map[string]any) map[string]any {
 		data := map[string]any{"task": name, "role": "site", "task_action": "kubernetes.core.k8s", "task_path": filepath.Join(home, "roles", "site", "tasks", "main.yml") + ":7"}
-		for k, v := range more {
-			data[k] = v
-		}
+		maps.Copy(data, more)
 		return data
 	}
 	first := begin()

@@ -56,13 +56,13 @@ type Operator struct {
 	build     func() (string, error) // builds once
 	// built is when the build of the newest program began.
 	built time.Time
-	// lives is how many runs of an Ansible operator were prepared.
-	lives int
 	// preparing is held while a run is prepared. port is that of the webhook server; 0: none. applied says that the cluster was given what the operator needs,
-	// installed that it was given the configurations of webhooks. A later life finds both as they are then.
+	// installed that it was given the configurations of webhooks. A later life finds both as they are then. scratch are directories
+	// with the files of runs, which are removed in the end.
 	preparing          sync.Mutex
 	port               int
 	applied, installed bool
+	scratch            []string
 }
 
 // NewOperator returns an operator for a lab. Close it after the lab.
@@ -101,10 +101,15 @@ func (o *Operator) line() func(*trace.Journal) func(string) {
 	return func(journal *trace.Journal) func(string) { return newAnsibleLog(p.Name, p.home(), journal).line }
 }
 
-// Close ends a build, and kills what is left of the operator's processes.
+// Close ends a build, kills what is left of the operator's processes, and removes their files.
 func (o *Operator) Close() {
 	o.stopBuild()
 	o.Operator.Close()
+	o.preparing.Lock()
+	defer o.preparing.Unlock()
+	for _, dir := range o.scratch {
+		_ = os.RemoveAll(dir) // else the next OpenWork does it
+	}
 }
 
 // Tapped reports whether the program has the taps.

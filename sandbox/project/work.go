@@ -51,7 +51,8 @@ func OpenWork(of string) (*Work, error) {
 		return nil, err
 	}
 	now := time.Now()
-	if err := errors.Join(os.Chtimes(w.lock.Name(), now, now), os.WriteFile(filepath.Join(w.Dir, sourceName), []byte(full), 0o600)); err != nil {
+	// What was killed has left its files.
+	if err := errors.Join(os.RemoveAll(filepath.Join(w.Dir, ansibleRuns)), os.Chtimes(w.lock.Name(), now, now), os.WriteFile(filepath.Join(w.Dir, sourceName), []byte(full), 0o600)); err != nil {
 		w.Close()
 		return nil, err
 	}
