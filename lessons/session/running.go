@@ -20,6 +20,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/members"
+	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/sandbox/traffic"
 )
@@ -140,18 +141,29 @@ func addOperators(o *sandbox.Options, lesson *book.Lesson) (map[string]string, e
 	return installed, nil
 }
 
-// haveAll returns an error if the machine lacks a program that a lesson needs.
-func haveAll(lesson *book.Lesson) error {
+// Missing returns a program that a lesson needs and the machine lacks; empty if it has all.
+func Missing(lesson *book.Lesson) string {
 	for _, program := range lesson.Needs {
 		if _, err := exec.LookPath(program); err != nil {
-			hint := "install it, and begin again"
-			if program == "go" {
-				hint = "install Go from https://go.dev/dl, and begin again"
-			}
-			return &sandbox.Problem{Err: fmt.Errorf("the lesson %s needs %s, which is not in the PATH", lesson.ID, program), Hint: hint}
+			return program
 		}
 	}
-	return nil
+	return ""
+}
+
+// haveAll returns an error if the machine lacks a program that a lesson needs.
+func haveAll(lesson *book.Lesson) error {
+	program := Missing(lesson)
+	hint := "install it, and begin again"
+	switch program {
+	case "":
+		return nil
+	case "go":
+		hint = "install Go from https://go.dev/dl, and begin again"
+	case "ansible-runner":
+		hint = project.AnsibleHint + ", and begin again"
+	}
+	return &sandbox.Problem{Err: fmt.Errorf("the lesson %s needs %s, which is not in the PATH", lesson.ID, program), Hint: hint}
 }
 
 func unknownOperator(name string) error {

@@ -58,6 +58,8 @@ type verified struct {
 	Undos    int      `json:"undos"`
 	Seconds  float64  `json:"seconds"`
 	Problems []string `json:"problems"`
+	// Missing is a program that the lesson needs and the machine lacks: with --all the lesson is skipped for it.
+	Missing string `json:"missing,omitempty"`
 }
 
 func (f *lessonVerifyFlags) run(ctx context.Context, io streams, args []string) error {
@@ -190,7 +192,11 @@ func (f *lessonVerifyFlags) goThrough(ctx context.Context, io streams, chosen []
 				return
 			}
 			fmt.Fprintf(io.err, "going through %s\n", lesson.Name())
-			results[i] = verifyLesson(ctx, io, lesson)
+			if missing := session.Missing(lesson); f.all && missing != "" {
+				results[i] = verified{Lesson: lesson.ID, Number: lesson.Number, Problems: []string{}, Missing: missing}
+			} else {
+				results[i] = verifyLesson(ctx, io, lesson)
+			}
 			telling.Lock()
 			defer telling.Unlock()
 			if f.output == "text" && ctx.Err() == nil {
@@ -221,7 +227,11 @@ func onlyRead(chosen []*book.Lesson) []verified {
 
 func (v verified) tell(io streams) {
 	state := "pass"
-	if len(v.Problems) > 0 {
+	switch {
+	case v.Missing != "":
+		fmt.Fprintf(io.out, "skip  %02d %-28s it needs %s, which is not in the PATH\n", v.Number, v.Lesson, v.Missing)
+		return
+	case len(v.Problems) > 0:
 		state = "FAIL"
 	}
 	fmt.Fprintf(io.out, "%s  %02d %-28s %s, %s, %s, %s (%.1fs)\n", state, v.Number, v.Lesson,
@@ -234,16 +244,22 @@ func (v verified) tell(io streams) {
 // conclude prints the totals.
 func (f *lessonVerifyFlags) conclude(io streams, results []verified) error {
 	var sum verified
-	failed := 0
+	failed, skipped := 0, 0
 	for _, r := range results {
+		if r.Missing != "" {
+			skipped++
+		}
 		sum.Tasks, sum.Checks, sum.Wrong, sum.Undos = sum.Tasks+r.Tasks, sum.Checks+r.Checks, sum.Wrong+r.Wrong, sum.Undos+r.Undos
 		if len(r.Problems) > 0 {
 			failed++
 		}
 	}
 	if f.output == "text" {
+		if skipped > 0 {
+			fmt.Fprintf(io.out, "%s skipped\n", count(skipped, "lesson"))
+		}
 		fmt.Fprintf(io.out, "%s, %s: %s failed before the solution and passed after it, %s gave their message, %s brought back the start\n",
-			count(len(results), "lesson"), count(sum.Tasks, "task"), count(sum.Checks, "check"), count(sum.Wrong, "wrong turn"), count(sum.Undos, "undo"))
+			count(len(results)-skipped, "lesson"), count(sum.Tasks, "task"), count(sum.Checks, "check"), count(sum.Wrong, "wrong turn"), count(sum.Undos, "undo"))
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %s failed", failed, count(len(results), "lesson"))
