@@ -21,6 +21,7 @@ var config embed.FS
 //	manager/            namespace and Deployment of the operator
 //	samples/            a VisitorsApp
 //	helm/               the same site as a Helm chart with its watches.yaml, an operator without code
+//	ansible/            the same site as a role of Ansible with its watches.yaml
 //	kustomization.yaml  the hardened operator without the sample, for kubectl apply -k
 func Manifests() fs.FS { return kit.Sub(config, "config") }
 
