@@ -268,9 +268,12 @@ func ansibleController(version, kind string) string {
 	return strings.ToLower(kind+"-"+version) + "-controller"
 }
 
+// ansibleMetricsPort is where upstream's module for metrics of one's own sends them.
+const ansibleMetricsPort = 5050
+
 // ansibleCommand completes the command of an Ansible operator, which stands in the directory of the user's: roles are found below
 // it. Nothing is written there.
-func (o *Operator) ansibleCommand(c *process.Command) error {
+func (o *Operator) ansibleCommand(c *process.Command, beside bool) error {
 	p := o.options.Project
 	all := filepath.Join(p.options.WorkDir, ansibleRuns)
 	if err := os.MkdirAll(all, 0o700); err != nil {
@@ -299,13 +302,18 @@ func (o *Operator) ansibleCommand(c *process.Command) error {
 	if err != nil {
 		return err
 	}
-	metrics := 5050 // upstream's module for metrics of one's own sends them there
-	if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics))); err != nil {
+	metrics := ansibleMetricsPort
+	if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(metrics))); err == nil {
+		if err := l.Close(); err != nil {
+			return err
+		}
+	} else {
+		beside = true
+	}
+	if beside {
 		if metrics, err = freePort(); err != nil {
 			return err
 		}
-	} else if err := l.Close(); err != nil {
-		return err
 	}
 	paths := []string{filepath.Join(p.Root, filepath.FromSlash(ansiblePlugin)), plugin}
 	if given := os.Getenv("PYTHONPATH"); given != "" {

@@ -89,7 +89,7 @@ func (o *Operator) Beside(dir string) (*process.Operator, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return process.New(process.Options{Name: o.options.Project.Name, Tapped: o.Tapped(), Files: dir, Prepare: o.prepare, Line: o.line()}), nil
+	return process.New(process.Options{Name: o.options.Project.Name, Tapped: o.Tapped(), Files: dir, Prepare: o.prepareBeside, Line: o.line()}), nil
 }
 
 // line returns what takes the lines that a program with taps prints; nil for one whose taps tell all.
@@ -181,8 +181,17 @@ func (o *Operator) newBuild() func() (string, error) {
 	})
 }
 
-// prepare waits for the build, applies what the operator needs and returns its command.
+// prepare prepares a run of the operator, and prepareBeside one of the operator beside it.
 func (o *Operator) prepare(ctx context.Context, cluster operatorhost.Cluster) (process.Command, error) {
+	return o.prepareRun(ctx, cluster, false)
+}
+
+func (o *Operator) prepareBeside(ctx context.Context, cluster operatorhost.Cluster) (process.Command, error) {
+	return o.prepareRun(ctx, cluster, true)
+}
+
+// prepareRun waits for the build, applies what the operator needs and returns its command.
+func (o *Operator) prepareRun(ctx context.Context, cluster operatorhost.Cluster, beside bool) (process.Command, error) {
 	binary, err := o.binary()
 	if err != nil {
 		return process.Command{}, err
@@ -205,7 +214,7 @@ func (o *Operator) prepare(ctx context.Context, cluster operatorhost.Cluster) (p
 	}
 	c.Env = slices.Concat(c.Env, plan.Env, o.options.Env)
 	if o.options.Project.Ansible != nil {
-		if err := o.ansibleCommand(&c); err != nil {
+		if err := o.ansibleCommand(&c, beside); err != nil {
 			return process.Command{}, err
 		}
 	}
