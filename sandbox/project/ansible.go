@@ -2,6 +2,7 @@ package project
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -320,15 +321,12 @@ func (o *Operator) ansibleCommand(c *process.Command, beside bool) error {
 		paths = append(paths, given)
 	}
 	c.Dir = p.options.Dir
-	if home, err := os.UserHomeDir(); err == nil && os.Getenv("ANSIBLE_COLLECTIONS_PATH") == "" { // as it would be without ANSIBLE_HOME
-		c.Env = append([]string{"ANSIBLE_COLLECTIONS_PATH=" + filepath.Join(home, ".ansible", "collections") + ":/usr/share/ansible/collections"}, c.Env...)
-	}
-	c.Env = append([]string{
+	c.Env = append(slices.Concat(ansiblePaths(c.Dir), []string{
 		"PYTHONPATH=" + strings.Join(paths, string(filepath.ListSeparator)), "PYTHONDONTWRITEBYTECODE=1",
 		"TMPDIR=" + temp, "ANSIBLE_HOME=" + at, "ANSIBLE_REMOTE_TEMP=" + temp, // else Ansible makes ~/.ansible
 		ansibleDirVariable + "=" + filepath.Join(at, "runner"),
 		ansibleProxyVariable + "=" + strconv.Itoa(proxy), ansibleMetricsVariable + "=" + strconv.Itoa(metrics),
-	}, c.Env...)
+	}), c.Env...)
 	args := []string{"run", "--watches-file=" + p.Ansible.Watches}
 	if o.Tapped() {
 		args = append(args, "--proxy-port="+strconv.Itoa(proxy), "--ansible-log-events=everything")
@@ -340,6 +338,24 @@ func (o *Operator) ansibleCommand(c *process.Command, beside bool) error {
 	}
 	c.Args = args
 	return nil
+}
+
+// ansiblePaths returns the variables by which Ansible finds roles and collections: roles of the project first, as in upstream's image,
+// then what it would find without ANSIBLE_HOME.
+func ansiblePaths(dir string) []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "/" // where nothing is
+	}
+	own := filepath.Join(home, ".ansible")
+	of := func(variable string, usual ...string) string {
+		return cmp.Or(os.Getenv(variable), strings.Join(usual, ":"))
+	}
+	return []string{
+		"ANSIBLE_ROLES_PATH=" + filepath.Join(dir, "roles") + ":" +
+			of("ANSIBLE_ROLES_PATH", filepath.Join(own, "roles"), "/usr/share/ansible/roles", "/etc/ansible/roles"),
+		"ANSIBLE_COLLECTIONS_PATH=" + of("ANSIBLE_COLLECTIONS_PATH", filepath.Join(own, "collections"), "/usr/share/ansible/collections"),
+	}
 }
 
 // WatchDirs are the directories whose files make the operator what it is: it is to be built again, or started anew, after a change

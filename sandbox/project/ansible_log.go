@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -35,9 +37,11 @@ func newAnsibleLog(operator, home string, journal *trace.Journal) *ansibleLog {
 	}
 }
 
-// ansibleLine is a line about an event of a job.
+// ansibleLine is a line about an event of a job, or about the end of a run that failed, with all that it printed.
 type ansibleLine struct {
 	Name, Namespace, GVK, Job string
+	Level, Logger             string
+	Message                   string `json:"msg"`
 
 	Event string       `json:"event_type"`
 	Data  *ansibleData `json:"EventData"`
@@ -71,11 +75,15 @@ const (
 
 // line takes a line that the program printed.
 func (a *ansibleLog) line(text string) {
-	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"event_type"`) {
+	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"job"`) {
 		return
 	}
 	var l ansibleLine
-	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Job == "" || l.Data == nil {
+	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Job == "" {
+		return
+	}
+	if l.Data == nil {
+		a.failed(l)
 		return
 	}
 	e := trace.Event{Kind: trace.KindLog, Operator: a.operator, Actor: a.operator, Controller: l.controller(), Key: trace.Key{Namespace: l.Namespace, Name: l.Name}}
@@ -96,7 +104,29 @@ func (a *ansibleLog) line(text string) {
 	}
 }
 
-// of returns the start of the reconcile of a job; nil if it is not known.
+// failed takes the end of a run that failed. What Ansible says before its first task, such as that it does not know a module, is in
+// no event.
+func (a *ansibleLog) failed(l ansibleLine) {
+	if l.Level != "error" || l.Logger != "runner" {
+		return
+	}
+	key := trace.Key{Namespace: l.Namespace, Name: l.Name}
+	for line := range strings.Lines(ansi.Strip(l.Message)) {
+		reason, is := strings.CutPrefix(strings.TrimSpace(line), "ERROR! ")
+		if !is {
+			continue
+		}
+		e := trace.Event{Kind: trace.KindLog, Operator: a.operator, Actor: a.operator, Key: key, Message: "ansible-playbook", Error: reason}
+		if start := a.of(l.Job, ansibleLoop{key: key}); start != nil {
+			e.Controller, e.Reconcile, e.Cause = start.Controller, start.Reconcile, start.Seq
+		}
+		a.journal.Append(e)
+		break
+	}
+	delete(a.jobs, l.Job)
+}
+
+// of returns the start of the reconcile of a job, for an object of a controller, or of any if it is not named; nil if it is not known.
 func (a *ansibleLog) of(job string, loop ansibleLoop) *trace.Event {
 	for _, e := range a.journal.Since(a.seen) {
 		a.seen = e.Seq
@@ -109,10 +139,22 @@ func (a *ansibleLog) of(job string, loop ansibleLoop) *trace.Event {
 			delete(a.running, of)
 		}
 	}
-	if a.jobs[job] == nil {
+	if a.jobs[job] == nil && loop.controller != "" {
 		a.jobs[job] = a.running[loop]
 	}
-	return a.jobs[job]
+	if a.jobs[job] != nil || loop.controller != "" {
+		return a.jobs[job]
+	}
+	var found []*trace.Event
+	for of, start := range a.running {
+		if of.key == loop.key {
+			found = append(found, start)
+		}
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	return found[0]
 }
 
 // controller returns the name of the controller of the line's kind.

@@ -111,6 +111,8 @@ func TestAnsibleLog(t *testing.T) {
 	second := begin()
 	l.line(ansibleEvent("1", ansibleStats, map[string]any{"ok": map[string]int{"localhost": 2}, "changed": map[string]int{"localhost": 1}, "failures": map[string]int{"localhost": 1}, "skipped": map[string]int{"localhost": 1}})) // late
 	l.line(ansibleEvent("2", ansibleOK, task("the database", nil)))
+	l.line(`{"level":"error","logger":"runner","msg":"\u001b[0;34mNo config file found\u001b[0m\r\n\u001b[0;31mERROR! couldn't resolve module/action 'a.b'.\u001b[0m\r\nmore","job":"3","name":"ex","namespace":"ns"}`)
+	l.line(`{"level":"info","logger":"runner","msg":"Ansible-runner exited successfully","job":"2","name":"ex","namespace":"ns"}`)
 	type line struct {
 		of                   int64
 		message, err, source string
@@ -133,6 +135,7 @@ func TestAnsibleLog(t *testing.T) {
 		{first.Reconcile, "failed: site : the end", "could not find it", at},
 		{first.Reconcile, "run: ok=2 changed=1 failed=1 skipped=1", "", ""},
 		{second.Reconcile, "ok: site : the database", "", at},
+		{second.Reconcile, "ansible-playbook", "couldn't resolve module/action 'a.b'.", ""},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the journal has\n%+v\nwant\n%+v", got, want)
