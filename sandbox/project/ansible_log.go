@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -111,7 +109,7 @@ func (a *ansibleLog) failed(l ansibleLine) {
 		return
 	}
 	key := trace.Key{Namespace: l.Namespace, Name: l.Name}
-	for line := range strings.Lines(ansi.Strip(l.Message)) {
+	for line := range strings.Lines(colours.ReplaceAllString(l.Message, "")) {
 		reason, is := strings.CutPrefix(strings.TrimSpace(line), "ERROR! ")
 		if !is {
 			continue
@@ -125,6 +123,9 @@ func (a *ansibleLog) failed(l ansibleLine) {
 	}
 	delete(a.jobs, l.Job)
 }
+
+// colours are the sequences by which a terminal shows them.
+var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // of returns the start of the reconcile of a job, for an object of a controller, or of any if it is not named; nil if it is not known.
 func (a *ansibleLog) of(job string, loop ansibleLoop) *trace.Event {
