@@ -58,7 +58,7 @@ func (c *tappedCache) Get(ctx context.Context, key client.ObjectKey, obj client.
 	case call != nil:
 		call.answeredBy(trace.Cache)
 	case c.taps.reconcileOf(ctx) != nil:
-		return c.taps.getBy(ctx, c, key, obj, opts...)
+		return tappedClient{c.taps}.getBy(ctx, c, key, obj, opts...)
 	}
 	return c.Cache.Get(ctx, key, obj, opts...)
 }
@@ -70,7 +70,7 @@ func (c *tappedCache) List(ctx context.Context, list client.ObjectList, opts ...
 	case call != nil:
 		call.answeredBy(trace.Cache)
 	case c.taps.reconcileOf(ctx) != nil:
-		return c.taps.listBy(ctx, c, list, opts...)
+		return tappedClient{c.taps}.listBy(ctx, c, list, opts...)
 	}
 	return c.Cache.List(ctx, list, opts...)
 }

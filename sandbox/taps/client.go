@@ -60,7 +60,7 @@ func (t tappedClient) list(ctx context.Context, c client.WithWatch, list client.
 }
 
 // getBy reads an object.
-func (t *Taps) getBy(ctx context.Context, c reader, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (t tappedClient) getBy(ctx context.Context, c reader, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	op := operationOn(c, trace.VerbGet, obj)
 	op.object.Namespace, op.object.Name, op.object.UID = key.Namespace, key.Name, ""
 	op.result = versionOf(obj, op.kind)
@@ -68,7 +68,7 @@ func (t *Taps) getBy(ctx context.Context, c reader, key client.ObjectKey, obj cl
 }
 
 // listBy reads a list.
-func (t *Taps) listBy(ctx context.Context, c reader, list client.ObjectList, opts ...client.ListOption) error {
+func (t tappedClient) listBy(ctx context.Context, c reader, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	kind, err := c.GroupVersionKindFor(list)
