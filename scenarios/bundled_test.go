@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -324,23 +326,50 @@ func TestHardenedPasses(t *testing.T) {
 		}
 		return
 	}
-	const etcdFindings = "^[ber]-[0-9]"
 	var plays atomic.Int64
 	t.Run("parts", func(t *testing.T) {
-		for name, args := range map[string][]string{
-			"etcd findings": {"--include-test-regex", etcdFindings, "etcd"},
-			"etcd":          {"--exclude-test-regex", etcdFindings, "etcd"},
-			"others":        slices.DeleteFunc(folders(t), func(name string) bool { return name == "etcd" }),
-		} {
-			t.Run(name, func(t *testing.T) {
+		for _, part := range parts(t, 17, func(string) bool { return true }) {
+			t.Run(part.name, func(t *testing.T) {
 				t.Parallel()
-				plays.Add(allPass(t, args))
+				plays.Add(allPass(t, part.args))
 			})
 		}
 	})
 	if want := len(bundled(t)); !t.Failed() && plays.Load() < int64(want) {
 		t.Errorf("only %d of %d tests were run", plays.Load(), want)
 	}
+}
+
+// part is some scenarios of an operator, which are run in a sandbox of their own.
+type part struct {
+	name string
+	args []string
+}
+
+// parts divides the scenarios of each operator that are wanted, at most that many to a part: much of their time is waiting.
+func parts(t *testing.T, most int, wanted func(name string) bool) (all []part) {
+	t.Helper()
+	names := map[string][]string{} // by operator
+	for _, loaded := range bundled(t) {
+		if name := filepath.Base(loaded.Folder); wanted(name) {
+			operator := filepath.Base(filepath.Dir(loaded.Folder))
+			names[operator] = append(names[operator], name)
+		}
+	}
+	for _, operator := range slices.Sorted(maps.Keys(names)) {
+		n := (len(names[operator]) + most - 1) / most
+		for i := range n {
+			var some []string
+			for j := i; j < len(names[operator]); j += n {
+				some = append(some, names[operator][j])
+			}
+			all = append(all, part{
+				name: fmt.Sprintf("%s %d of %d", operator, i+1, n),
+				args: []string{"--include-test-regex", "^(" + strings.Join(some, "|") + ")$", operator},
+			})
+		}
+	}
+	return all
 }
 
 // allPass runs scenarios, and returns how many were run.
@@ -376,20 +405,10 @@ func TestClassicFails(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	t.Run("parts", func(t *testing.T) {
-		for _, part := range []struct{ operator, names string }{
-			{"etcd", "^e-0"},
-			{"etcd", "^e-[12]"},
-			{"etcd", "^[br]-"},
-			{"tomcat", "^h-"},
-			{"maintpage", "^m-0[1-7]"},
-			{"maintpage", "^m-(0[89]|1)"},
-			{"visitors", "^v-"},
-			{"zundoko", "^z-0[1-6]"},
-			{"zundoko", "^z-(0[7-9]|1)"},
-		} {
-			t.Run(part.names, func(t *testing.T) {
+		for _, part := range parts(t, 9, func(name string) bool { return findings[name] != "" }) {
+			t.Run(part.name, func(t *testing.T) {
 				t.Parallel()
-				tests, code := play(t, append(slices.Clone(classicArgs), "--include-test-regex", part.names, part.operator)...)
+				tests, code := play(t, slices.Concat(classicArgs, part.args)...)
 				if code != 1 {
 					t.Errorf("the exit code is %d", code)
 				}
