@@ -1,9 +1,13 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -421,4 +426,56 @@ func podIsPendingWithAReason(t *testing.T, _ *sandbox.Sandbox, c client.Client, 
 		}
 		return fmt.Errorf("conditions %v", pod.Status.Conditions)
 	})
+}
+
+// TestSchemasOnDemand checks that the schemas, which are made at the first request, are served as upstream does.
+func TestSchemasOnDemand(t *testing.T) {
+	lab := shared.Get(t)
+	httpClient, err := rest.HTTPClientFor(lab.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string) (*http.Response, []byte) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, lab.Config().Host+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := httpClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, body
+	}
+	var list struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
+	if _, body := get("/openapi/v3"); json.Unmarshal(body, &list) != nil {
+		t.Fatalf("%s is no list", body)
+	}
+	resp, apps := get(list.Paths["apis/apps/v1"].ServerRelativeURL)
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Cache-Control") != "public, immutable" || resp.Header.Get("Etag") == "" {
+		t.Errorf("%s with %v", resp.Status, resp.Header)
+	}
+	for _, want := range []string{"io.k8s.api.apps.v1.DeploymentSpec", "/apis/apps/v1/namespaces/{namespace}/deployments"} {
+		if !bytes.Contains(apps, []byte(want)) {
+			t.Errorf("%s is not in it", want)
+		}
+	}
+	for _, path := range []string{"/openapi/v3/apis/apps/v1", "/openapi/v3/apis/apps/v1?hash=old"} {
+		if resp, body := get(path); resp.StatusCode != http.StatusOK || !bytes.Equal(body, apps) {
+			t.Errorf("%s: %s with %d bytes; want the same %d", path, resp.Status, len(body), len(apps))
+		}
+	}
+	if resp, _ := get("/openapi/v3/apis/apps/v7"); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("a version that is not there: %s", resp.Status)
+	}
+	if resp, body := get("/openapi/v2"); resp.StatusCode != http.StatusOK || !bytes.Contains(body, []byte("io.k8s.api.apps.v1.DeploymentSpec")) {
+		t.Errorf("/openapi/v2: %s with %d bytes", resp.Status, len(body))
+	}
 }

@@ -21,12 +21,6 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version/verflag"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
-	"k8s.io/kube-openapi/pkg/builder"
-	"k8s.io/kube-openapi/pkg/cached"
-	"k8s.io/kube-openapi/pkg/common"
-	"k8s.io/kube-openapi/pkg/common/restfuladapter"
-	"k8s.io/kube-openapi/pkg/handler"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/metrics/pkg/apis/metrics/install"
@@ -103,13 +97,15 @@ func runAPIServer(ctx context.Context, o options.CompletedOptions, metrics bool)
 		return err
 	}
 	generic := config.KubeAPIs.ControlPlane.Generic
-	v2 := generic.OpenAPIConfig
-	generic.OpenAPIConfig = nil
+	generic.SkipOpenAPIInstallation = true // see serveSchemas
 	chain, err := app.CreateServerChain(completed)
 	if err != nil {
 		return err
 	}
-	serveOpenAPIV2(chain.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer), v2)
+	kinds := chain.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer)
+	if err := serveSchemas(kinds, generic.OpenAPIConfig, generic.OpenAPIV3Config); err != nil {
+		return err
+	}
 	if metrics {
 		if err := serveMetrics(chain.GenericAPIServer); err != nil {
 			return err
@@ -120,21 +116,6 @@ func runAPIServer(ctx context.Context, o options.CompletedOptions, metrics bool)
 		return err
 	}
 	return prepared.Run(ctx)
-}
-
-// serveOpenAPIV2 serves the schemas of the built-in kinds at /openapi/v2. They are made at the first request: upstream
-// makes them at the start, which takes an eighth of its CPU time, and almost no client asks for this version.
-func serveOpenAPIV2(s *genericapiserver.GenericAPIServer, config *common.Config) {
-	schemas := cached.Once(cached.Func(func() (*spec.Swagger, string, error) {
-		services := restfuladapter.AdaptWebServices(s.Handler.GoRestfulContainer.RegisteredWebServices())
-		swagger, err := builder.BuildOpenAPISpecFromRoutes(services, config)
-		if err != nil {
-			return nil, "", err
-		}
-		swagger.Definitions = handler.PruneDefaults(swagger.Definitions)
-		return swagger, "built-in", nil // it never changes
-	}))
-	handler.NewOpenAPIServiceLazy(schemas).RegisterOpenAPIVersionedService("/openapi/v2", s.Handler.NonGoRestfulMux)
 }
 
 // prepared reports whether the sandbox that started this process vouches for the contents of etcd.
