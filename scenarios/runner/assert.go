@@ -103,10 +103,14 @@ func (a *asserted) await(ctx context.Context, limit time.Duration) error {
 	var problem error
 	err := poll(limited, func(ctx context.Context) (bool, error) {
 		now, err := a.look(ctx)
+		rests := err == nil && !now.ok && a.giveUp && a.Hooks.AtRest(ctx, a.test, limit-time.Since(began))
+		if rests { // what came to rest last may have done so after the look
+			now, err = a.look(ctx)
+		}
 		switch {
 		case err == nil:
 			last, problem = now, nil
-			if !now.ok && a.giveUp && a.Hooks.AtRest(ctx, a.test, limit-time.Since(began)) {
+			if rests && !now.ok {
 				return false, errAtRest
 			}
 			return now.ok, nil

@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
@@ -430,6 +433,34 @@ func TestGiveUp(t *testing.T) {
 				t.Errorf("want %q in\n%s", c.told, text)
 			}
 		})
+	}
+}
+
+// late comes to rest by making what a test waits for.
+type late struct {
+	hooks
+	client client.Client
+}
+
+func (l *late) AtRest(ctx context.Context, _ *format.Test, _ time.Duration) bool {
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "late"}}
+	return client.IgnoreAlreadyExists(l.client.Create(ctx, o)) == nil
+}
+
+// TestGiveUpLooksAgain: what an assert waits for may come after it has looked and before everything is at rest.
+func TestGiveUpLooksAgain(t *testing.T) {
+	t.Parallel()
+	o := onLab(t, folder(t, "chainsaw-test.yaml", test("a", `
+timeouts: {assert: 10m}
+steps: [{try: [{assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: late, namespace: default}}}}]}]
+`)))
+	c, err := client.New(o.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Hooks, o.GiveUp = &late{client: c}, true
+	if r := run(t, o).Tests[0]; r.Failed() {
+		t.Error(told(r))
 	}
 }
 
