@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -178,15 +179,22 @@ func bundledNames() []string {
 	return names
 }
 
-// goThrough verifies lessons, several at a time, and prints the result of each.
+// goThrough verifies lessons, several at a time, and prints the result of each. Those that need programs come first: they build
+// something, and take longest.
 func (f *lessonVerifyFlags) goThrough(ctx context.Context, io streams, chosen []*book.Lesson) error {
 	results := make([]verified, len(chosen))
 	slots := make(chan struct{}, f.parallel)
 	var work sync.WaitGroup
 	var telling sync.Mutex
-	for i, lesson := range chosen {
+	order := make([]int, len(chosen))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return len(chosen[b].Needs) - len(chosen[a].Needs) })
+	for _, i := range order {
+		slots <- struct{}{}
+		lesson := chosen[i]
 		work.Go(func() {
-			slots <- struct{}{}
 			defer func() { <-slots }()
 			if ctx.Err() != nil {
 				return
