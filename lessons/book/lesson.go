@@ -29,6 +29,8 @@ type Lesson struct {
 	Operators []Operator
 	// Needs are programs that the learner's machine must have, such as go.
 	Needs []string
+	// OLM says that the Operator Lifecycle Manager runs in its sandbox, with the catalog of the bundled operators.
+	OLM bool
 	// Nodes is the number of simulated nodes; without nodes, pods stay Pending.
 	Nodes int
 	// Ask is a URL that is requested continuously; empty for none.

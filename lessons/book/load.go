@@ -76,7 +76,7 @@ func (r *lessonReader) metadata() *metadata {
 	r.wrong = append(r.wrong, wrong...)
 	l := r.lesson
 	l.Module, l.Habits, l.Sources, l.Operators, l.Needs = m.Module, m.Habits, m.Sources, m.Operators, m.Needs
-	l.Nodes, l.Ask, l.Store = m.Nodes, m.Ask, m.Store
+	l.OLM, l.Nodes, l.Ask, l.Store = m.OLM, m.Nodes, m.Ask, m.Store
 	if m.Phase != nil {
 		l.Phase = *m.Phase
 	}

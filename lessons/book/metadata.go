@@ -22,6 +22,7 @@ type metadata struct {
 	Sources   []string       `json:"sources,omitempty"`
 	Operators []Operator     `json:"operators,omitempty"`
 	Needs     []string       `json:"needs,omitempty"`
+	OLM       bool           `json:"olm,omitempty"`
 	Nodes     int            `json:"nodes,omitempty" check:"least=0"`
 	Ask       string         `json:"ask,omitempty"`
 	Store     string         `json:"store,omitempty"`

@@ -77,7 +77,8 @@ func (o *Options) start(ctx context.Context, lesson *book.Lesson, name, dir stri
 		}
 	}()
 	box := o.Sandbox
-	box.Name, box.Fresh, box.Ephemeral, box.Nodes, box.Progress = name, true, true, lesson.Nodes, opening.Step
+	box.Name, box.Fresh, box.Ephemeral, box.Progress = name, true, true, opening.Step
+	box.Nodes, box.OLM = lesson.Nodes, lesson.OLM
 	if err := haveAll(lesson); err != nil {
 		return nil, openError{err, ErrLesson}
 	}

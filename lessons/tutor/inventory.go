@@ -66,7 +66,7 @@ func inventoryOf(ctx context.Context, config *rest.Config, running []v1alpha1.Op
 			continue
 		}
 		for _, kind := range list.APIResources {
-			if fleeting[kind.Kind] {
+			if fleeting[kind.Kind] || kind.Kind == "Operator" { // OLM's would be taken for one of the lab's
 				continue
 			}
 			work.Go(func() {
