@@ -5,6 +5,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -31,11 +32,11 @@ const (
 	Published = "published"
 )
 
-// Write writes a file-based catalog of all bundled operators as JSON, one package for each. Its bundles have their
-// manifests in them, so that no image has to be pulled.
-func Write(w io.Writer) error {
+// Write writes a file-based catalog of operators as JSON, one package for each that runs as a Deployment. Its bundles have
+// their manifests in them, so that no image has to be pulled.
+func Write(w io.Writer, ops []operators.Operator) error {
 	var all declcfg.DeclarativeConfig
-	for _, op := range operators.All() {
+	for _, op := range ops {
 		if err := add(&all, op); err != nil {
 			return fmt.Errorf("describe the operator %s to OLM: %w", op.Name, err)
 		}
@@ -51,6 +52,9 @@ func add(all *declcfg.DeclarativeConfig, op operators.Operator) error {
 			continue
 		}
 		bundle, err := bundleOf(op, r.variant)
+		if errors.Is(err, errNoWorkload) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -60,6 +64,9 @@ func add(all *declcfg.DeclarativeConfig, op operators.Operator) error {
 		}
 		stable.Entries = append(stable.Entries, entry)
 		all.Bundles = append(all.Bundles, bundle)
+	}
+	if len(stable.Entries) == 0 {
+		return nil
 	}
 	published := declcfg.Channel{Schema: declcfg.SchemaChannel, Name: Published, Package: op.Name, Entries: stable.Entries[:1]}
 	all.Channels = append(all.Channels, published, stable)

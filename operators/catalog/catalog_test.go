@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func validate(t *testing.T, text string) (*declcfg.DeclarativeConfig, error) {
 func TestTheCatalogIsValid(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	if err := catalog.Write(&text); err != nil {
+	if err := catalog.Write(&text, operators.All()); err != nil {
 		t.Fatal(err)
 	}
 	config, err := validate(t, text.String())
@@ -52,11 +53,37 @@ func TestTheCatalogIsValid(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoDeploymentIsNotInTheCatalog: OLM installs nothing else.
+func TestWhatIsNoDeploymentIsNotInTheCatalog(t *testing.T) {
+	t.Parallel()
+	op, _ := operators.Find("zundoko")
+	bare, none := op, op
+	bare.Name, bare.Manifests = "bare", fstest.MapFS{
+		"crds/hardened/a.yaml":   {Data: []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.example.com}\n")},
+		"manager/namespace.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: bare}\n")},
+	}
+	none.Name, none.Manifests = "none", fstest.MapFS{}
+	var text bytes.Buffer
+	if err := catalog.Write(&text, []operators.Operator{bare, op, none}); err != nil {
+		t.Fatal(err)
+	}
+	config, err := validate(t, text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(config.Packages) != 1 || config.Packages[0].Name != "zundoko" {
+		t.Errorf("the packages are %+v", config.Packages)
+	}
+}
+
 // TestCSVsAreValid has upstream's validator look at each ClusterServiceVersion.
 func TestCSVsAreValid(t *testing.T) {
 	t.Parallel()
 	for _, op := range operators.All() {
 		for _, variant := range []string{"classic", "hardened"} {
+			if _, err := fs.Stat(op.Manifests, "crds/"+variant); err != nil {
+				continue // it has no such variant
+			}
 			csv := csvOf(t, op, variant)
 			for _, problem := range problems(csv) {
 				t.Errorf("%s %s: %s", op.Name, variant, problem)

@@ -101,8 +101,10 @@ func deploymentOf(op operators.Operator, variant string) (d v1alpha1.StrategyDep
 		adapt(&spec.Template.Spec, op, variant)
 		return v1alpha1.StrategyDeploymentSpec{Name: op.Name + "-operator", Spec: spec}, nil
 	}
-	return d, errors.New("its manifests have no Deployment or StatefulSet")
+	return d, errNoWorkload
 }
+
+var errNoWorkload = errors.New("its manifests have no Deployment or StatefulSet")
 
 // targets is where OLM writes which namespaces a pod is to watch.
 const targets = "metadata.annotations['olm.targetNamespaces']"

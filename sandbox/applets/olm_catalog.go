@@ -20,6 +20,7 @@ import (
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"k8s.io/component-base/cli"
 
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/operators/catalog"
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
@@ -59,7 +60,7 @@ func writeCatalog(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(catalog.Write(f), f.Close())
+	return errors.Join(catalog.Write(f, operators.All()), f.Close())
 }
 
 func serveCatalog(ctx context.Context, dir, cache, address string) error {
