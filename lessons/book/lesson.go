@@ -3,6 +3,7 @@ package book
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
@@ -79,6 +80,11 @@ func (l *Lesson) Intro(in Language) string { return l.texts[in].intro.text }
 
 // Finally returns the closing text, in Markdown; may be empty.
 func (l *Lesson) Finally(in Language) string { return l.texts[in].finally.text }
+
+// HasHook reports whether a file of the learner's is the hook of an operator.
+func (l *Lesson) HasHook(name string) bool {
+	return slices.ContainsFunc(l.Operators, func(op Operator) bool { return op.Hook == name })
+}
 
 // Task returns the task with an ID; nil if there is none.
 func (l *Lesson) Task(id string) *Task {

@@ -9,10 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-
-	"github.com/operator-lab/operator-lab/lessons/book"
 )
 
 // writtenFile records the digests of the manifests as they were written. It tells a manifest that the learner has
@@ -103,7 +100,7 @@ func (t *Tutor) writeFiles(again bool) error {
 		return err
 	}
 	for _, name := range t.options.Lesson.Files {
-		if again && t.isHook(name) { // an undo brings back what it was when the task began
+		if again && t.options.Lesson.HasHook(name) { // an undo brings back what it was when the task began
 			continue
 		}
 		text, err := fs.ReadFile(t.options.Lesson.FS, name)
@@ -119,11 +116,6 @@ func (t *Tutor) writeFiles(again bool) error {
 		}
 	}
 	return m.close()
-}
-
-// isHook reports whether a file is an operator of the learner's.
-func (t *Tutor) isHook(name string) bool {
-	return slices.ContainsFunc(t.options.Lesson.Operators, func(op book.Operator) bool { return op.Hook == name })
 }
 
 // setAside renames what an earlier sitting has left of the learner's operators: the lesson begins without it.

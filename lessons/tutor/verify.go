@@ -47,7 +47,8 @@ func (t *Tutor) Verify(ctx context.Context) (*Verdict, error) {
 				return v, err
 			}
 		}
-		check := &verification{tutor: t, verdict: v, task: task, began: t.atStart()}
+		check := &verification{tutor: t, verdict: v, task: task}
+		check.began = check.atStart()
 		if err := check.all(ctx, i < len(t.options.Lesson.Tasks)-1); err != nil {
 			return v, fmt.Errorf("task %s: %w", task.ID, err)
 		}
@@ -237,7 +238,7 @@ func (v *verification) undoes(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, waitPatience)
 	defer cancel()
 	for {
-		differ := v.began.differences(v.tutor.atStart())
+		differ := v.began.differences(v.atStart())
 		if len(differ) == 0 {
 			v.verdict.Undos++
 			return nil
@@ -257,8 +258,8 @@ func (v *verification) undoes(ctx context.Context) error {
 }
 
 // atStart returns the objects recorded when the task began or was undone.
-func (t *Tutor) atStart() inventory {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.start.objects
+func (v *verification) atStart() inventory {
+	v.tutor.mu.Lock()
+	defer v.tutor.mu.Unlock()
+	return v.tutor.start.objects
 }

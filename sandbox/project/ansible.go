@@ -377,10 +377,10 @@ func (p *Project) WatchDirs() []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
-// home is the directory of what the user wrote: that of an Ansible operator, else the module's root.
-func (p *Project) home() string {
+// files reads what the user wrote: the directory of an Ansible operator, else that of the module.
+func (p *Project) files() userFiles {
 	if p.Ansible != nil {
-		return p.options.Dir
+		return userFiles{p.options.Dir}
 	}
-	return p.Root
+	return userFiles{p.Root}
 }

@@ -27,7 +27,7 @@ func isChart(dir string) bool { return fileExists(filepath.Join(dir, chartFile))
 // renderChart renders a Helm chart with its default values and those of Options.Values, as a release with the project's name
 // in the namespace default. Templates that look up objects of the cluster find none.
 func (p *Project) renderChart(dir string) ([]*unstructured.Unstructured, error) {
-	files, err := p.executeChart(dir)
+	files, err := executeChart(dir, p.Name, p.options.Values)
 	if err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, &sandbox.Problem{
@@ -46,25 +46,25 @@ func (p *Project) renderChart(dir string) ([]*unstructured.Unstructured, error) 
 	return all, nil
 }
 
-// executeChart returns the files that a chart consists of when its templates were executed, without those that are no
-// manifests.
-func (p *Project) executeChart(dir string) (map[string]string, error) {
+// executeChart returns the files that a chart consists of when its templates were executed, as a release of a name with the
+// values of files, without those that are no manifests.
+func executeChart(dir, name string, valueFiles []string) (map[string]string, error) {
 	chart, err := loader.Load(dir)
 	if err != nil {
 		return nil, err
 	}
 	given := map[string]any{}
-	for _, file := range p.options.Values {
+	for _, file := range valueFiles {
 		more, err := common.ReadValuesFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.below(file), err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		given = loader.MergeMaps(given, more)
 	}
 	if err := chartutil.ProcessDependencies(chart, given); err != nil {
 		return nil, err
 	}
-	release := common.ReleaseOptions{Name: p.Name, Namespace: "default", Revision: 1, IsInstall: true}
+	release := common.ReleaseOptions{Name: name, Namespace: "default", Revision: 1, IsInstall: true}
 	values, err := util.ToRenderValues(chart, given, release, common.DefaultCapabilities)
 	if err != nil {
 		return nil, err

@@ -140,7 +140,7 @@ func (p *Project) choose(all []listed) (*listed, error) {
 			fitting = here
 		}
 		if len(fitting) > 1 {
-			names := p.names(fitting)
+			names := p.files().names(fitting)
 			return nil, &sandbox.Problem{
 				Err:  fmt.Errorf("there are %d programs: %s", len(names), strings.Join(names, ", ")),
 				Hint: "say which is the operator: --main " + names[0],
@@ -176,17 +176,17 @@ func (p *Project) named(mains []*listed, broken []listed) (*listed, error) {
 		}
 	}
 	hint := "there is no main package at all"
-	if names := p.names(mains); len(names) > 0 {
+	if names := p.files().names(mains); len(names) > 0 {
 		hint = "there are: " + strings.Join(names, ", ")
 	}
 	return nil, &sandbox.Problem{Err: fmt.Errorf("%s is no main package of the module %s", p.options.Main, p.Root), Hint: hint}
 }
 
 // names returns the directories of packages, relative to where the user is, sorted.
-func (p *Project) names(mains []*listed) []string {
+func (u userFiles) names(mains []*listed) []string {
 	names := map[string]bool{}
 	for _, l := range mains {
-		names[p.below(l.Dir)] = true
+		names[u.below(l.Dir)] = true
 	}
 	return slices.Sorted(maps.Keys(names))
 }

@@ -164,7 +164,7 @@ func (p *Project) WriteConfig(plan *Plan, more Config) (file string, err error) 
 	dir := p.options.Dir
 	relative := func(name string) string {
 		if !filepath.IsAbs(name) {
-			name = filepath.Join(p.home(), name)
+			name = filepath.Join(p.files().home, name)
 		}
 		if rel, err := filepath.Rel(dir, name); err == nil {
 			return filepath.ToSlash(rel)

@@ -58,6 +58,18 @@ func (p *Project) render(dir string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
+// userFiles reads the files that the user wrote below a directory, and names them as they are named there.
+type userFiles struct{ home string }
+
+// below returns a path relative to the directory, with slashes, if it is inside.
+func (u userFiles) below(file string) string {
+	rel, err := filepath.Rel(u.home, file)
+	if err != nil || !filepath.IsLocal(rel) {
+		return file
+	}
+	return filepath.ToSlash(rel)
+}
+
 // file is a file of manifests.
 type file struct {
 	name    string
@@ -108,9 +120,9 @@ func (p *Project) readObjects(paths []string) ([]*unstructured.Unstructured, err
 				return nil, err
 			}
 		}
-		files := []file{p.readFile(name)}
+		files := []file{p.files().file(name)}
 		if info.IsDir() {
-			files = p.readDir(name)
+			files = p.files().dir(name)
 		}
 		for _, f := range files {
 			if f.wrong != nil {
@@ -125,8 +137,8 @@ func (p *Project) readObjects(paths []string) ([]*unstructured.Unstructured, err
 	return all, nil
 }
 
-// readDir reads the YAML and JSON files of a directory, sorted by name.
-func (p *Project) readDir(dir string) []file {
+// dir reads the YAML and JSON files of a directory, sorted by name.
+func (u userFiles) dir(dir string) []file {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return []file{{name: dir, wrong: err}}
@@ -137,26 +149,26 @@ func (p *Project) readDir(dir string) []file {
 			continue
 		}
 		if name := filepath.Join(dir, e.Name()); fileExists(name) {
-			files = append(files, p.readFile(name))
+			files = append(files, u.file(name))
 		}
 	}
 	return files
 }
 
-// readFile reads a file of manifests.
-func (p *Project) readFile(name string) file {
+// file reads a file of manifests.
+func (u userFiles) file(name string) file {
 	if !fileExists(name) { // a pipe or a device could be read for ever
-		return file{name: p.below(name), wrong: fmt.Errorf("%s is not a regular file", p.below(name))}
+		return file{name: u.below(name), wrong: fmt.Errorf("%s is not a regular file", u.below(name))}
 	}
 	raw, err := os.ReadFile(name)
 	if err != nil {
-		return file{name: p.below(name), wrong: err}
+		return file{name: u.below(name), wrong: err}
 	}
 	objects, err := decodeObjects(bytes.NewReader(raw))
 	if err != nil {
-		err = fmt.Errorf("%s: %w", p.below(name), err)
+		err = fmt.Errorf("%s: %w", u.below(name), err)
 	}
-	return file{p.below(name), objects, err}
+	return file{u.below(name), objects, err}
 }
 
 // decodeObjects reads YAML or JSON documents. Lists are taken apart.
@@ -207,19 +219,19 @@ func shortReason(err error, o *unstructured.Unstructured) string {
 	return text
 }
 
-// sampleFiles returns the files of samples at a path: a file, the resources of a kustomization in their order, or the
+// samples returns the files of samples at a path: a file, the resources of a kustomization in their order, or the
 // files of a directory.
-func (p *Project) sampleFiles(name string) []file {
+func (u userFiles) samples(name string) []file {
 	info, err := os.Stat(name)
 	if err != nil {
-		return []file{{name: p.below(name), wrong: fmt.Errorf("%s: no such file or directory", p.below(name))}}
+		return []file{{name: u.below(name), wrong: fmt.Errorf("%s: no such file or directory", u.below(name))}}
 	}
 	if !info.IsDir() {
-		return []file{p.readFile(name)}
+		return []file{u.file(name)}
 	}
 	own, found := kustomization(name)
 	if !found {
-		return p.readDir(name)
+		return u.dir(name)
 	}
 	var k struct{ Resources []string }
 	raw, err := os.ReadFile(own)
@@ -227,7 +239,7 @@ func (p *Project) sampleFiles(name string) []file {
 		err = yaml.Unmarshal(raw, &k)
 	}
 	if err != nil {
-		return []file{{name: p.below(own), wrong: fmt.Errorf("%s: %w", p.below(own), err)}}
+		return []file{{name: u.below(own), wrong: fmt.Errorf("%s: %w", u.below(own), err)}}
 	}
 	var files []file
 	for _, r := range k.Resources {
@@ -235,7 +247,7 @@ func (p *Project) sampleFiles(name string) []file {
 		if within(at, name) { // a directory that has itself for a resource
 			continue
 		}
-		files = append(files, p.sampleFiles(at)...)
+		files = append(files, u.samples(at)...)
 	}
 	return files
 }
@@ -245,7 +257,7 @@ func (p *Project) sampleFiles(name string) []file {
 func ReadSamples(name string) ([]Sample, error) {
 	p := &Project{}
 	var samples []Sample
-	for _, f := range p.sampleFiles(name) {
+	for _, f := range p.files().samples(name) {
 		if f.wrong != nil {
 			return nil, &sandbox.Problem{Err: f.wrong, Hint: "samples are files or directories of YAML or JSON"}
 		}

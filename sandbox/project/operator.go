@@ -98,7 +98,7 @@ func (o *Operator) line() func(*trace.Journal) func(string) {
 	if p.Ansible == nil {
 		return nil
 	}
-	return func(journal *trace.Journal) func(string) { return newAnsibleLog(p.Name, p.home(), journal).line }
+	return func(journal *trace.Journal) func(string) { return newAnsibleLog(p.Name, p.files().home, journal).line }
 }
 
 // Close ends a build, kills what is left of the operator's processes, and removes their files.

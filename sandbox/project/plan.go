@@ -149,7 +149,7 @@ func (p *Project) manifests(plan *Plan) ([]*unstructured.Unstructured, error) {
 		if !found {
 			continue
 		}
-		if _, is := kustomization(dir); is != place.rendered || !is && len(p.readDir(dir)) == 0 {
+		if _, is := kustomization(dir); is != place.rendered || !is && len(p.files().dir(dir)) == 0 {
 			continue
 		}
 		plan.Sources = []string{p.below(dir)}
@@ -294,7 +294,7 @@ func (p *Project) planSamples(plan *Plan) {
 		plan.note(NoSamples)
 	}
 	for _, name := range paths {
-		for _, f := range p.sampleFiles(absolute(name)) {
+		for _, f := range p.files().samples(absolute(name)) {
 			if f.wrong != nil {
 				plan.note(WrongSample, f.wrong)
 			} else if len(f.objects) > 0 {

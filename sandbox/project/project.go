@@ -218,13 +218,7 @@ func label(modulePath string) string {
 }
 
 // below returns a path relative to the directory of what the user wrote, with slashes, if it is inside.
-func (p *Project) below(file string) string {
-	rel, err := filepath.Rel(p.home(), file)
-	if err != nil || !filepath.IsLocal(rel) {
-		return file
-	}
-	return filepath.ToSlash(rel)
-}
+func (p *Project) below(file string) string { return p.files().below(file) }
 
 // Program returns the project of a program that is not built here: it has no source, but manifests and samples may be
 // named for it.

@@ -45,7 +45,7 @@ func (p *Project) Shipped() (*Shipped, error) {
 		return nil, err
 	}
 	for _, name := range p.samplePaths() {
-		for _, f := range p.sampleFiles(absolute(name)) {
+		for _, f := range p.files().samples(absolute(name)) {
 			if f.wrong != nil {
 				return nil, problem("samples are files or directories of YAML or JSON", "%w", f.wrong)
 			}

@@ -12,7 +12,7 @@ func (o *Operator) Source(file string) (text string, changed bool, err error) {
 	if !filepath.IsLocal(filepath.FromSlash(file)) {
 		return "", false, fmt.Errorf("%s is not in the project", file)
 	}
-	full := filepath.Join(o.options.Project.home(), filepath.FromSlash(file))
+	full := filepath.Join(o.options.Project.files().home, filepath.FromSlash(file))
 	if !fileExists(full) { // of the program that all Ansible operators have
 		full = filepath.Join(o.options.Project.Root, filepath.FromSlash(file))
 	}

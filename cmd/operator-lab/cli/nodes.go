@@ -17,7 +17,6 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/project"
-	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // nodeFlags hold the flags for the nodes and images of a sandbox, and for OLM in it.
@@ -136,11 +135,9 @@ func (s *liveOperator) sayWhatIsSimulated() {
 		return
 	}
 	language := s.flags.look.language()
-	text := language.Choose(simulatedNodes, simulatedNodesJa)
-	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
+	s.note(language.Choose(simulatedNodes, simulatedNodesJa))
 	if d, ok := s.subject.(*demo); ok && d.hasStore() {
-		text := language.Choose(simulatedVersion, simulatedVersionJa)
-		s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: fmt.Sprintf(text, etcdversion.Version)})
+		s.note(fmt.Sprintf(language.Choose(simulatedVersion, simulatedVersionJa), etcdversion.Version))
 	}
 }
 

@@ -284,7 +284,7 @@ func (h *hooked) follow(s *liveOperator) {
 			if !open {
 				return
 			}
-			h.note(s, "changes of the files may have been missed: "+err.Error())
+			s.note("changes of the files may have been missed: " + err.Error())
 		case <-saved.C:
 			h.again(s, changed)
 			clear(changed)
@@ -303,17 +303,13 @@ func (h *hooked) again(s *liveOperator, changed map[string]bool) {
 			err = errors.Join(err, sample.Apply(context.Background(), s.you, lab.Person))
 		}
 		if err != nil {
-			h.note(s, "the controller stays as it was: "+err.Error())
+			s.note("the controller stays as it was: " + err.Error())
 		}
 	}
 	if h.program != nil && changed[filepath.Clean(h.flags.hooks.hook)] {
-		h.note(s, filepath.Base(h.flags.hooks.hook)+" was saved; every object is synced with it")
+		s.note(filepath.Base(h.flags.hooks.hook) + " was saved; every object is synced with it")
 		s.lab.Restart(s.name)
 	}
-}
-
-func (h *hooked) note(s *liveOperator, text string) {
-	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
 }
 
 func (h *hooked) paced() tui.Demo { return nil }

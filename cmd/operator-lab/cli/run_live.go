@@ -120,6 +120,11 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 	return s, p.subject.begin(ctx, s)
 }
 
+// note puts a note into the journal.
+func (s *liveOperator) note(text string) {
+	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
+}
+
 // end stops the operator and leaves the sandbox.
 func (s *liveOperator) end(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)

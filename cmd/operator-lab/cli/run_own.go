@@ -156,7 +156,7 @@ func (o *ownOperator) begin(ctx context.Context, s *liveOperator) error {
 			}
 			for _, sample := range o.plan.Samples {
 				if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
-					o.note(s, err.Error()) // a scaffold's samples are not valid yet
+					s.note(err.Error()) // a scaffold's samples are not valid yet
 				}
 			}
 			continue
@@ -183,10 +183,10 @@ func (o *ownOperator) tellNotes(s *liveOperator) {
 		if hint := n.Hint(language); hint != "" {
 			text += " (" + hint + ")"
 		}
-		o.note(s, text)
+		s.note(text)
 	}
 	if !o.tapped() { // last: the screen shows the newest
-		o.note(s, o.levelText())
+		s.note(o.levelText())
 	}
 }
 
@@ -233,14 +233,9 @@ func (o *ownOperator) notes() []project.Note {
 	return append(slices.Clip(o.plan.Notes), project.Note{Kind: project.WebhooksWithout, Values: []any{o.plan.CertDir}})
 }
 
-// note puts a note into the journal.
-func (o *ownOperator) note(s *liveOperator, text string) {
-	s.journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: text})
-}
-
 // notef puts a note into the journal in the language of the screen.
 func (o *ownOperator) notef(s *liveOperator, english, japanese string, args ...any) {
-	o.note(s, fmt.Sprintf(o.flags.look.language().Choose(english, japanese), args...))
+	s.note(fmt.Sprintf(o.flags.look.language().Choose(english, japanese), args...))
 }
 
 func (o *ownOperator) paced() tui.Demo { return nil }

@@ -264,11 +264,11 @@ func touches(left, right string) bool {
 }
 
 // words are rows that say what the terms of the screen mean.
-func (s *state) words(shown string, l trace.Language, w int) []row {
+func (th *theme) words(shown string, l trace.Language, w int) []row {
 	var rows []row
 	for i := range glossary {
 		g := &glossary[i]
-		if !g.in(shown, s.lang) {
+		if !g.in(shown, th.lang) {
 			continue
 		}
 		help := g.help
@@ -281,7 +281,7 @@ func (s *state) words(shown string, l trace.Language, w int) []row {
 				name = ""
 			}
 			r := text(plain, " ")
-			rows = append(rows, *r.cell(&s.theme, tool, name, 13).add(plain, line))
+			rows = append(rows, *r.cell(th, tool, name, 13).add(plain, line))
 		}
 	}
 	return rows
