@@ -60,7 +60,7 @@ run: build ## Build and run 'operator-lab run zundoko'
 # sandboxes share the machine anyway, and each needs a seventh less CPU time when it runs on one core at a time; so Go has
 # to be told how many packages to test at once. -parallel: that many sandboxes for each of them. They mostly wait, but more
 # would be hardly faster, since two threads of one core share it: the same work takes more CPU time the more runs at once.
-TEST = GOMAXPROCS=$${GOMAXPROCS:-1} $(GO) test -vet=off -timeout 60m -parallel 3 -p $(PACKAGES_AT_ONCE)
+TEST = GOMAXPROCS=$${GOMAXPROCS:-1} $(GO) test -vet=off -timeout 60m -parallel 2 -p $(PACKAGES_AT_ONCE)
 PACKAGES_AT_ONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 
 .PHONY: test
