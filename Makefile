@@ -58,8 +58,8 @@ run: build ## Build and run 'operator-lab run zundoko'
 
 # -vet=off: lint runs vet; here it would first have to look through all of Kubernetes. GOMAXPROCS: the programs of several
 # sandboxes share the machine anyway, and each needs a seventh less CPU time when it runs on one core at a time; so Go has
-# to be told how many packages to test at once. -parallel: that many sandboxes for each of them. They mostly wait, but more
-# would be hardly faster, since two threads of one core share it: the same work takes more CPU time the more runs at once.
+# to be told how many packages to test at once. -parallel: that many sandboxes for each of them. Three and four were tried on two
+# cores: all tests took as long, since the same work takes more CPU time the more runs at once.
 TEST = GOMAXPROCS=$${GOMAXPROCS:-1} $(GO) test -vet=off -timeout 60m -parallel 2 -p $(PACKAGES_AT_ONCE)
 PACKAGES_AT_ONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 

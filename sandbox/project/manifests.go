@@ -255,9 +255,8 @@ func (u userFiles) samples(name string) []file {
 // ReadSamples reads files of objects to try an operator with, at a path that the user names: a file, the resources of a
 // kustomization in their order, or the files of a directory.
 func ReadSamples(name string) ([]Sample, error) {
-	p := &Project{}
 	var samples []Sample
-	for _, f := range p.files().samples(name) {
+	for _, f := range (userFiles{}).samples(name) {
 		if f.wrong != nil {
 			return nil, &sandbox.Problem{Err: f.wrong, Hint: "samples are files or directories of YAML or JSON"}
 		}
