@@ -1,13 +1,17 @@
 package members
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 )
 
 // pod is the part of a member's pod that is used here.
@@ -107,4 +111,21 @@ func (b *Observer) listClusters() map[types.NamespacedName]cluster {
 func (b *Observer) Wanted(name types.NamespacedName) bool {
 	_, wanted := b.listClusters()[name]
 	return wanted
+}
+
+// Clusters returns the EtcdClusters that there are at the moment, for a command that only needs their names.
+func Clusters(ctx context.Context, config *rest.Config) ([]types.NamespacedName, error) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	list, err := objects.Resource(etcdClusters).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var names []types.NamespacedName
+	for _, o := range list.Items {
+		names = append(names, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	return names, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/members"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/verify"
@@ -32,13 +33,17 @@ func completeAll(cmd *cobra.Command) {
 		}
 		switch {
 		case values != nil:
+			directive := cobra.ShellCompDirectiveNoFileComp
+			if f.Name == "parameter" {
+				directive |= cobra.ShellCompDirectiveNoSpace // its value follows
+			}
 			list := slices.Contains([]string{"stringSlice", "strings", "intSlice", "ints"}, f.Value.Type())
 			// An error says that the command has registered a completion of its own.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 				if list {
-					return next(typed, values(cmd)), cobra.ShellCompDirectiveNoFileComp
+					return next(typed, values(cmd)), directive
 				}
-				return values(cmd), cobra.ShellCompDirectiveNoFileComp
+				return values(cmd), directive
 			})
 		case slices.Contains([]string{"duration", "int", "int64", "intSlice", "float64"}, f.Value.Type()):
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions)
@@ -91,6 +96,7 @@ var flagValues = map[string]values{
 		return names
 	},
 	"only":                        oneOf(verify.FaultNames()...),
+	"parameter":                   parameters,
 	"controllers":                 oneOf(etcd.Controllers()...),
 	"default-compiler":            oneOf("jp", "cel"),
 	"deletion-propagation-policy": oneOf("Foreground", "Background", "Orphan"),
@@ -106,6 +112,7 @@ var commandValues = map[string]values{
 	"assets --print":  oneOf("path", "env"),
 	"run --context":   contextsOf,
 
+	"members --cluster":   etcdClusters,
 	"test --kube-context": contextsOf,
 }
 
@@ -152,6 +159,50 @@ func variantsOf(op operators.Operator) []string {
 		return words.Choices()
 	}
 	return nil
+}
+
+// parameters returns the parameters of the operators that the command names, each with its equals sign; those of all
+// operators if it names none.
+func parameters(cmd *cobra.Command) []string {
+	named, err := cmd.Flags().GetStringSlice("operator")
+	if err != nil { // it has no such flag: its argument is the operator
+		named = cmd.Flags().Args()
+	}
+	var names []string
+	for _, op := range operators.All() {
+		if len(named) > 0 && !slices.Contains(named, op.Name) {
+			continue
+		}
+		flags := pflag.NewFlagSet(op.Name, pflag.ContinueOnError)
+		op.New().Flags(flags)
+		flags.VisitAll(func(f *pflag.Flag) {
+			if name := f.Name + "=\t" + f.Usage; f.Name != "variant" && !slices.Contains(names, name) { // the variant has a flag
+				names = append(names, name)
+			}
+		})
+	}
+	return names
+}
+
+// etcdClusters returns the EtcdClusters of the sandbox that --name chooses; none if it does not run.
+func etcdClusters(cmd *cobra.Command) []string {
+	record, err := running(cmd.Flag("name").Value.String())
+	if err != nil {
+		return nil
+	}
+	box, err := record.Open()
+	if err != nil {
+		return nil
+	}
+	clusters, err := members.Clusters(cmd.Context(), box.Config())
+	if err != nil {
+		return nil // a sandbox without such a kind
+	}
+	var names []string
+	for _, c := range clusters {
+		names = append(names, c.String())
+	}
+	return names
 }
 
 // operatorsAndDefinitions returns each operator with each set of CRDs that it brings: one for a variant, or a further one.

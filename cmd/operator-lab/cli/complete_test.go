@@ -39,6 +39,9 @@ func TestCompletions(t *testing.T) {
 		"verify --only crash-before,":         "crash-before,crash-after",
 		"verify --scenario ":                  "zundoko/sings",
 		"verify --output ":                    "json sarif",
+		"verify zundoko --parameter ":         "song= seed=",
+		"load etcd --parameter ":              "controllers=",
+		"test --operator etcd --parameter ":   "controllers=",
 		"oc new-":                             "new-project",
 		"scorecard --phase ":                  "1 5",
 		"scorecard --output ":                 "json",
@@ -95,6 +98,7 @@ func noCompletions() int {
 func TestCompletionsAreTaken(t *testing.T) {
 	for line, refused := range map[string]string{
 		"run etcd --variant ":        "published", // a set of CRDs, not a variant
+		"verify etcd --parameter ":   "song= variant=",
 		"verify --only crash-after,": "crash-after crash-after,crash-after",
 	} {
 		got := runLine(append([]string{"__complete"}, strings.Split(line, " ")...), Programs{Kubectl: noCompletions})
