@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
 	"github.com/operator-lab/operator-lab/operators/etcd/store"
@@ -60,7 +59,7 @@ func setupHardenedBackups(mgr ctrl.Manager, o Options) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(BackupController).
-		For(&v1beta2.EtcdBackup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1beta2.EtcdBackup{}, builder.WithPredicates(kit.SpecChanged())).
 		Owns(&corev1.Pod{}).
 		WithOptions(o.Controller).
 		Complete(r)

@@ -81,7 +81,7 @@ func setupHardenedClusters(mgr ctrl.Manager, o Options) error {
 	if options.MaxConcurrentReconciles == 0 {
 		options.MaxConcurrentReconciles = 4 // a cluster that does not answer must not hold up the others
 	}
-	changed := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	changed := predicate.Or[client.Object](kit.SpecChanged(), predicate.AnnotationChangedPredicate{})
 	sameName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, restore client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(restore)}}
 	})

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/report"
@@ -84,7 +83,7 @@ func setupHardenedRestores(mgr ctrl.Manager, o Options) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(RestoreController).
-		For(&v1beta2.EtcdRestore{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1beta2.EtcdRestore{}, builder.WithPredicates(kit.SpecChanged())).
 		Owns(&corev1.Pod{}).
 		Watches(&v1beta2.EtcdCluster{}, handler.EnqueueRequestsFromMapFunc(r.restoreOf)).
 		WithOptions(o.Controller).

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/operator-lab/operator-lab/operators/kit"
 )
@@ -36,6 +37,32 @@ func TestContains(t *testing.T) {
 	} {
 		if got := kit.Contains(fields, test.want); got != test.contained {
 			t.Errorf("%s: %v, want %v", name, got, test.contained)
+		}
+	}
+}
+
+func TestSpecChanged(t *testing.T) {
+	object := func(uid types.UID, generation int64) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "example", UID: uid, Generation: generation}}
+	}
+	for name, test := range map[string]struct {
+		now  *corev1.Pod
+		want bool
+	}{
+		"nothing of the spec":            {object("uid", 1), false},
+		"the spec":                       {object("uid", 2), true},
+		"made again while nobody looked": {object("other", 1), true},
+	} {
+		if got := kit.SpecChanged().Update(event.UpdateEvent{ObjectOld: object("uid", 1), ObjectNew: test.now}); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	for name, got := range map[string]bool{
+		"a new object":  kit.SpecChanged().Create(event.CreateEvent{Object: object("uid", 1)}),
+		"a deleted one": kit.SpecChanged().Delete(event.DeleteEvent{Object: object("uid", 1)}),
+	} {
+		if !got {
+			t.Errorf("%s is not let through", name)
 		}
 	}
 }

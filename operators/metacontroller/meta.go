@@ -232,7 +232,7 @@ func (s *spawner[T]) setup(list client.ObjectList) error {
 		return out
 	}
 	return ctrl.NewControllerManagedBy(s.mgr).Named(s.name).
-		For(s.empty(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(s.empty(), builder.WithPredicates(kit.SpecChanged())).
 		Watches(&apiextensionsv1.CustomResourceDefinition{}, handler.EnqueueRequestsFromMapFunc(named)).
 		WithOptions(o).
 		Complete(reconcile.Func(s.reconcile))

@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/operator-lab/operator-lab/operators/kit"
 	v1 "github.com/operator-lab/operator-lab/operators/visitors/v1"
@@ -64,7 +63,7 @@ func setupHardened(mgr ctrl.Manager, o Options) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
-		For(&v1.VisitorsApp{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1.VisitorsApp{}, builder.WithPredicates(kit.SpecChanged())).
 		Owns(&corev1.Secret{}).
 		Owns(&corev1.PersistentVolumeClaim{}).
 		Owns(&appsv1.Deployment{}).

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
@@ -77,7 +76,7 @@ func setupHardened(mgr ctrl.Manager, o Options) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
-		For(&v1beta1.Hikawa{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1beta1.Hikawa{}, builder.WithPredicates(kit.SpecChanged())).
 		Owns(&v1beta1.Zundoko{}).
 		Owns(&v1beta1.Kiyoshi{}).
 		WithOptions(o.Controller).
