@@ -247,7 +247,7 @@ func (r *run) AwaitServing(ctx context.Context) error {
 	case err == nil:
 	case r.gate.Requests() == 0:
 		return &sandbox.Problem{
-			Err:  fmt.Errorf("the program runs, but has not asked the API server for anything in %v", servePatience),
+			Err:  fmt.Errorf("the program runs, but never asked the gate for anything in %v: %w", servePatience, &Exit{How: "it did not end", Last: r.output.last()}),
 			Hint: "it has to take its cluster from the variable KUBECONFIG, and to start its manager; what it printed is in " + r.operator.LogFile(),
 		}
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 )
+
+// refusedHint is for a definition that no API server takes.
+const refusedHint = "every API server refuses it: correct it, or have the project's generator write it anew, such as 'make manifests'"
 
 // ApplyAll applies objects in their order, and waits until the kinds that they define are served; a namespaced one that
 // names no namespace goes into the given one.
@@ -25,11 +29,14 @@ func ApplyAll(ctx context.Context, cluster operatorhost.Cluster, objects []*unst
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-			return fmt.Errorf("custom resource definition %s: %w", u.GetName(), err)
+			return problem(refusedHint, "custom resource definition %s: %w", u.GetName(), err)
 		}
 		crds = append(crds, crd)
 	}
-	if err := sandbox.InstallCRDs(ctx, cluster.Config(), crds...); err != nil {
+	switch err := sandbox.InstallCRDs(ctx, cluster.Config(), crds...); {
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		return problem(refusedHint, "install the custom resource definitions: %w", err)
+	case err != nil:
 		return fmt.Errorf("install the custom resource definitions: %w", err)
 	}
 	c, err := client.New(cluster.Config(), client.Options{})

@@ -121,12 +121,33 @@ func (p *Project) buildError(files overlay, output string) error {
 	e := &BuildError{Lines: p.parseBuild(output, files.original())}
 	of := func(l BuildLine) bool { return strings.HasPrefix(l.File, inside+"/") }
 	if !slices.ContainsFunc(e.Lines, of) {
+		if hint := p.buildHint(e.Lines); hint != "" {
+			return &sandbox.Problem{Err: e, Hint: hint}
+		}
 		return e
 	}
 	return &sandbox.Problem{
 		Err:  fmt.Errorf("the taps do not compile with the project's controller-runtime %s: %w", p.ControllerRuntime, e),
 		Hint: "build the program yourself, and run it without taps: run -- ./bin/manager",
 	}
+}
+
+// buildHint says what to do about messages that do not say it themselves; empty if they do.
+func (p *Project) buildHint(lines []BuildLine) string {
+	says := func(texts ...string) bool {
+		return slices.ContainsFunc(lines, func(l BuildLine) bool {
+			return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(l.Message, text) })
+		})
+	}
+	switch {
+	case says("missing method DeepCopyObject", "provides package "+p.Module+"/", "providing package "+p.Module+"/", "no matching files found"):
+		return "if that is generated code, have it generated first, such as with 'make generate'"
+	case says("C compiler"):
+		return "install a C compiler, which cgo needs, or build without cgo: CGO_ENABLED=0"
+	case says("build constraints exclude all Go files"):
+		return "it has no files for this machine: they may need cgo, which is used with CGO_ENABLED=1, or build tags, which lab.yaml can name"
+	}
+	return ""
 }
 
 var sourceLine = regexp.MustCompile(`^(\S[^:]*\.(?:go|s|c|h|mod|work)):(\d+):(?:(\d+):)? ?(.*)$`)

@@ -82,21 +82,28 @@ func TestBuild(t *testing.T) {
 	wantBuildError(t, p, "app/app.go", at, "undefined: unknown")
 	write(t, app, []byte("package app\n\nfunc Run() error { return nil\n"))
 	wantBuildError(t, p, "app/app.go", 4, "expected }")
+
+	// What has to be generated first is told to be.
 	write(t, app, []byte("package app\n\nimport _ \"example.com/toy/generated\"\n"))
-	wantBuildError(t, p, "app/app.go", 3, "example.com/toy/generated")
+	p = find(t, project.Options{Dir: dir})
+	err = wantBuildError(t, p, "app/app.go", 3, "no required module provides package example.com/toy/generated")
+	wantProblem(t, err, "make generate")
+	write(t, app, []byte("package app\n\nimport \"k8s.io/apimachinery/pkg/runtime\"\n\nvar _ runtime.Object = &struct{}{}\n"))
+	err = wantBuildError(t, p, "app/app.go", 5, "missing method DeepCopyObject")
+	wantProblem(t, err, "make generate")
 }
 
-func wantBuildError(t *testing.T, p *project.Project, file string, line int, text string) {
+func wantBuildError(t *testing.T, p *project.Project, file string, line int, text string) error {
 	t.Helper()
 	_, err := p.Build(t.Context(), project.BuildOptions{})
 	var wrong *project.BuildError
 	if !errors.As(err, &wrong) {
-		t.Errorf("%v is no BuildError", err)
-		return
+		t.Fatalf("%v is no BuildError", err)
 	}
 	if got := wrong.Lines[0]; got.File != file || got.Line != line || !strings.Contains(got.Message, text) {
 		t.Errorf("%+v, not %s:%d: %s", got, file, line, text)
 	}
+	return err
 }
 
 func TestBuildPlain(t *testing.T) {

@@ -2,6 +2,7 @@ package project
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -150,11 +151,11 @@ func (p *Project) choose(all []listed) (*listed, error) {
 			return fitting[0], nil
 		}
 	}
-	return nil, &sandbox.Problem{
-		Err:  fmt.Errorf("module %s has no main package", p.Root),
-		Hint: "name the directory of an operator, or write one: new operator NAME",
-	}
+	return nil, problem("name the directory of an operator, or write one: new operator NAME", "module %s %w", p.Root, errNoMain)
 }
+
+// errNoMain says that no program is there.
+var errNoMain = errors.New("has no main package")
 
 // named returns the main package that the options name.
 func (p *Project) named(mains []*listed, broken []listed) (*listed, error) {

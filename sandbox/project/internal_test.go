@@ -186,6 +186,25 @@ func TestParseBuild(t *testing.T) {
 	}
 }
 
+// TestBuildHint checks what is advised about messages that do not say it.
+func TestBuildHint(t *testing.T) {
+	t.Parallel()
+	p := &Project{Module: "example.com/toy"}
+	for message, want := range map[string]string{
+		"undefined: x": "",
+		"no required module provides package example.com/elsewhere/b; to add it:":                                     "",
+		"no required module provides package example.com/toy/b; to add it:":                                           "make generate",
+		"cannot find module providing package example.com/toy/b: import lookup disabled by -mod=vendor":               "make generate",
+		"pattern all:dist: no matching files found":                                                                   "make generate",
+		`cgo: C compiler "gcc" not found: exec: "gcc": executable file not found in $PATH`:                            "CGO_ENABLED=0",
+		"package example.com/toy\n\timports example.com/c: build constraints exclude all Go files in /home/you/toy/c": "CGO_ENABLED=1",
+	} {
+		if got := p.buildHint([]BuildLine{{Message: "first"}, {Message: message}}); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q", message, got)
+		}
+	}
+}
+
 func TestReadVendored(t *testing.T) {
 	t.Parallel()
 	modules, packages := readVendored("# a.b/c v1.0.0\n## explicit; go 1.22\na.b/c/d\n# e.f/g v1.1.0 => ../g\ne.f/g\n# h.i/j v2.0.0 => k.l/m v3.0.0\nh.i/j\n# e.f/g => ../g\n")

@@ -62,11 +62,20 @@ func (p *Project) listPackages(ctx context.Context, env environment) ([]listed, 
 	return p.list(ctx)
 }
 
-// list calls 'go list' for all packages of the module.
-func (p *Project) list(ctx context.Context) ([]listed, error) {
+// needsCgo reports whether there is an operator only for a build with cgo.
+func (p *Project) needsCgo(ctx context.Context) bool {
+	all, err := p.list(ctx, "CGO_ENABLED=1")
+	if err == nil {
+		_, err = p.choose(all)
+	}
+	return err == nil
+}
+
+// list calls 'go list' for all packages of the module, with variables added to the user's.
+func (p *Project) list(ctx context.Context, env ...string) ([]listed, error) {
 	args := []string{"list", "-e", "-deps", "-json=ImportPath,Name,Dir,Standard,Imports,Module,Error"}
 	args = append(append(args, p.flags()...), "./...")
-	out, wrong, err := goTool(ctx, p.Root, p.goEnv(), args)
+	out, wrong, err := goTool(ctx, p.Root, slices.Concat(p.goEnv(), env), args)
 	if err != nil {
 		return nil, goProblem(err, wrong)
 	}
@@ -90,11 +99,16 @@ func (p *Project) flags() []string {
 	return append(slices.Clone(p.found.Flags), "-tags="+strings.Join(p.options.Tags, ","))
 }
 
-// incomplete reports whether go.mod or go.sum lack something that the go tool would add.
+// incomplete reports whether go.mod or go.sum lack something that the go tool would add. It adds no package of the module itself,
+// such as one that is to be generated.
 func incomplete(all []listed, err error) bool {
+	module := ""
+	if i := slices.IndexFunc(all, func(l listed) bool { return l.own() }); i >= 0 {
+		module = all[i].Module.Path
+	}
 	lacks := func(text string) bool {
 		return strings.Contains(text, "missing go.sum entry") || strings.Contains(text, "updates to go.mod needed") ||
-			strings.Contains(text, "no required module provides package")
+			strings.Contains(text, "no required module provides package") && !strings.Contains(text, "provides package "+module+"/")
 	}
 	return err != nil && lacks(err.Error()) ||
 		slices.ContainsFunc(all, func(l listed) bool { return l.Error != nil && lacks(l.Error.Err) })

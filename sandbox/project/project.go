@@ -157,6 +157,9 @@ func findGo(ctx context.Context, o Options, dir string) (*Project, error) {
 		return nil, err
 	}
 	main, err := p.choose(all)
+	if errors.Is(err, errNoMain) && env.CGO_ENABLED == "0" && p.needsCgo(ctx) {
+		return nil, problem("build it with cgo: CGO_ENABLED=1", "the main package in %s needs cgo, which CGO_ENABLED=0 leaves out", p.Root)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -134,6 +134,18 @@ func TestNoGoTool(t *testing.T) {
 	wantProblem(t, err, "https://go.dev/dl", "no Go tool in the PATH")
 }
 
+func TestNeedsCgo(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "0")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go.mod"), []byte("module example.com/toy\n\ngo 1.24.0\n"))
+	write(t, filepath.Join(dir, "main.go"), []byte("package main\n\nimport \"C\"\n\nfunc main() {}\n"))
+	unchanged(t, dir)
+	_, err := project.Find(t.Context(), project.Options{Dir: dir, WorkDir: t.TempDir()})
+	wantProblem(t, err, "CGO_ENABLED=1", "needs cgo, which CGO_ENABLED=0 leaves out")
+	t.Setenv("CGO_ENABLED", "1")
+	find(t, project.Options{Dir: dir})
+}
+
 // TestNotToBeHad shows a module that requires what cannot be fetched.
 func TestNotToBeHad(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
