@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/operator-lab/operator-lab/sandbox/project"
-	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // build builds a project, and checks whether the program has the link with the lab.
@@ -113,7 +112,6 @@ func TestBuildPlain(t *testing.T) {
 
 func TestBuildVendored(t *testing.T) {
 	t.Parallel()
-	sandboxtest.Long(t)
 	work := t.TempDir()
 	p := find(t, project.Options{Dir: vendored(t), WorkDir: work})
 	if !p.Vendored || !p.Linked || !strings.HasPrefix(p.ControllerRuntime, "v0.") || !strings.HasPrefix(p.ControllerRuntimeDir, p.Root) {
@@ -125,7 +123,6 @@ func TestBuildVendored(t *testing.T) {
 
 func TestBuildWorkspace(t *testing.T) {
 	t.Parallel()
-	sandboxtest.Long(t)
 	p := find(t, project.Options{Dir: filepath.Join(workspace(t), "toy")})
 	build(t, p, project.BuildOptions{}, true)
 }
