@@ -160,7 +160,7 @@ func (p *Project) parseBuild(output string, originals map[string]string) []Build
 		text = strings.TrimPrefix(strings.TrimRight(text, "\r\n"), "go: ")
 		last := len(lines) - 1
 		switch m := sourceLine.FindStringSubmatch(text); {
-		case strings.TrimSpace(text) == "", strings.HasPrefix(text, "# "), strings.HasSuffix(text, ": too many errors"):
+		case strings.TrimSpace(text) == "", strings.HasPrefix(text, "# "), strings.HasPrefix(text, "finding module for package "), strings.HasSuffix(text, ": too many errors"):
 		case strings.HasPrefix(text, "\t") && last >= 0:
 			lines[last].Message += "\n" + text
 		case m != nil:

@@ -169,7 +169,7 @@ func FuzzParseBuild(f *testing.F) {
 func TestParseBuild(t *testing.T) {
 	t.Parallel()
 	p := &Project{Root: "/project", Module: "example.com/toy"}
-	got := p.parseBuild("# example.com/toy/cmd\ncmd/main.go:3:5: undefined: x\n\thave (a)\n/project/b.go:7: b\n/elsewhere/c.go:1:2: c\ngo: no module\nexample.com/toy/d.go:1:1: d\n/private/e.go:9:9: e\n", map[string]string{"/private/e.go": "/project/app/e.go"})
+	got := p.parseBuild("go: finding module for package example.com/x\n# example.com/toy/cmd\ncmd/main.go:3:5: undefined: x\n\thave (a)\n/project/b.go:7: b\n/elsewhere/c.go:1:2: c\ngo: no module\nexample.com/toy/d.go:1:1: d\n/private/e.go:9:9: e\n", map[string]string{"/private/e.go": "/project/app/e.go"})
 	want := []BuildLine{
 		{"cmd/main.go", 3, 5, "undefined: x\n\thave (a)"},
 		{"b.go", 7, 0, "b"},
