@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/project"
 )
 
@@ -78,31 +79,32 @@ func TestBuild(t *testing.T) {
 	at := slices.Index(lines, "\t{") + 1
 	lines[at-1] += " unknown()"
 	write(t, app, []byte(strings.Join(lines, "\n")))
-	wantBuildError(t, p, "app/app.go", at, "undefined: unknown")
+	wantBuildError(t, p, at, "undefined: unknown", "")
 	write(t, app, []byte("package app\n\nfunc Run() error { return nil\n"))
-	wantBuildError(t, p, "app/app.go", 4, "expected }")
+	wantBuildError(t, p, 4, "expected }", "")
 
 	// What has to be generated first is told to be.
 	write(t, app, []byte("package app\n\nimport _ \"example.com/toy/generated\"\n"))
 	p = find(t, project.Options{Dir: dir})
-	err = wantBuildError(t, p, "app/app.go", 3, "no required module provides package example.com/toy/generated")
-	wantProblem(t, err, "make generate")
+	wantBuildError(t, p, 3, "no required module provides package example.com/toy/generated", "make generate")
 	write(t, app, []byte("package app\n\nimport \"k8s.io/apimachinery/pkg/runtime\"\n\nvar _ runtime.Object = &struct{}{}\n"))
-	err = wantBuildError(t, p, "app/app.go", 5, "missing method DeepCopyObject")
-	wantProblem(t, err, "make generate")
+	wantBuildError(t, p, 5, "missing method DeepCopyObject", "make generate")
 }
 
-func wantBuildError(t *testing.T, p *project.Project, file string, line int, text string) error {
+// wantBuildError checks that app/app.go does not compile, and which hint there is; empty: none.
+func wantBuildError(t *testing.T, p *project.Project, line int, text, hint string) {
 	t.Helper()
 	_, err := p.Build(t.Context(), project.BuildOptions{})
 	var wrong *project.BuildError
 	if !errors.As(err, &wrong) {
 		t.Fatalf("%v is no BuildError", err)
 	}
-	if got := wrong.Lines[0]; got.File != file || got.Line != line || !strings.Contains(got.Message, text) {
-		t.Errorf("%+v, not %s:%d: %s", got, file, line, text)
+	if got := wrong.Lines[0]; got.File != "app/app.go" || got.Line != line || !strings.Contains(got.Message, text) {
+		t.Errorf("%+v, not line %d: %s", got, line, text)
 	}
-	return err
+	if got := sandbox.HintOf(err); !strings.Contains(got, hint) || hint == "" && got != "" {
+		t.Errorf("hint %q, not %q", got, hint)
+	}
 }
 
 func TestBuildPlain(t *testing.T) {
