@@ -155,7 +155,7 @@ func (d *etcdDemo) Summary(ctx context.Context, r client.Reader) ([][2]string, e
 	var cluster v1beta2.EtcdCluster
 	switch err := r.Get(ctx, client.ObjectKey{Namespace: etcdNamespace, Name: etcdDemoCluster}, &cluster); {
 	case err == nil:
-		return [][2]string{{"members", clusterText(&cluster)}, {"version", cluster.Status.CurrentVersion + " was asked for"}}, nil
+		return [][2]string{{"members", clusterText(&cluster)}, {"requested", "etcd " + cluster.Status.CurrentVersion}}, nil
 	case !apierrors.IsNotFound(err):
 		return nil, err
 	}

@@ -213,7 +213,7 @@ func (r *hardenedMembers) resize(ctx context.Context, p *clusterPass) (busy bool
 // add adds a member that learns at first: it counts for no quorum until it has caught up, so nothing waits for it.
 func (r *hardenedMembers) add(ctx context.Context, p *clusterPass) error {
 	name := memberName(p.cluster)
-	p.progress("Scaling", fmt.Sprintf("from %d members to %d: adding %s", len(p.voters()), p.target(), name))
+	p.progress("Scaling", fmt.Sprintf("from %d members to %d: adding one", len(p.voters()), p.target())) // etcd may refuse this name
 	err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
 		answer, err := conn.MemberAddAsLearner(ctx, []string{peerURL(p.cluster, name)})
 		if err == nil {

@@ -153,21 +153,16 @@ func (h *tappedHandler) controllerName() string {
 	return ""
 }
 
-// The reasons of drop events, as far as they can be known from outside. Which predicate dropped an event cannot.
-const (
-	reasonResync     = "resync"
-	reasonStatusOnly = "status or metadata only"
-)
-
+// dropReason is the reason of a drop event, as far as it can be known from outside. Which predicate dropped it cannot.
 func dropReason(oldObj any, obj client.Object) string {
 	before, ok := oldObj.(client.Object)
 	switch {
 	case !ok:
 		return ""
 	case before.GetResourceVersion() == obj.GetResourceVersion():
-		return reasonResync
+		return trace.ReasonResync
 	case obj.GetGeneration() > 0 && before.GetGeneration() == obj.GetGeneration():
-		return reasonStatusOnly
+		return trace.ReasonStatusOnly
 	}
 	return ""
 }

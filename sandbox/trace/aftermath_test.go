@@ -78,6 +78,11 @@ func TestAftermathOfACrash(t *testing.T) {
 		if text := strings.Join(story, "\n"); len(story) != 4 || strings.Contains(text, "%!") {
 			t.Errorf("the story is\n%s", text)
 		}
+		for line := range strings.SplitSeq(strings.Join(story, "\n"), "\n") {
+			if trace.TextWidth(line) > 80 {
+				t.Errorf("%q is wider than a terminal", line)
+			}
+		}
 	}
 	if got, want := timeline.Tip().Story(trace.English)[0], "ran        3 reconciles in 3.1s: 1 failed, 1 cut off, 0 events seen"; got != want {
 		t.Errorf("it says %q, want %q", got, want)

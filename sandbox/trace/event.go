@@ -146,13 +146,15 @@ const (
 	VerbSwitch = "switch" // of KindTraffic, KindMembers and KindWrites: another answer, or the first one
 )
 
-// The reasons of KindRequeue events.
+// The reasons of KindRequeue events, and of others where it says so.
 const (
-	ReasonBackoff      = "backoff"      // an error: rate limited
-	ReasonRequeue      = "requeue"      // Result.Requeue: rate limited
-	ReasonRequeueAfter = "requeueAfter" // Result.RequeueAfter
-	ReasonDelayed      = "delayed"      // added with a delay from outside of a reconcile
-	ReasonProbe        = "probe"        // added by the lab, to see what one more reconcile does (KindEnqueue)
+	ReasonBackoff      = "backoff"                 // an error: rate limited
+	ReasonRequeue      = "requeue"                 // Result.Requeue: rate limited
+	ReasonRequeueAfter = "requeueAfter"            // Result.RequeueAfter
+	ReasonDelayed      = "delayed"                 // added with a delay from outside of a reconcile
+	ReasonProbe        = "probe"                   // added by the lab, to see what one more reconcile does (KindEnqueue)
+	ReasonResync       = "resync"                  // an informer told of its object again, unchanged (KindDrop)
+	ReasonStatusOnly   = "status or metadata only" // the generation did not change (KindDrop)
 )
 
 // ReasonPaused is the reason of KindHold events of requests that wait at the gate because the loop is paused.

@@ -147,8 +147,8 @@ func (m *htmlMaker) watchChains(watch *Event) []htmlChain {
 
 func (m *htmlMaker) dropText(e *Event) string {
 	text := fmt.Sprintf(m.l.pick("%s made no key", "%s はキーを作らず"), orElse(e.Controller, e.Operator))
-	if e.Reason != "" {
-		text += " (" + e.Reason + ")"
+	if reason := DropReason(e, m.l); reason != "" {
+		text += " (" + reason + ")"
 	}
 	return text
 }

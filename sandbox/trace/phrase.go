@@ -279,6 +279,20 @@ func logText(e *Event) string {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
+// DropReason says in words why no key was made of an event; empty if that is not known.
+func DropReason(e *Event, l Language) string {
+	if l != Japanese {
+		return e.Reason
+	}
+	switch e.Reason {
+	case ReasonStatusOnly:
+		return "status か metadata だけの変更"
+	case ReasonResync:
+		return "再同期"
+	}
+	return e.Reason
+}
+
 // orElse returns s, or other if s is empty.
 func orElse(s, other string) string {
 	if s == "" {

@@ -35,8 +35,18 @@ func (s *State) Story(l Language) []string {
 	if a := s.Aftermath(); a != nil {
 		broke = l.pick("broken     ", "障害       ") + a.Text(l)
 	}
-	return []string{ran, wrote, broke, s.standing(l)}
+	story := []string{ran, wrote, broke, s.standing(l)}
+	for i, line := range story {
+		story[i] = strings.Join(fold(line, storyWidth-storyLabel), "\n"+strings.Repeat(" ", storyLabel))
+	}
+	return story
 }
+
+// The story is folded for the smallest terminal of the screen, in cells; what goes on begins below its text.
+const (
+	storyWidth = 80
+	storyLabel = 11
+)
 
 // standing says whether anything runs or waits.
 func (s *State) standing(l Language) string {

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +17,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/members"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/sandbox/traffic"
 )
 
@@ -130,7 +133,13 @@ func (d *demo) summary(ctx context.Context, s *liveOperator) error {
 	}
 	lines, err := d.instance.Demo().Summary(ctx, reader)
 	for _, line := range lines {
-		fmt.Fprintf(s.io.out, "%-10s %s\n", line[0], line[1])
+		if s.flags.look.language() == trace.Japanese {
+			line = [2]string{cmp.Or(inJapanese[line[0]], line[0]), cmp.Or(inJapanese[line[1]], line[1])}
+		}
+		fmt.Fprintf(s.io.out, "%s%s %s\n", line[0], strings.Repeat(" ", max(0, 10-trace.TextWidth(line[0]))), line[1])
 	}
 	return err
 }
+
+// inJapanese has the words of the demos' summaries that are not those of Kubernetes.
+var inJapanese = map[string]string{"left": "残り", "members": "メンバー", "nothing": "なし", "requested": "要求", "song": "歌", "words": "語数"}

@@ -175,5 +175,6 @@ func noStep(tui.Step) {}
 
 // told prints where the journal is.
 func (p *liveRun) told(path string) {
-	fmt.Fprintf(p.io.err, "journal    %s\nreopen it  operator-lab replay %s\n", path, shellQuote(path))
+	text := p.flags.look.language().Choose("journal    %s\nreopen it  operator-lab replay %s\n", "記録       %s\n再表示     operator-lab replay %s\n")
+	fmt.Fprintf(p.io.err, text, path, shellQuote(path))
 }

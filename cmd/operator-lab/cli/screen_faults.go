@@ -95,7 +95,7 @@ func faultMenu(how arming, operator string, lang trace.Language, nodes bool) []t
 		of(kind, false, say("cut its watches of this kind at the next event", "この種類の watch を次のイベントで切る"),
 			say("client-go opens the watch again where it ended, or lists anew.", "client-go が途切れた位置から watch を開き直すか、list し直す。"),
 			spec(func(s *v1alpha1.FaultSpec) { s.Watch = &v1alpha1.WatchFault{Action: v1alpha1.WatchCut} })),
-		of(kind, false, say("from the next event on show it this kind as it was, for 5 s", "次のイベントから 5 秒間、この種類を前の姿で見せる"),
+		of(kind, false, say("hide changes of this kind from it for 5 s, from the next event on", "次のイベントから 5 秒間、この種類の変更を見せない"),
 			say("Its cache is behind: does it act on what is no longer so?", "キャッシュが古いままになる。もう正しくない情報で動いてしまわないか。"),
 			spec(func(s *v1alpha1.FaultSpec) { s.Stale = &v1alpha1.StaleFault{For: held} })),
 		of(nothing, false, say("kill the control plane's etcd", "コントロールプレーンの etcd を強制終了する"),

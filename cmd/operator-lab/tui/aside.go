@@ -13,14 +13,20 @@ func (s whyBar) lines() []string { return wrap(s.why(s.subject(), s.lang), max(1
 
 func (s whyBar) draw(r Rect) []row {
 	lines := s.lines()
-	if len(lines) > r.H && r.H > 0 { // w shows all of it
-		lines = append(lines[:r.H-1:r.H-1], s.cutTo(lines[r.H-1]+" "+lines[r.H], r.W-2))
+	if len(lines) > r.H && r.H > 0 {
+		lines = append(lines[:r.H-1:r.H-1], s.cutForWords(lines[r.H-1]+" "+lines[r.H], r.W-2))
 	}
 	rows := make([]row, len(lines))
 	for i, line := range lines {
 		rows[i] = text(bold, " "+line)
 	}
 	return rows
+}
+
+// cutForWords shortens a text to w cells, and names the key that shows all of it.
+func (s *state) cutForWords(text string, w int) string {
+	all := s.t("  (w: all)", "  (w: 全文)")
+	return s.cutTo(text, w-width(all)) + all
 }
 
 // asideBar shows the progress in the lesson if there is one, else what is to be told beside the sentence: that this is the
@@ -67,8 +73,8 @@ func (s asideBar) draw(r Rect) []row {
 	var rows []row
 	for i, remark := range remarks {
 		lines := wrap(remark.text, r.W-2)
-		if room := max(1, r.H-len(rows)-(len(remarks)-1-i)); len(lines) > room { // w shows all of it
-			lines = append(lines[:room-1:room-1], s.cutTo(lines[room-1]+" "+lines[room], r.W-2))
+		if room := max(1, r.H-len(rows)-(len(remarks)-1-i)); len(lines) > room {
+			lines = append(lines[:room-1:room-1], s.cutForWords(lines[room-1]+" "+lines[room], r.W-2))
 		}
 		for _, line := range lines {
 			rows = append(rows, text(remark.st, " "+line))

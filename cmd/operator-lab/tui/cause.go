@@ -161,7 +161,7 @@ func (b *causeTree) watch(e *trace.Event, indent string, last bool) {
 	for _, k := range b.newest.Effects(e) {
 		switch k.Kind {
 		case trace.KindDrop:
-			reason = orElse(k.Reason, b.t("a predicate dropped it", "predicate が破棄"))
+			reason = orElse(trace.DropReason(k, b.lang), b.t("a predicate dropped it", "predicate が破棄"))
 		case trace.KindDequeue: // read in the program's log
 			if reconcile := b.newest.Reconcile(k.Reconcile); reconcile != nil {
 				woken = append(woken, reconcile)

@@ -59,6 +59,9 @@ func (s detailPane) draw(in Rect) content {
 	if len(rows) == 0 {
 		rows = []row{text(dim, s.t("  nothing selected", "  何も選択されていない"))}
 	}
+	if s.focus == DetailPane { // nothing is cut there
+		rows = folded(rows, in.W)
+	}
 	p.rows = scrolled(s.state, DetailPane, rows, in.H)
 	return p
 }

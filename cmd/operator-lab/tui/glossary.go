@@ -148,9 +148,14 @@ var glossary = []term{
 		"書き込みは送信前で止まっている。S で次へ、space で送信して再開",
 	},
 	{
-		"LIVE|follow|follow off", "ライブ|追従|追従なし",
-		"the screen shows now; follow selects the newest by itself (f)",
-		"現在を表示している。追従中は最新のものが選択される (f)",
+		"LIVE", "ライブ",
+		"the screen shows what happens now",
+		"現在を表示している",
+	},
+	{
+		"follow|follow off", "追従|追従なし",
+		"the newest reconcile is selected by itself (f)",
+		"最新の reconcile が自動で選択される (f)",
 	},
 	{
 		"QUIET", "静止",

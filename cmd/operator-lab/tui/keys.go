@@ -166,7 +166,7 @@ func newKeyMap() keyMap {
 		bind(groupMove, 15, k("1", "2", "3", "4", "5", "6"), "1-6", "pane|focus a pane; again: zoom", "ペイン|ペインに移動。もう一度で拡大", nil, noPanes),
 		bind(groupMove, 10, k("z"), "z", "zoom|give the focused pane half of the screen, all of it, and back", "拡大|ペインを半画面、全画面、元に戻す", goes(navigator.zoomIn), noPanes),
 
-		bind(groupOther, 2, k("?"), "?", "help|all keys", "ヘルプ|すべてのキー", opens(func(*state) popup { return &helpPopup{} }), nil),
+		bind(groupOther, 2, k("?"), "?", "help|all keys", "キー|すべてのキー", opens(func(*state) popup { return &helpPopup{} }), nil),
 		bind(groupOther, 1, k("q", "ctrl+c"), "q", "quit|quit; what is held is never sent", "終了|終了。保留中の書き込みは送信しない", func(*Model) tea.Cmd { return tea.Quit }, nil),
 	}
 	return keyMap{commands: commands}

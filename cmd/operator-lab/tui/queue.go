@@ -195,8 +195,8 @@ func (s queuePane) dropLines(w int, add addLine) {
 		}
 		r := text(dim, blanks(labelWidth+2)+s.t("last: ", "最後: "))
 		r.add(dim, s.elide(what, w-r.width()-1))
-		if d.Reason != "" {
-			r.add(dim, ": "+d.Reason)
+		if reason := trace.DropReason(d, s.lang); reason != "" {
+			r.add(dim, ": "+reason)
 		}
 		add(trace.QueueKey{}, false, r)
 		return

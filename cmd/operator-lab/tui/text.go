@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"math"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
@@ -267,6 +269,42 @@ func wrapped(st style, lead, s string, w int) []row {
 	return rows
 }
 
+// folded returns rows of which each is as wide as w at most: what is wider goes on below, further in.
+func folded(rows []row, w int) []row {
+	const further = 6
+	var out []row
+	for _, r := range rows {
+		if r.width() <= w || w < 2*further {
+			out = append(out, r)
+			continue
+		}
+		cleaned := r.part(0, math.MaxInt)
+		whole := cleaned.plain()
+		text := strings.TrimLeft(whole, " ")
+		in := len(whole) - len(text)
+		for i, l := range breaks(text, w-in-further) {
+			if i == 0 {
+				out = append(out, r.part(0, in+l[1]))
+			} else {
+				out = append(out, r.part(in+l[0], in+l[1]))
+				out[len(out)-1].segs = append([]seg{{plain, blanks(in + further)}}, out[len(out)-1].segs...)
+			}
+		}
+	}
+	return out
+}
+
+// part returns the bytes from one to another of a row's text, cleaned, in their styles.
+func (r row) part(from, to int) row {
+	out, at := row{base: r.base, chosen: r.chosen}, 0
+	for _, s := range r.segs {
+		text := clean(s.s)
+		out.add(s.st, text[min(max(0, from-at), len(text)):min(max(0, to-at), len(text))])
+		at += len(text)
+	}
+	return out
+}
+
 // breaks returns where the lines of a text begin and end, which was cleaned
 // before. Blanks at the end of a line belong to none.
 func breaks(s string, w int) (lines [][2]int) {
@@ -275,7 +313,7 @@ func breaks(s string, w int) (lines [][2]int) {
 		lines = append(lines, [2]int{from, from + len(strings.TrimRight(s[from:to], " "))})
 		from, n = to, 0
 	}
-	for _, word := range words(s) {
+	for _, word := range words(s, w-2) {
 		if n+width(strings.TrimRight(word, " ")) > w && n > 0 {
 			flush(at)
 		}
@@ -301,17 +339,22 @@ func breaks(s string, w int) (lines [][2]int) {
 const closers = "。、，．・：；）」』】〕！？ー…)]},.;:!?"
 
 // words splits a text where a line may break: after blanks, and before and
-// after wide characters. What cannot begin a line stays with what is before it.
-func words(s string) []string {
+// after wide characters, but inside of a word in katakana only where it is wider
+// than most cells. What cannot begin a line stays with what is before it.
+func words(s string, most int) []string {
 	var out []string
-	start, breakable := 0, false
+	start, breakable, last := 0, false, ' '
 	for i, r := range s {
 		wide := width(string(r)) == 2
-		if i > start && (breakable || wide) && r != ' ' && !strings.ContainsRune(closers, r) && width(string(r)) > 0 {
+		if i > start && (breakable || wide) && r != ' ' && !strings.ContainsRune(closers, r) && width(string(r)) > 0 &&
+			(!unicode.Is(unicode.Katakana, last) || !unicode.Is(unicode.Katakana, r) || width(s[start:i])+2 > most) {
 			out = append(out, s[start:i])
 			start = i
 		}
 		breakable = wide || r == ' ' || breakable && strings.ContainsRune(closers, r)
+		if r != 'ー' {
+			last = r
+		}
 	}
 	return append(out, s[start:])
 }

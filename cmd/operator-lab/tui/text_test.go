@@ -39,7 +39,8 @@ func TestWrap(t *testing.T) {
 		{"one two three", 8, "one two|three"},
 		{"one", 3, "one"},
 		{"onetwothree four", 4, "onet|woth|ree|four"},
-		{"ズンズンドコ。キヨシ", 6, "ズンズ|ンド|コ。キ|ヨシ"},
+		{"ズンズンドコ。キヨシ", 6, "ズン|ズン|ドコ。|キヨシ"},
+		{"名前がキューに入り、ループが始まる", 24, "名前がキューに入り、|ループが始まる"},
 		{"a\n\nb", 5, "a||b"},
 		{"長", 1, ""},
 		{"", 5, ""},
@@ -47,6 +48,24 @@ func TestWrap(t *testing.T) {
 		if got := strings.Join(wrap(test.text, test.w), "|"); got != test.want {
 			t.Errorf("wrap(%q, %d) = %q, want %q", test.text, test.w, got, test.want)
 		}
+	}
+}
+
+// TestFolded checks that nothing of a row is lost when it goes on below, and that each part has its style.
+func TestFolded(t *testing.T) {
+	r := text(taken, " - ")
+	r.add(field, "message").add(taken, ": Deployment httpd is not rolled out, クラスターは準備中")
+	rows := folded([]row{text(plain, "short"), r}, 30)
+	var got []string
+	for i := range rows {
+		got = append(got, rows[i].plain())
+	}
+	want := []string{"short", " - message: Deployment", "       httpd is not rolled", "       out, クラスターは準備中"}
+	if !slices.Equal(got, want) {
+		t.Errorf("it is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if last := rows[len(rows)-1].segs; last[len(last)-1].st != taken || rows[1].segs[1].st != field {
+		t.Errorf("the styles are %v and %v", rows[1].segs, last)
 	}
 }
 
