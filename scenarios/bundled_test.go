@@ -246,9 +246,11 @@ func play(tb testing.TB, args ...string) (tests []*played, code int) {
 		args = append([]string{"--all-journals", "--journal", t.TempDir()}, args...)
 		defer func() {
 			for _, test := range tests {
-				if test.Journal != "" {
-					consistent(t, test.Journal)
+				if test.Journal == "" {
+					t.Errorf("%s: it has no journal to look at", test.Name)
+					continue
 				}
+				consistent(t, test.Journal)
 			}
 		}()
 	}

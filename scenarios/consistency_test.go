@@ -1,11 +1,13 @@
 package scenarios_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"html"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -265,6 +268,9 @@ func words(s string) string {
 	return s[:min(len(s), 300)]
 }
 
+// squeezed is a text without blanks and line ends, which say only where it was wrapped.
+func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
+
 // loops compares what 'kubectl get loops' shows.
 func loops(differ differing, journal *trace.Journal, want recount, state *trace.State) {
 	found := map[trace.QueueKey]bool{}
@@ -357,7 +363,17 @@ func screens(differ differing, journal *trace.Journal, want recount, state *trac
 			there++
 		}
 	}
-	shown := tui.Screen(tui.Options{Journal: journal, Getenv: func(string) string { return "C.UTF-8" }}, 200, 50)
+	screen := func(l trace.Language, w, h int) string {
+		return tui.Screen(tui.Options{Journal: journal, Language: l, Getenv: func(string) string { return "C.UTF-8" }}, w, h)
+	}
+	for _, l := range []trace.Language{trace.English, trace.Japanese} {
+		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}} {
+			said := squeezed(state.WhyReconcile(state.Reconcile(last), l))
+			got := squeezed(screen(l, size[0], size[1]))
+			differ(fmt.Sprintf("sentence on the screen at %dx%d, %s", size[0], size[1], l), said, got[:min(len(got), len(said))])
+		}
+	}
+	shown := screen(trace.English, 200, 50)
 	differ("last reconcile on the screen", true, strings.Contains(shown, fmt.Sprintf("#%d of %d", last, last)))
 	if m := regexp.MustCompile(`(\d+) (?:events? )?seen`).FindStringSubmatch(shown); m == nil {
 		differ("watch events on the screen", watched, "none in\n"+shown)
@@ -426,4 +442,35 @@ func TestDifferencesAreFound(t *testing.T) {
 			t.Errorf("a wrong author or object is not found where it says %q:\n%s", where, found)
 		}
 	}
+}
+
+// TestHooksAreConsistent checks the journal of a song that a hook has sung, with the calls of the hook in it.
+func TestHooksAreConsistent(t *testing.T) {
+	sandboxtest.Long(t)
+	t.Parallel()
+	binary, err := filepath.Abs(needsBinary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "song.jsonl")
+	cmd := exec.CommandContext(t.Context(), binary, "run", "--hook", "zundoko/sync.py", "--composite", "zundoko/controller.yaml", "--env", "SEED=8",
+		"--manifests", "../../zundoko/config/crds/hardened", "--apply=../../zundoko/config/samples/hikawa.yaml",
+		"--nodes", "0", "--plain", "--quiet", "--for", "5m", "--record", file)
+	cmd.Dir = filepath.Join("..", "operators", "metacontroller", "examples")
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(said); lines.Scan(); {
+		if strings.Contains(lines.Text(), "apply Kiyoshi") {
+			_ = cmd.Process.Signal(os.Interrupt)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	consistent(t, file)
 }
