@@ -368,8 +368,11 @@ func screens(differ differing, journal *trace.Journal, want recount, state *trac
 	}
 	for _, l := range []trace.Language{trace.English, trace.Japanese} {
 		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}} {
-			said := squeezed(state.WhyReconcile(state.Reconcile(last), l))
-			got := squeezed(screen(l, size[0], size[1]))
+			sentence := state.WhyReconcile(state.Reconcile(last), l)
+			said, got := squeezed(sentence), squeezed(screen(l, size[0], size[1]))
+			if begins, _, cut := strings.Cut(got, "…(w:"); cut && trace.TextWidth(sentence) > 3*size[0] { // w shows all of it
+				said = said[:min(len(said), len(begins))]
+			}
 			differ(fmt.Sprintf("sentence on the screen at %dx%d, %s", size[0], size[1], l), said, got[:min(len(got), len(said))])
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -319,6 +320,9 @@ func (o *Operator) ansibleCommand(c *process.Command, beside bool) error {
 	paths := []string{filepath.Join(p.Root, filepath.FromSlash(ansiblePlugin)), plugin}
 	if given := os.Getenv("PYTHONPATH"); given != "" {
 		paths = append(paths, given)
+	}
+	if runtime.GOOS == "linux" { // Ansible refuses a locale that is not installed; an image has this one
+		c.Env = append([]string{"LC_ALL=C.UTF-8"}, c.Env...)
 	}
 	c.Dir = p.options.Dir
 	c.Env = append(slices.Concat(ansiblePaths(c.Dir), []string{

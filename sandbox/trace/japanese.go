@@ -266,7 +266,7 @@ func (t objectFacts) japanese() string {
 		s = t.Ref.String() + " は、" + japaneseSubject(t.created.within, t.created.actor) + "作成した"
 	}
 	if t.owner != "" {
-		s += fmt.Sprintf("もので、所有者は %s", t.owner)
+		s += fmt.Sprintf("もので、owner は %s", t.owner)
 	}
 	s += "。"
 	switch {

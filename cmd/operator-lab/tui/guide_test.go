@@ -324,7 +324,10 @@ func TestARoomBeginsAnew(t *testing.T) {
 		t.Fatal("it is not in the past")
 	}
 	g.source = &Source{Journal: fresh.journal, Controls: Controls{Loop: loop}, Title: "the next"}
-	press(b.Model, "u y")
+	b.ran = []string{"kubectl get zundokos"}
+	if press(b.Model, "u y"); b.ran != nil {
+		t.Error("the commands of the task do not begin anew")
+	}
 	if b.past() || b.title != "the next" || len(b.index.reconciles) >= len(newIndexOf(story()).reconciles) || b.filter[ObjectsPane] != "" {
 		t.Errorf("past %v, title %q, %d reconciles, filter %q", b.past(), b.title, len(b.index.reconciles), b.filter[ObjectsPane])
 	}
@@ -359,8 +362,12 @@ func TestARoomOfAnotherTerminal(t *testing.T) {
 	g.page.Moved, g.page.Serial = true, 7
 	g.source = &Source{Journal: journal}
 	g.turn = func(p *Page) { p.Moved = false }
+	b.ran = []string{"kubectl get zundokos"}
 	b.refresh(false)
 	settle(b.Model, b.catchUp())
+	if len(b.ran) != 1 {
+		t.Error("the commands of the task begin anew")
+	}
 	if !slices.Equal(g.calls, []string{"follow"}) || b.opts.Journal != journal {
 		t.Errorf("asked for %q", g.calls)
 	}

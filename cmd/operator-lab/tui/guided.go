@@ -116,6 +116,7 @@ func (m *Model) worked(msg workedMsg) {
 			lessonPane{&m.state}.reveal(questionPart)
 		}
 	case ActUndo:
+		m.ran = nil
 		m.say(m.t("undone: the cluster is as it was when this task began", "クラスターはこのタスクの開始時点に戻った"))
 	case ActCheck:
 		m.sayChecked()
@@ -138,7 +139,7 @@ func (m *Model) moveTo(r *Source) {
 	}
 	m.state = newState(m.opts)
 	m.title, m.controls = orElse(r.Title, old.title), r.Controls
-	m.w, m.h, m.page = old.w, old.h, old.page
+	m.w, m.h, m.page, m.ran = old.w, old.h, old.page, old.ran
 	m.focus, m.from, m.top, m.low, m.zoom, m.tab = old.focus, old.from, old.top, old.low, old.zoom, old.tab
 	m.scroll[LessonPane] = old.scroll[LessonPane]
 	m.cursorAt = 0
