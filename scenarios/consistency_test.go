@@ -467,8 +467,10 @@ func TestHooksAreConsistent(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	sung := false
 	for lines := bufio.NewScanner(said); lines.Scan(); {
-		if strings.Contains(lines.Text(), "apply Kiyoshi") {
+		if !sung && strings.Contains(lines.Text(), "apply Kiyoshi") { // a second signal would not let it end in order
+			sung = true
 			_ = cmd.Process.Signal(os.Interrupt)
 		}
 	}
