@@ -31,6 +31,9 @@ type tappedCache struct {
 	early []cache.Informer  // those that were there before the start
 
 	started atomic.Bool
+
+	// due is how many calls of controllers' handlers with watch events are still to come.
+	due atomic.Int64
 }
 
 // Start runs the cache and records the start and the stop of the operator.
@@ -139,10 +142,13 @@ const seenSize = 1024
 type feed struct {
 	taps *Taps
 	kind feedKey
-	via  string // of its events
+	via  string        // of its events
+	due  *atomic.Int64 // of the cache; nil if it has no handlers
 
 	mu            sync.Mutex
 	recent, older map[delivery]int64
+	controllers   int64           // how many handlers of controllers there are
+	open          map[int64]int64 // how many of them have not had a watch event, by its Seq
 }
 
 // delivery identifies one watch event.
@@ -158,6 +164,7 @@ func (c *tappedCache) feed(kind feedKey) *feed {
 	f := c.feeds[kind]
 	if f == nil {
 		f = newFeed(c.taps, kind)
+		f.due, f.open = &c.due, map[int64]int64{}
 		c.feeds[kind] = f
 	}
 	return f
@@ -184,11 +191,28 @@ func (f *feed) append(d delivery, initial bool, versions func() (v version, befo
 		Kind: trace.KindWatch, Verb: d.verb, Object: v.ref, ResourceVersion: v.rv,
 		Generation: v.generation, Before: before, After: v.raw, Initial: initial, Via: f.via,
 	})
+	if f.controllers > 1 {
+		f.open[seq] = f.controllers
+		f.due.Add(f.controllers)
+	}
 	if len(f.recent) >= seenSize {
 		f.older, f.recent = f.recent, map[delivery]int64{}
 	}
 	f.recent[d] = seq
 	return seq
+}
+
+// handled is called when a controller's handler has had a watch event.
+func (f *feed) handled(watch int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open[watch] == 0 {
+		return // it is younger than the event
+	}
+	f.due.Add(-1)
+	if f.open[watch]--; f.open[watch] == 0 {
+		delete(f.open, watch)
+	}
 }
 
 // versions returns an object as the journal stores it, and its version before. The watch event of the operator's own

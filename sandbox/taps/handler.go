@@ -76,6 +76,11 @@ type tappedHandler struct {
 
 func (f *feed) handler(inner toolscache.ResourceEventHandler) toolscache.ResourceEventHandler {
 	h := &tappedHandler{ResourceEventHandler: inner, feed: f, makesKeys: isControllerHandler(inner)}
+	if h.makesKeys {
+		f.mu.Lock()
+		f.controllers++
+		f.mu.Unlock()
+	}
 	h.giveQueue(inner)
 	return h
 }
@@ -126,6 +131,9 @@ func (h *tappedHandler) bracket(verb string, oldObj, newObj any, initial bool, c
 		defer h.current.Store(nil)
 	} else {
 		defer t.within(b)()
+	}
+	if h.makesKeys {
+		defer h.feed.handled(b.watch)
 	}
 	call()
 	switch {

@@ -47,7 +47,8 @@ type Taps struct {
 
 	journal *trace.Journal
 	opts    Options
-	logged  atomic.Pointer[logged] // what its log tells in its current run
+	logged  atomic.Pointer[logged]      // what its log tells in its current run
+	cache   atomic.Pointer[tappedCache] // of its current run
 }
 
 // New returns taps that append to a journal.
@@ -72,6 +73,13 @@ func New(j *trace.Journal, opts Options) *Taps {
 
 // Journal returns the journal that the taps append to.
 func (t *Taps) Journal() *trace.Journal { return t.journal }
+
+// Delivering reports whether a watch event is in the journal which not all controllers of the kind have had: several handlers get
+// each, and the journal has it when the first does.
+func (t *Taps) Delivering() bool {
+	c := t.cache.Load()
+	return c != nil && c.due.Load() > 0
+}
 
 // append adds an event of this operator to the journal and returns its Seq.
 func (t *Taps) append(e trace.Event) int64 {
@@ -140,7 +148,11 @@ func (t *Taps) newCache(inner cache.NewCacheFunc, beside bool) cache.NewCacheFun
 		if err != nil {
 			return nil, err
 		}
-		return &tappedCache{Cache: c, taps: t, scheme: o.Scheme, beside: beside, feeds: map[feedKey]*feed{}}, nil
+		tapped := &tappedCache{Cache: c, taps: t, scheme: o.Scheme, beside: beside, feeds: map[feedKey]*feed{}}
+		if !beside {
+			t.cache.Store(tapped)
+		}
+		return tapped, nil
 	}
 }
 

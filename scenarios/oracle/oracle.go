@@ -217,6 +217,9 @@ func liveDeletes(events []*trace.Event) []report.Finding {
 			known[e.ResourceVersion] = true
 			continue
 		}
+		if e.Kind == trace.KindFault && e.Fault().Kind == trace.FaultStale && e.Fault().Detail != "Over" {
+			clear(deleted) // what is made again after this, an older view asks for
+		}
 		if e.Kind != trace.KindCall || !e.IsWrite() || e.Error != "" || e.Via == trace.ViaRecorder || e.Probably {
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/oracle"
@@ -265,6 +266,9 @@ func (h *playHooks) Settled(ctx context.Context, test *format.Test, r *report.Te
 			o.reached = o.reached && second.Times > 0
 		}
 	}
+	if !ok && o.plan != nil && o.isCutOff() {
+		o.reached, o.why = false, "the scenario waits for what comes of this event before it makes the next change"
+	}
 	o.settled = o.journal.Stats().Last
 	var err error
 	if o.plan == nil && ok {
@@ -282,6 +286,23 @@ func (h *playHooks) Settled(ctx context.Context, test *format.Test, r *report.Te
 		found = append(found, report.Finding{Oracle: "state", Message: "the cluster cannot be read: " + err.Error()})
 	}
 	return append(found, h.LabHooks.Settled(ctx, test, r, ok)...)
+}
+
+// isCutOff reports whether the operator was to miss an event until the next change of the object, and there was none.
+func (o *outcome) isCutOff() bool {
+	if o.plan.both != nil || o.plan.Fault.Watch == nil || o.plan.Fault.Watch.Action != v1alpha1.WatchCoalesce {
+		return false
+	}
+	var missed *trace.Event
+	for _, e := range o.journal.Since(0) {
+		switch {
+		case e.Kind == trace.KindFault && missed == nil:
+			missed = e
+		case e.Kind == trace.KindWatch && missed != nil && e.Object.Kind == missed.Object.Kind && e.Object.Key() == missed.Object.Key():
+			return false
+		}
+	}
+	return missed != nil
 }
 
 // kindsOf returns the kinds of the objects of the scenario, sorted.

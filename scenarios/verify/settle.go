@@ -77,6 +77,7 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 	defer cancel()
 	pods := &settle.Workloads{Reader: h.Reader, Namespace: h.outcome.namespace, Patience: stuckAfter}
 	var before work
+	var delivered time.Duration // how long events have been on their way
 	for idle := 0; ; {
 		since := journal.Stats().Last
 		for _, name := range setup.Operators {
@@ -87,11 +88,21 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 		if err := operatorhost.AwaitQuiet(ctx, journal, held); err != nil {
 			return context.Cause(ctx)
 		}
-		if slices.ContainsFunc(journal.Since(since), func(e *trace.Event) bool { return e.Kind == trace.KindOperator }) {
-			continue // it was quiet because it died: its next life has not begun yet
-		}
 		timeline := trace.NewTimeline(journal)
-		timeline.Update()
+		delivering := h.delivering(setup.Operators)
+		timeline.Update() // after that: what comes of the events that all controllers have had is in it
+		if delivering && delivered < seenPatience || isBusy(timeline.Tip(), setup.Operators) {
+			if delivering {
+				delivered += soonest
+			}
+			if err := pause(ctx, soonest); err != nil {
+				return err
+			}
+			continue
+		}
+		if slices.ContainsFunc(journal.Since(since), func(e *trace.Event) bool { return e.Kind == trace.KindOperator }) {
+			continue // it was quiet because it died
+		}
 		due, waits := settle.NextTimer(timeline.Tip(), journal.Elapsed())
 		now := workIn(journal)
 		switch {
@@ -117,12 +128,34 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 			}
 			continue
 		}
-		select {
-		case <-time.After(max(due, soonest)):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pause(ctx, max(due, soonest)); err != nil {
+			return err
 		}
 	}
+}
+
+// pause waits for a time, or returns why the context ended.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// delivering reports whether a watch event is on its way to a controller of the operators; of programs it is not known.
+func (h *playHooks) delivering(operators []string) bool {
+	return slices.ContainsFunc(operators, func(name string) bool {
+		taps, tells := h.Lab.Taps(name).(interface{ Delivering() bool })
+		return tells && taps.Delivering()
+	})
+}
+
+// isBusy reports whether operators have a key to work on, or have died: then the next life has not begun yet.
+func isBusy(s *trace.State, operators []string) bool {
+	return len(s.Running()) > 0 || slices.ContainsFunc(s.Queue(), func(i *trace.Item) bool { return i.Ready }) ||
+		slices.ContainsFunc(operators, func(name string) bool { return s.ModeOf(name).Down })
 }
 
 // work counts what an operator has done.
@@ -196,10 +229,8 @@ func (h *playHooks) awaitStill(ctx context.Context, s *settle.Workloads) (was bo
 		if still {
 			break
 		}
-		select {
-		case <-time.After(stillEvery):
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
+		if err := pause(ctx, stillEvery); err != nil {
+			return false, err
 		}
 	}
 	h.awaitVersions(ctx, h.Lab.Journal(), s.Versions())

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,6 +107,10 @@ const (
 	deletesStale = "not asked for by a stale view"
 	// deletesLive looks past the cache before.
 	deletesLive = "not asked for by a live view"
+	// endsByName deletes with an object what has the name of what it made for it, as in datastax/cass-operator#412.
+	endsByName = "another's deleted by its name"
+	// endsByOwner deletes it only if it belongs to that object.
+	endsByOwner = "its own deleted by its owner"
 )
 
 // bugs are the bugs, each with the fault that finds it, without the bug, and with the scenario that it is found with.
@@ -134,13 +139,14 @@ var bugs = []struct{ name, by, mended, scenario string }{
 	{goneIsFatal, "crash-after", goneIsDone, keep},
 	{markedOnce, "crash-after", markedAgain, keep},
 	{deletesStale, "time-travel", deletesLive, onAndOff},
+	{endsByName, "time-travel", endsByOwner, again},
 }
 
 // reader reads past the cache, which is behind at times, unless the bug is about that: what an operator does next is to
 // depend on the fault alone.
 func (k *keeper) reader() client.Reader {
 	switch k.bug {
-	case counted, cleansUnseen, cleansGone, deletesStale, deletesLive:
+	case counted, cleansUnseen, cleansGone, deletesStale, deletesLive, endsByName, endsByOwner:
 		return k.Client
 	}
 	return k.live
@@ -182,6 +188,8 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, k.withTemporary(ctx, parent)
 	case deletesStale, deletesLive:
 		return ctrl.Result{}, k.onOrOff(ctx, parent)
+	case endsByName, endsByOwner:
+		return ctrl.Result{}, k.untilItEnds(ctx, parent)
 	}
 	if k.bug == counted || k.bug == countedLive {
 		return ctrl.Result{}, k.atLeastOne(ctx, parent)
@@ -274,16 +282,38 @@ func (k *keeper) onOrOff(ctx context.Context, parent *corev1.ConfigMap) error {
 	return client.IgnoreNotFound(k.Delete(ctx, secret))
 }
 
+// untilItEnds makes a Secret, and deletes it as soon as the parent is being deleted.
+func (k *keeper) untilItEnds(ctx context.Context, parent *corev1.ConfigMap) error {
+	if parent.DeletionTimestamp == nil {
+		if err := k.secret(ctx, parent, parent.Name+"-s", "made"); err != nil {
+			return err
+		}
+		return k.say(ctx, parent, "ready")
+	}
+	secret := &corev1.Secret{}
+	err := k.live.Get(ctx, client.ObjectKey{Namespace: parent.Namespace, Name: parent.Name + "-s"}, secret)
+	if err != nil || k.bug == endsByOwner && !metav1.IsControlledBy(secret, parent) {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(k.Delete(ctx, secret))
+}
+
 // atLeastOne makes an object with a generated name unless the parent has one.
 func (k *keeper) atLeastOne(ctx context.Context, parent *corev1.ConfigMap) error {
-	of := client.MatchingLabels{"of": parent.Name}
+	of := map[string]string{"of": parent.Name}
 	var have corev1.ConfigMapList
-	if err := k.reader().List(ctx, &have, client.InNamespace(parent.Namespace), of); err != nil {
+	if err := k.reader().List(ctx, &have, client.InNamespace(parent.Namespace)); err != nil {
 		return err
 	}
-	if len(have.Items) == 0 {
+	i := slices.IndexFunc(have.Items, func(child corev1.ConfigMap) bool { return metav1.IsControlledBy(&child, parent) })
+	if i < 0 {
 		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, GenerateName: parent.Name + "-", Labels: of}}
 		if err := errors.Join(ctrl.SetControllerReference(parent, child, k.Scheme()), k.Create(ctx, child)); err != nil {
+			return err
+		}
+	} else if child := &have.Items[i]; child.Labels["of"] != parent.Name {
+		child.Labels = labels.Merge(child.Labels, of)
+		if err := k.Update(ctx, child); err != nil {
 			return err
 		}
 	}
@@ -306,7 +336,7 @@ func (k *keeper) say(ctx context.Context, parent *corev1.ConfigMap, key string) 
 func (k *keeper) secret(ctx context.Context, parent *corev1.ConfigMap, name, value string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: name}}
 	err := k.live.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	if err == nil && k.bug == firstOfAll {
+	if err == nil && k.bug == firstOfAll && !metav1.IsControlledBy(secret, parent) {
 		return nil
 	}
 	secret.Data = map[string][]byte{"is": []byte(value)}
@@ -407,7 +437,7 @@ func keeperWith(bug string) operators.Operator {
 		if bug != unwatched {
 			b.Owns(&corev1.ConfigMap{})
 		}
-		if bug == cleansUnseen || bug == cleansGone {
+		if slices.Contains([]string{cleansUnseen, cleansGone, firstOfAll, deletesLive, endsByOwner}, bug) {
 			b.Owns(&corev1.Secret{})
 		}
 		return b.Complete(k)
