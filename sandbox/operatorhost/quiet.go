@@ -13,8 +13,9 @@ import (
 const quietPatience = 2 * time.Second
 
 // AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, and
-// every write they made has come back as a watch event, if the kind is watched. Keys that wait for a timer count as
-// quiet. So do operators that ended, or that are paused with nothing ready. Events of the kinds in held are not waited for.
+// every write they made has come back as a watch event, if the kind is watched: also one that changed nothing, as what it found may
+// be an earlier one whose answer was lost. Keys that wait for a timer count as quiet. So do operators that ended, or that are paused
+// with nothing ready. Events of the kinds in held are not waited for.
 func AwaitQuiet(ctx context.Context, journal *trace.Journal, held ...string) error {
 	return await(ctx, journal, settled, held...)
 }
@@ -71,7 +72,7 @@ func still(s *trace.State) bool {
 type echoes struct {
 	held    []string          // kinds whose events do not come
 	watched map[string]bool   // kinds that the operator watches, as far as seen
-	writes  map[string]string // resourceVersion of writes without a watch event so far -> kind
+	writes  map[string]string // resourceVersion of writes without a watch event so far -> kind; also of those that found all done
 	seen    map[string]bool   // resourceVersions of watch events
 }
 
@@ -86,7 +87,7 @@ func (e *echoes) note(events []*trace.Event) {
 			e.watched[event.Object.Kind] = true
 			e.seen[event.ResourceVersion] = true
 			delete(e.writes, event.ResourceVersion)
-		case event.Kind == trace.KindCall && event.IsWrite() && event.Via == "" && event.Error == "" && !event.NoOp && !event.Lost &&
+		case event.Kind == trace.KindCall && event.IsWrite() && event.Via == "" && event.Error == "" && !event.Lost &&
 			event.Verb != trace.VerbDelete && event.Verb != trace.VerbDeleteAll && !e.seen[event.ResourceVersion]:
 			e.writes[event.ResourceVersion] = event.Object.Kind
 		}

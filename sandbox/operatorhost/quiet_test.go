@@ -38,6 +38,28 @@ func TestTrafficDoesNotKeepItWaiting(t *testing.T) {
 	})
 }
 
+// TestUnknownVersion checks that a write which changed nothing is no end, while what it found is not seen yet.
+func TestUnknownVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := trace.New(trace.Options{})
+		word := trace.Ref{Kind: "Zundoko", Name: "one", UID: "u"}
+		j.Append(trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: word, ResourceVersion: "1"})
+		j.Append(trace.Event{Kind: trace.KindCall, Verb: trace.VerbUpdate, Object: word, ResourceVersion: "1", NoOp: true})
+		if err := operatorhost.AwaitQuiet(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		j.Append(trace.Event{Kind: trace.KindCall, Verb: trace.VerbUpdate, Object: word, ResourceVersion: "2", NoOp: true})
+		seen := false
+		time.AfterFunc(time.Second, func() {
+			seen = true
+			j.Append(trace.Event{Kind: trace.KindWatch, Verb: trace.Modified, Object: word, ResourceVersion: "2"})
+		})
+		if err := operatorhost.AwaitQuiet(t.Context(), j); err != nil || !seen {
+			t.Errorf("%v, with the event seen: %v", err, seen)
+		}
+	})
+}
+
 // TestHeldByAPause checks that a ready key is not quiet while its operator may take it, and that [operatorhost.AwaitQuiet]
 // waits for it also while the operator is paused.
 func TestHeldByAPause(t *testing.T) {
