@@ -139,7 +139,7 @@ func (p *player) play(ctx context.Context, plan *Plan) (*outcome, error) {
 		}
 		for step, op := range test.FailedOperations() {
 			// The same in each namespace.
-			message := strings.ReplaceAll(fmt.Sprintf("step %s: %s %s: %s", step.Name, op.Type, op.Name, op.Failure.Message), out.namespace+"/", "")
+			message := strings.ReplaceAll(fmt.Sprintf("step %s: %s: %s", step.Name, strings.TrimSpace(op.Type+" "+op.Name), op.Failure.Message), out.namespace+"/", "")
 			out.wrong = append(out.wrong, elapsed.ReplaceAllString(message, ""))
 		}
 		for _, f := range test.Findings {

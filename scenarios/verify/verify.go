@@ -43,7 +43,8 @@ type Options struct {
 	// Patience is how long an assertion of the scenario may take to become true in a play with a fault; at least three
 	// times what the scenario took without. Default: 5 s.
 	Patience time.Duration
-	// Budget ends the exploration; what was not played by then is counted as skipped. Default: none.
+	// Budget ends the exploration, which begins with the plays without faults; what was not played by then is counted as skipped. One
+	// that is over before the first fault is refused. Default: none.
 	Budget time.Duration
 	// Pairs is how many plans with two faults are played after all others; the seed of Lab chooses them. Default: none.
 	Pairs int
@@ -155,6 +156,7 @@ func (v *verifier) play(ctx context.Context, plan *Plan) (*outcome, error) {
 }
 
 func (v *verifier) run(ctx context.Context) (*Report, error) {
+	began := time.Now()
 	reference, unsteady, err := v.reference(ctx)
 	if err != nil {
 		return nil, err
@@ -168,8 +170,14 @@ func (v *verifier) run(ctx context.Context) (*Report, error) {
 	e.add(plansOf(reference, v.Only))
 	playing := ctx
 	if v.Budget > 0 {
+		if took := time.Since(began); took >= v.Budget {
+			return nil, &sandbox.Problem{
+				Err:  fmt.Errorf("a budget of %v is too short: without faults alone the scenario took %v", v.Budget, took.Round(time.Second/10)),
+				Hint: "give it minutes, as --budget 5m, or a shorter scenario with --scenario",
+			}
+		}
 		var cancel context.CancelFunc
-		playing, cancel = context.WithTimeout(ctx, v.Budget)
+		playing, cancel = context.WithDeadline(ctx, began.Add(v.Budget))
 		defer cancel()
 	}
 	v.playAll(playing, e, 0)

@@ -213,6 +213,25 @@ func TestZoo(t *testing.T) {
 	}
 }
 
+// TestSameSeed explores the same twice: with the same seed the reports are the same.
+func TestSameSeed(t *testing.T) {
+	sandboxtest.Long(t)
+	scenario := written(t, keep)
+	var reports [2]string
+	for i := range reports {
+		o := verify.Options{Pairs: 6, Patience: time.Second}
+		o.Lab.Seed = 7
+		r, err := explore(t, keeperWith(existsIsFatal), scenario, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports[i] = textOf(t, r)
+	}
+	if diff := gocmp.Diff(reports[0], reports[1]); diff != "" || !strings.Contains(reports[0], "\n1. ") {
+		t.Errorf("the reports of one seed differ: %s\n%s", diff, reports[0])
+	}
+}
+
 // found returns what each steady finding of a report says, by its plans, of those that another report has, too: when the cache
 // of an operator lags behind what it wrote itself, it writes once more, and there are plans for that.
 func found(r, other *verify.Report) map[string]string {
@@ -262,11 +281,19 @@ func TestCannotExplore(t *testing.T) {
 		"counts":          {keep, "one more reconcile wrote: update Secret x-n", counts},
 		"a matrix":        {strings.Replace(keep, "spec:\n", "spec:\n  scenarios: [{name: a}]\n", 1), "has a matrix", mended},
 		"a fault":         {strings.Replace(keep, "apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels", "apiVersion: operator-lab.dev/v1alpha1, kind: Fault, metadata: {name: x, labels", 1), "verify makes the faults itself", mended},
+		"no time":         {keep, "a budget of 1ms is too short", mended},
 		"fails by itself": {strings.Replace(keep, "name: x, labels", "name: y, labels", 1), "without any fault", mended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := verify.Options{}
-			_, err := explore(t, keeperWith(test.bug), shortened(written(t, test.scenario)), o)
+			if name == "no time" {
+				o.Budget = time.Millisecond
+			}
+			scenario := written(t, test.scenario)
+			if name == "fails by itself" {
+				scenario = shortened(scenario)
+			}
+			_, err := explore(t, keeperWith(test.bug), scenario, o)
 			if err == nil || !strings.Contains(err.Error(), test.want) || sandbox.HintOf(err) == "" {
 				t.Errorf("%v, hint %q", err, sandbox.HintOf(err))
 			}
