@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -222,17 +223,25 @@ func (h *playHooks) Begin(ctx context.Context, test *format.Test, r *report.Test
 	return nil
 }
 
-// Object refuses the kinds of the lab: its API is not served, and verify makes the faults.
+// Object refuses the kinds of the lab, since its API is not served and verify makes the faults, and kinds that belong to no namespace.
 func (h *playHooks) Object(apiVersion, kind string) error {
-	if group, _ := schema.ParseGroupVersion(apiVersion); group.Group != v1alpha1.GroupVersion.Group {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.kinds[schema.FromAPIVersionAndKind(apiVersion, kind)] = true
-		return nil
+	of := schema.FromAPIVersionAndKind(apiVersion, kind)
+	if of.Group == v1alpha1.GroupVersion.Group {
+		return &sandbox.Problem{
+			Err: fmt.Errorf("the scenario makes a %s, and verify makes the faults itself", kind), Hint: "choose a scenario without objects of operator-lab.dev",
+		}
 	}
-	return &sandbox.Problem{
-		Err: fmt.Errorf("the scenario makes a %s, and verify makes the faults itself", kind), Hint: "choose a scenario without objects of operator-lab.dev",
+	mapping, err := h.player.options.Client.RESTMapper().RESTMapping(of.GroupKind(), of.Version)
+	if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return &sandbox.Problem{
+			Err:  fmt.Errorf("the scenario makes a %s, which belongs to no namespace, and plays side by side would share it", kind),
+			Hint: "choose a scenario without such objects; 'operator-lab test' plays any",
+		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kinds[of] = true
+	return nil // a kind that is not known is told by the API server
 }
 
 // Settled looks at what the cluster settled at, and checks the oracles.

@@ -166,6 +166,12 @@ func (v *verifier) run(ctx context.Context) (*Report, error) {
 		r.Findings = []Finding{byItself(unsteady)}
 		return r, nil
 	}
+	if len(r.Kinds) == 0 {
+		return nil, &sandbox.Problem{
+			Err:  fmt.Errorf("there is nothing to compare: scenario %s leaves nothing in its namespace of a kind that the operator writes or watches", v.Test.Test.Name),
+			Hint: "choose a scenario with objects that the operator serves, in the namespace of the scenario",
+		}
+	}
 	e := &exploration{report: r, reference: reference, began: time.Now()}
 	e.add(plansOf(reference, v.Only))
 	playing := ctx
