@@ -12,8 +12,8 @@ import (
 // operator stopped watching.
 const quietPatience = 2 * time.Second
 
-// AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, and
-// every write they made has come back as a watch event, if the kind is watched: also one that changed nothing, as what it found may
+// AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, their controllers have
+// taken up each watch event, and every write they made has come back as a watch event, if the kind is watched: also one that changed nothing, as what it found may
 // be an earlier one whose answer was lost. Keys that wait for a timer count as quiet. So do operators that ended, or that are paused
 // with nothing ready. Events of the kinds in held are not waited for.
 func AwaitQuiet(ctx context.Context, journal *trace.Journal, held ...string) error {
@@ -74,16 +74,24 @@ type echoes struct {
 	watched map[string]bool   // kinds that the operator watches, as far as seen
 	writes  map[string]string // resourceVersion of writes without a watch event so far -> kind; also of those that found all done
 	seen    map[string]bool   // resourceVersions of watch events
+	// unanswered are watch events, by Seq, of which no controller has made a key or dropped it.
+	unanswered map[int64]bool
 }
 
 func newEchoes(held []string) *echoes {
-	return &echoes{held: held, watched: map[string]bool{}, writes: map[string]string{}, seen: map[string]bool{}}
+	return &echoes{held: held, watched: map[string]bool{}, writes: map[string]string{}, seen: map[string]bool{}, unanswered: map[int64]bool{}}
 }
 
 func (e *echoes) note(events []*trace.Event) {
 	for _, event := range events {
+		delete(e.unanswered, event.Cause)
 		switch {
+		case event.Kind == trace.KindOperator:
+			clear(e.unanswered) // nobody is left to answer
 		case event.Kind == trace.KindWatch:
+			if event.Via == "" {
+				e.unanswered[event.Seq] = true
+			}
 			e.watched[event.Object.Kind] = true
 			e.seen[event.ResourceVersion] = true
 			delete(e.writes, event.ResourceVersion)
@@ -95,6 +103,9 @@ func (e *echoes) note(events []*trace.Event) {
 }
 
 func (e *echoes) complete() bool {
+	if len(e.unanswered) > 0 {
+		return false
+	}
 	for _, kind := range e.writes {
 		if e.watched[kind] && !slices.Contains(e.held, kind) {
 			return false
