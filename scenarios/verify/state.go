@@ -220,8 +220,9 @@ type reference struct {
 	state state
 	// varies are the paths that differ between plays without a fault, by role.
 	varies map[role]map[string]bool
-	// writes and events are what happened in the first play.
+	// writes and events are what happened in the first play, which was in namespace.
 	writes, events []*trace.Event
+	namespace      string
 	// own are the events that the operator caused itself, by Seq.
 	own map[int64]bool
 	// children are the objects that it made in the first play, served those of the scenario that it did something about.
@@ -233,7 +234,7 @@ type reference struct {
 // reference.
 func newReference(outcomes []*outcome) (r *reference, unsteady []Difference) {
 	first := outcomes[0]
-	r = &reference{state: first.state, varies: map[role]map[string]bool{}, own: map[int64]bool{}, children: first.children, served: first.served}
+	r = &reference{state: first.state, varies: map[role]map[string]bool{}, own: map[int64]bool{}, children: first.children, served: first.served, namespace: first.namespace}
 	for _, o := range outcomes[1:] {
 		for _, d := range r.differences(o.state) {
 			if d.Path == "" {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
@@ -166,10 +167,10 @@ func (v *verifier) run(ctx context.Context) (*Report, error) {
 		r.Findings = []Finding{byItself(unsteady)}
 		return r, nil
 	}
-	if len(r.Kinds) == 0 {
+	if !slices.ContainsFunc(reference.writes, func(e *trace.Event) bool { return e.Object.Namespace == reference.namespace }) {
 		return nil, &sandbox.Problem{
-			Err:  fmt.Errorf("there is nothing to compare: scenario %s leaves nothing in its namespace of a kind that the operator writes or watches", v.Test.Test.Name),
-			Hint: "choose a scenario with objects that the operator serves, in the namespace of the scenario",
+			Err:  fmt.Errorf("there is nothing to explore: in scenario %s the operator writes nothing in the namespace of the scenario", v.Test.Test.Name),
+			Hint: "choose a scenario with objects that the operator serves, and that are in the namespace of the scenario",
 		}
 	}
 	e := &exploration{report: r, reference: reference, began: time.Now()}

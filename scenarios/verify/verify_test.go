@@ -282,7 +282,7 @@ func TestCannotExplore(t *testing.T) {
 		"a matrix":        {strings.Replace(keep, "spec:\n", "spec:\n  scenarios: [{name: a}]\n", 1), "has a matrix", mended},
 		"a fault":         {strings.Replace(keep, "apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels", "apiVersion: operator-lab.dev/v1alpha1, kind: Fault, metadata: {name: x, labels", 1), "verify makes the faults itself", mended},
 		"no namespace":    {strings.Replace(keep, "apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels", "apiVersion: v1, kind: Namespace, metadata: {name: x, labels", 1), "a Namespace, which belongs to no namespace", mended},
-		"nothing":         {strings.ReplaceAll(keep[:strings.Index(keep, "    - assert")], "ConfigMap", "Secret"), "there is nothing to compare", mended},
+		"nothing":         {strings.ReplaceAll(keep[:strings.Index(keep, "    - assert")], "ConfigMap", "Secret"), "there is nothing to explore", mended},
 		"no time":         {keep, "a budget of 1ms is too short", mended},
 		"fails by itself": {strings.Replace(keep, "name: x, labels", "name: y, labels", 1), "without any fault", mended},
 	} {
