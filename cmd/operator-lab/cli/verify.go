@@ -59,9 +59,10 @@ What settles differently, or breaks the scenario or a rule, is played three time
 time is a finding.
 
 One sandbox is booted. Plans are played side by side, each in a namespace of its own that is all its
-operator sees. An operator of your own, given by its directory, plays them one after the other, by
-default with its samples. Timers of up to a second are waited for; keys with longer ones count as
-settled.
+operator sees. An operator of your own, given by its directory, is played with its samples by default,
+and one plan after the other if it has webhooks or is a Helm chart. Timers of up to a second are waited
+for; keys with longer ones count as settled. What belongs to no namespace cannot be explored, nor can an
+operator that gives objects random names of its own.
 
 Faults: ` + strings.Join(verify.FaultNames(), ", ") + `
 
@@ -99,7 +100,7 @@ Operators:
 	flags.StringArrayVar(&f.parameters, "parameter", nil, "parameter of the operator: name=value")
 	flags.StringArrayVar(&f.set, "set", nil, "values of the scenario: key1=val1,key2=val2")
 	flags.IntVar(&f.workers, "workers", 8, "how many plans are played side by side")
-	flags.DurationVar(&f.budget, "budget", 0, "end after this time; what was not played is counted (default: play all)")
+	flags.DurationVar(&f.budget, "budget", 0, "end after this time, the plays without faults included; what was not played is counted (default: play all)")
 	flags.DurationVar(&f.patience, "patience", 5*time.Second, "how long an assertion may take to become true with a fault; at least three times as long as all took without")
 	flags.IntVar(&f.pairs, "pairs", 0, "then play so many plans with two faults, of those with which nothing went wrong; the seed chooses them")
 	flags.StringSliceVar(&f.only, "only", nil, "explore these faults only")
