@@ -11,8 +11,12 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// settlePatience limits how long to wait for the operators to become idle before a task begins.
-const settlePatience = 5 * time.Second
+// settlePatience limits how long to wait for the operators to become idle before a task begins; a workload that is not as it
+// is to be, and has not changed for as long as stuckAfter, is not waited for.
+const (
+	settlePatience = 5 * time.Second
+	stuckAfter     = time.Second
+)
 
 // look runs the checks and the conditions of the known wrong turns once, and updates the view.
 func (t *Tutor) look(ctx context.Context) error {

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios/settle"
 )
 
 // startTask prepares the task and saves its start, so that an undo can restore it.
@@ -52,18 +55,34 @@ func (t *Tutor) save(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the operators are idle, so that what happens next was done by the learner. It gives up after
-// settlePatience, because a loop may never rest.
+// settle waits until the operators are idle and the workloads as they are to be, so that what happens next was done by the
+// learner. It gives up after settlePatience, because a loop may never rest.
 func (t *Tutor) settle(ctx context.Context) error {
 	if len(t.options.Lesson.Operators) == 0 {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, settlePatience)
-	defer cancel()
-	if err := operatorhost.AwaitStill(limited, t.options.Lab.Journal()); err != nil && ctx.Err() != nil {
+	reader, err := client.New(t.options.Sandbox.Config(), client.Options{})
+	if err != nil {
 		return err
 	}
-	return nil
+	limited, cancel := context.WithTimeout(ctx, settlePatience)
+	defer cancel()
+	workloads := settle.Workloads{Reader: reader, Patience: stuckAfter}
+	for {
+		rest, err := workloads.AtRest(limited)
+		if err == nil {
+			// Also what the operators make of the last change of a workload.
+			err = operatorhost.AwaitStill(limited, t.options.Lab.Journal())
+		}
+		if rest && err == nil {
+			return nil
+		}
+		select {
+		case <-limited.Done():
+			return ctx.Err()
+		case <-time.After(lookPause):
+		}
+	}
 }
 
 // survey records the current objects, for the checks' values and to notice missing ones.

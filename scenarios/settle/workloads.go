@@ -113,7 +113,8 @@ func (w *workloadsOf) moves() bool {
 	}
 	for i := range w.replicaSets.Items {
 		r := &w.replicaSets.Items[i]
-		if r.DeletionTimestamp != nil || r.Status.ObservedGeneration < r.Generation || r.Status.Replicas != ptr.Deref(r.Spec.Replicas, 1) || r.Status.ReadyReplicas != ready[r.UID] {
+		if r.DeletionTimestamp != nil || r.Status.ObservedGeneration < r.Generation || r.Status.Replicas != ptr.Deref(r.Spec.Replicas, 1) || r.Status.ReadyReplicas != ready[r.UID] ||
+			ptr.Deref(r.Status.TerminatingReplicas, 0) > 0 { // pods that end are counted above: this number is old
 			return true
 		}
 		if owner := metav1.GetControllerOf(r); owner != nil {
@@ -123,7 +124,8 @@ func (w *workloadsOf) moves() bool {
 	for i := range w.deployments.Items {
 		d := &w.deployments.Items[i]
 		if d.DeletionTimestamp != nil || d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != ptr.Deref(d.Spec.Replicas, 1) ||
-			d.Status.Replicas != d.Status.UpdatedReplicas || d.Status.ReadyReplicas != ready[d.UID] || d.Status.AvailableReplicas != d.Status.ReadyReplicas {
+			d.Status.Replicas != d.Status.UpdatedReplicas || d.Status.ReadyReplicas != ready[d.UID] || d.Status.AvailableReplicas != d.Status.ReadyReplicas ||
+			ptr.Deref(d.Status.TerminatingReplicas, 0) > 0 {
 			return true
 		}
 	}
