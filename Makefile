@@ -7,7 +7,7 @@ BINARY := bin/operator-lab
 # More arguments for the command of a target: make run ARGS='--seed 8', make test ARGS='-run Kubectl'.
 ARGS ?=
 # What test tests; what takes longest begins first.
-PACKAGES ?= ./lessons ./scenarios ./...
+PACKAGES ?= ./lessons ./scenarios ./cmd/operator-lab/script ./scenarios/verify ./...
 # What is tested under the race detector: where goroutines meet. Nothing of it needs all of Kubernetes built again.
 RACE_PACKAGES ?= ./sandbox $(addprefix ./sandbox/,fault gate guard images/... lab labapi link members network node/... operatorhost remote \
 	sandboxtest storage taps trace traffic) $(addprefix ./scenarios/,expression oracle report runner) \
