@@ -12,10 +12,11 @@ import (
 // operator stopped watching.
 const quietPatience = 2 * time.Second
 
-// AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, their controllers have
-// taken up each watch event, and every write they made has come back as a watch event, if the kind is watched: also one that changed nothing, as what it found may
-// be an earlier one whose answer was lost. Keys that wait for a timer count as quiet. So do operators that ended, or that are paused
-// with nothing ready. Events of the kinds in held are not waited for.
+// AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, their
+// controllers have taken up each watch event, and every write they made has come back as a watch event, if the kind is
+// watched. That goes for a write that changed nothing, too: what it found may be an earlier one whose answer was lost.
+// Keys that wait for a timer count as quiet. So do operators that ended, or that are paused with nothing ready. Events of
+// the kinds in held are not waited for.
 func AwaitQuiet(ctx context.Context, journal *trace.Journal, held ...string) error {
 	return await(ctx, journal, settled, held...)
 }
