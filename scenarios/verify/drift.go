@@ -58,6 +58,9 @@ const (
 	atOnce
 )
 
+// hides reports whether the operator hears of its drift only when all is done, by a list.
+func (p *Plan) hides() bool { return p.drift != nil && p.Fault.Stale != nil }
+
 // deletes returns the drifts that delete an object that the operator made.
 func (r *reference) deletes() []drift {
 	var out []drift
@@ -215,8 +218,8 @@ func (d *deed) patch(ctx context.Context, c client.Client, o *unstructured.Unstr
 // goneEvery is how often an object that was deleted is looked for.
 const goneEvery = 20 * time.Millisecond
 
-// do carries out a deed, on the first object of the role, and returns when the operator has heard of it. Without an object, or if
-// the API server refuses it, it says why.
+// do carries out a deed, on the first object of the role, and returns when the operator has heard of it, unless it is not to. Without
+// an object, or if the API server refuses it, it says why.
 func (d *deed) do(ctx context.Context, c client.Client, o *outcome) (why string, err error) {
 	since := o.journal.Stats().Last
 	var object *unstructured.Unstructured
@@ -245,7 +248,7 @@ func (d *deed) do(ctx context.Context, c client.Client, o *outcome) (why string,
 	switch {
 	case isRefused(err):
 		return "the API server refused it", nil
-	case err == nil:
+	case err == nil && !o.plan.hides():
 		awaitHeard(ctx, o.journal, object, since)
 	}
 	return "", err

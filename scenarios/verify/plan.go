@@ -74,7 +74,8 @@ type kindOfFault struct {
 	fault v1alpha1.FaultSpec
 	// events says that it happens at watch events.
 	events bool
-	// atRest says that it happens when all has settled; drifts returns what somebody does then. Default: the fault happens, once.
+	// atRest says that it happens when all has settled; drifts returns what somebody does then, of which an operator with a stale
+	// fault hears nothing before all is done. Default: the fault happens, once.
 	atRest bool
 	drifts func(r *reference) []drift
 	// at chooses among the writes or events by their index; unless says why it does not choose the others. Default: all.
@@ -150,6 +151,10 @@ func faultKinds() []kindOfFault {
 		{name: "delete-child", says: "%s had settled, and somebody deleted %s", atRest: true, drifts: (*reference).deletes},
 		{name: "change-child", says: "%s had settled, and somebody changed %s", atRest: true, drifts: (*reference).changes},
 		{name: "remake", says: "%s had settled, and somebody deleted %s and made it again", atRest: true, drifts: (*reference).remakes},
+		{
+			name: "missed-remake", says: "%s had settled, and somebody deleted %s and made it again; it heard of neither, and then listed anew",
+			fault: v1alpha1.FaultSpec{Stale: &v1alpha1.StaleFault{Relist: true}}, atRest: true, drifts: (*reference).remakes,
+		},
 		{name: "change-back", says: "%s had settled, and somebody changed %s, let it settle, and changed that back", atRest: true, drifts: (*reference).changesBack},
 		{name: "spoil", says: "%s had settled, and somebody gave %s a value that makes no sense, let it settle, and gave it the old one again", atRest: true, drifts: (*reference).spoils},
 		{

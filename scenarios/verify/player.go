@@ -176,6 +176,16 @@ type playHooks struct {
 // letGo lets a kind of which the operator is shown an older view be seen as it is, when the operator has no more to do with
 // what it sees. It returns then, or when the context ends.
 func (h *playHooks) letGo(ctx context.Context, test *format.Test) {
+	if !h.awaitStale(ctx) {
+		return
+	}
+	// An operator that is still at work has to see it, too.
+	_ = h.settle(ctx, test, h.outcome.plan.Fault.Match.Kind)
+	h.Lab.Faults().Release(planFault)
+}
+
+// awaitStale returns true when the operator is shown an older view, or false when the context ends.
+func (h *playHooks) awaitStale(ctx context.Context) bool {
 	faults, changed := h.Lab.Faults(), make(chan struct{}, 1)
 	defer faults.Subscribe(func(string) {
 		select {
@@ -185,17 +195,14 @@ func (h *playHooks) letGo(ctx context.Context, test *format.Test) {
 	})()
 	for {
 		if status, _ := faults.Status(planFault); status.Times > 0 {
-			break
+			return true
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
-	// An operator that is still at work has to see it, too.
-	_ = h.settle(ctx, test, h.outcome.plan.Fault.Match.Kind)
-	faults.Release(planFault)
 }
 
 // planFault is the name of the fault of a plan, secondFault that of the other one if there are two.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
@@ -53,6 +54,11 @@ func (h *playHooks) disturb(ctx context.Context, test *format.Test) (found []rep
 // drift does what somebody does, until all is done or something is not as it is to be.
 func (h *playHooks) drift(ctx context.Context, test *format.Test) error {
 	o, c := h.outcome, h.player.options.Client
+	if o.plan.hides() {
+		if err := h.Lab.Faults().Arm(planFault, o.plan.Fault); err != nil {
+			return err
+		}
+	}
 	for _, d := range o.plan.drift.deeds {
 		why, err := d.do(ctx, c, o)
 		o.why, o.reached = why, why == ""
@@ -62,6 +68,12 @@ func (h *playHooks) drift(ctx context.Context, test *format.Test) error {
 		o.done++
 		if d.then == atOnce {
 			continue
+		}
+		if o.plan.hides() {
+			limited, cancel := context.WithTimeout(ctx, seenPatience) // it may not watch the kind
+			h.awaitStale(limited)
+			cancel()
+			h.Lab.Faults().Release(planFault)
 		}
 		if err := errors.Join(awaitCollected(ctx, c, o), h.settle(ctx, test, "")); err != nil {
 			return err
@@ -143,7 +155,12 @@ func restPlans(r *reference, k kindOfFault) []*Plan {
 	}
 	var plans []*Plan
 	for _, d := range k.drifts(r) {
-		plans = append(plans, &Plan{Name: k.name, At: d.at, atRest: true, drift: &d, Needless: d.refused})
+		p := &Plan{Name: k.name, At: d.at, Fault: k.fault, atRest: true, drift: &d, Needless: d.refused}
+		if p.hides() {
+			of := d.deeds[0].role
+			p.Fault.Match = &v1alpha1.FaultMatch{Verbs: []string{trace.Deleted}, Kind: of.kind, Name: of.name}
+		}
+		plans = append(plans, p)
 	}
 	return plans
 }

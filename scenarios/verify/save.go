@@ -97,7 +97,7 @@ func (f *Finding) test(loaded *format.Loaded, name string) ([]byte, error) {
 // step returns what a play does to an operator as a step of a test.
 func (p *Plan) step(o *outcome) (object, error) {
 	if p.drift != nil {
-		return p.drift.step(o), nil
+		return p.driftStep(o)
 	}
 	both := p.both
 	if both == nil {
@@ -105,7 +105,7 @@ func (p *Plan) step(o *outcome) (object, error) {
 	}
 	var try []any
 	for i, one := range both {
-		fault, err := faultObject(one, []string{"finding", "finding-second"}[i])
+		fault, err := faultObject(one, []string{faultName, faultName + "-second"}[i])
 		if err != nil {
 			return nil, err
 		}
@@ -117,21 +117,42 @@ func (p *Plan) step(o *outcome) (object, error) {
 	return object{"name": "fault", "try": try}, nil
 }
 
+// driftStep returns a drift as a step of a test. If the operator is not to hear of it before all is done, the fault that sees to that
+// lasts until it is deleted.
+func (p *Plan) driftStep(o *outcome) (object, error) {
+	try := p.operations(o)
+	if p.hides() {
+		fault, err := faultObject(p, faultName)
+		if err != nil {
+			return nil, err
+		}
+		happened := object{"apiVersion": fault["apiVersion"], "kind": fault["kind"], "metadata": fault["metadata"], "status": object{"times": 1}}
+		ref := object{"apiVersion": fault["apiVersion"], "kind": fault["kind"], "name": faultName}
+		try = slices.Concat([]any{object{"create": object{"template": true, "resource": fault}}}, try, []any{
+			object{"assert": object{"resource": happened}}, object{"delete": object{"ref": ref}},
+		})
+	}
+	return object{"name": "drift", "try": try}, nil
+}
+
 func script(content string) object {
 	return object{"script": object{"timeout": "1m", "content": content}}
 }
 
-// step returns what was done in a play as a step of a test.
-func (d *drift) step(o *outcome) object {
+// operations returns the drift of a play as operations of a test.
+func (p *Plan) operations(o *outcome) []any {
 	var try []any
+	d := p.drift
 	for _, deed := range d.deeds[:o.done] {
 		switch {
 		case deed.make != nil:
 			try = append(try, object{"create": object{"template": false, "resource": deed.make.Object}})
-		case len(deed.path) == 0 && len(d.deeds) > 1: // an object of the scenario: what belongs to it goes first
-			try = append(try, object{"delete": object{"deletionPropagationPolicy": "Foreground", "ref": object{
-				"apiVersion": deed.role.apiVersion, "kind": deed.role.kind, "name": deed.role.name,
-			}}})
+		case len(deed.path) == 0 && len(d.deeds) > 1: // an object of the scenario
+			remove := object{"ref": object{"apiVersion": deed.role.apiVersion, "kind": deed.role.kind, "name": deed.role.name}}
+			if !p.hides() { // what belongs to it goes first; that would be one more change of the object, which the operator hears of
+				remove["deletionPropagationPolicy"] = "Foreground"
+			}
+			try = append(try, object{"delete": remove})
 		default:
 			try = append(try, script(deed.script()))
 		}
@@ -139,7 +160,7 @@ func (d *drift) step(o *outcome) object {
 			try = append(try, script(versions(o.state)+settledScript(time.Second)))
 		}
 	}
-	return object{"name": "drift", "try": try}
+	return try
 }
 
 // script returns a deed on an object that is there as commands for a shell.
@@ -220,13 +241,16 @@ func documentOf(loaded *format.Loaded) (object, error) {
 	return nil, fmt.Errorf("%s has no test %s any more", loaded.File, loaded.Test.Name)
 }
 
+// faultName is the name of the fault in a test.
+const faultName = "finding"
+
 // staleFor is how long an older view lasts in a test, which does not know when the operator has no more to do.
 const staleFor = time.Second
 
 // faultObject returns the fault of a plan for a test: in the namespace of the test.
 func faultObject(p *Plan, name string) (object, error) {
 	fault := p.Fault.DeepCopy()
-	if fault.Stale != nil {
+	if fault.Stale != nil && !p.hides() {
 		fault.Stale.For = &metav1.Duration{Duration: staleFor}
 	}
 	text, err := yaml.Marshal(fault)

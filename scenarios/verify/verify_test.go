@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	gocmp "github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -27,7 +28,9 @@ import (
 )
 
 // box is the sandbox of all tests of the package.
-var box = sandboxtest.ShareSandbox(func() (sandbox.Options, error) { return sandbox.Options{}, nil })
+var box = sandboxtest.ShareSandbox(func() (sandbox.Options, error) {
+	return sandbox.Options{CRDs: []*apiextensionsv1.CustomResourceDefinition{signedCRD()}}, nil
+})
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
@@ -47,6 +50,21 @@ spec:
         resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {keep: "yes"}}}
     - assert:
         resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {ready: "true"}}
+`
+
+// sign is a scenario in which an object gets a status.
+const sign = `apiVersion: chainsaw.kyverno.io/v1alpha1
+kind: Test
+metadata:
+  name: sign
+  annotations: {operator-lab.dev/operator: keeper}
+spec:
+  steps:
+  - try:
+    - apply:
+        resource: {apiVersion: example.com/v1, kind: Letter, metadata: {name: x}, spec: {text: hello}}
+    - assert:
+        resource: {apiVersion: example.com/v1, kind: Letter, metadata: {name: x}, status: {signed: "yes"}}
 `
 
 // changes is a scenario in which what is asked for changes, ends one in which the object is deleted, again one in which it is deleted

@@ -10,9 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,8 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/operators/kit"
 	"github.com/operator-lab/operator-lab/scenarios/zoo"
 )
 
@@ -111,6 +116,10 @@ const (
 	endsByName = "another's deleted by its name"
 	// endsByOwner deletes it only if it belongs to that object.
 	endsByOwner = "its own deleted by its owner"
+	// generationOnly leaves out updates without another generation, and so an object that was made again under its name.
+	generationOnly = "made again, of the same generation"
+	// generationAndUID does not leave out one with another UID.
+	generationAndUID = "made again, with another UID"
 )
 
 // bugs are the bugs, each with the fault that finds it, without the bug, and with the scenario that it is found with.
@@ -140,6 +149,7 @@ var bugs = []struct{ name, by, mended, scenario string }{
 	{markedOnce, "crash-after", markedAgain, keep},
 	{deletesStale, "time-travel", deletesLive, onAndOff},
 	{endsByName, "time-travel", endsByOwner, again},
+	{generationOnly, "missed-remake", generationAndUID, sign},
 }
 
 // reader reads past the cache, which is behind at times, unless the bug is about that: what an operator does next is to
@@ -422,11 +432,49 @@ func (k *keeper) change(ctx context.Context, parent, child *corev1.ConfigMap, wa
 	return err == nil, err
 }
 
+// signed is a kind with a status.
+var signed = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Letter"}
+
+func signedCRD() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "letters." + signed.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: signed.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "letters", Kind: signed.Kind, ListKind: signed.Kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: signed.Version, Served: true, Storage: true,
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}
+
+// sign writes into the status of a Letter that it is signed.
+func (k *keeper) sign(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	letter := &unstructured.Unstructured{}
+	letter.SetGroupVersionKind(signed)
+	if err := k.Get(ctx, req.NamespacedName, letter); err != nil || letter.Object["status"] != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	letter.Object["status"] = map[string]any{"signed": "yes"}
+	return ctrl.Result{}, k.Status().Update(ctx, letter)
+}
+
 // keeperWith returns keeper as an operator of the lab.
 func keeperWith(bug string) operators.Operator {
 	return zoo.Operator("keeper", func(mgr ctrl.Manager, o controller.Options) error {
 		k := &keeper{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug, made: map[client.ObjectKey]bool{}}
-		b := ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("keeper").For(&corev1.ConfigMap{}, builder.WithPredicates(predicate.Funcs{
+		b := ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("keeper")
+		letter := &unstructured.Unstructured{}
+		letter.SetGroupVersionKind(signed)
+		switch bug {
+		case generationOnly:
+			return b.For(letter, builder.WithPredicates(predicate.GenerationChangedPredicate{})).Complete(reconcile.Func(k.sign))
+		case generationAndUID:
+			return b.For(letter, builder.WithPredicates(kit.SpecChanged())).Complete(reconcile.Func(k.sign))
+		}
+		b.For(&corev1.ConfigMap{}, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(e event.UpdateEvent) bool {
 				if e.ObjectOld.GetLabels()["keep"] != e.ObjectNew.GetLabels()["keep"] {
 					k.flagged.Store(client.ObjectKeyFromObject(e.ObjectNew), true)
