@@ -179,22 +179,26 @@ func (r *hardenedMembers) undoImages(ctx context.Context, p *clusterPass) (busy 
 	return false, nil
 }
 
-// setImage changes the image of a pod, which starts its container again. What it was is noted on the pod.
+// setImage changes the image of a pod, which starts its container again. What it was is noted on the pod. If somebody has given it
+// the image by hand, only its version is written down.
 func (r *hardenedMembers) setImage(ctx context.Context, p *clusterPass, m *member, version string) error {
-	from := podVersion(m.pod)
+	from, image := podVersion(m.pod), imageOf(p.cluster, version)
 	annotations := map[string]any{VersionAnnotation: version, UpgradedFromAnnotation: nil}
-	if from != "" && from != version {
+	changes := m.pod.Spec.Containers[0].Image != image
+	if from != "" && from != version && changes {
 		annotations[UpgradedFromAnnotation] = from + " " + containerID(m.pod)
 	}
 	change := map[string]any{
 		"metadata": map[string]any{"uid": m.pod.UID, "annotations": annotations},
-		"spec":     map[string]any{"containers": []any{map[string]any{"name": containerName, "image": imageOf(p.cluster, version)}}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": containerName, "image": image}}},
 	}
 	if err := r.patchPod(ctx, m.pod, change); err != nil {
 		return err
 	}
 	p.moved = true
-	r.note(p, m.pod, corev1.EventTypeNormal, "MemberUpgraded", "Upgrade", "%s gets %s in place of %s", m.name, version, from)
+	if changes {
+		r.note(p, m.pod, corev1.EventTypeNormal, "MemberUpgraded", "Upgrade", "%s gets %s in place of %s", m.name, version, from)
+	}
 	return nil
 }
 
