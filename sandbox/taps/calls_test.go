@@ -261,6 +261,23 @@ func TestPastTheClient(t *testing.T) {
 	}
 }
 
+// TestPauseWithinAReconcile: a reconcile that has begun goes on while the loop is paused, with clients of its own, too.
+func TestPauseWithinAReconcile(t *testing.T) {
+	l := newLab(t)
+	tapped := l.newTaps("keeper")
+	reconcile := l.onceBy(tapped, func(ctx context.Context, _ *keeper, mgr ctrl.Manager, cm *corev1.ConfigMap) error {
+		tapped.Pause()
+		set, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+		if err != nil {
+			return err
+		}
+		return set.CoreV1().ConfigMaps(cm.Namespace).Delete(ctx, cm.Name, metav1.DeleteOptions{})
+	})
+	if last := reconcile.Calls()[len(reconcile.Calls())-1]; last.Verb != trace.VerbDelete || last.Status != 200 {
+		t.Errorf("its last call: %+v", last)
+	}
+}
+
 // TestInReconcile: reads of the cache and requests whose context is not the reconcile's own belong to the reconcile that
 // InReconcile finds, and to none if it finds none.
 func TestInReconcile(t *testing.T) {

@@ -28,8 +28,8 @@ type exchange struct {
 	reconcile *runningReconcile // nil outside of one
 	probably  bool              // that it belongs to the reconcile was concluded
 	via       string            // of its event, unless it is a dry run
-	holds     bool              // it waits while the loop is paused, and is held if it is a write and writes are held
-	to        *deliveries       // gets what the answers deliver; nil if nobody wants that
+	holds     bool              // it is held if it is a write and writes are held
+	to        *deliveries       // gets what the answers deliver, of a Recorder, whose requests wait while the loop is paused; else nil
 }
 
 func (t *Taps) exchange(next http.RoundTripper, req *http.Request) *exchange {
@@ -78,7 +78,10 @@ func (x *exchange) await(op operation) (seq int64, err error) {
 		}
 		return e
 	}
-	if seq, err = t.pass(x.req.Context(), planned); err != nil || !trace.IsWriteVerb(x.verb) || op.dryRun {
+	if x.to != nil { // else a reconcile that has begun goes on
+		seq, err = t.pass(x.req.Context(), planned)
+	}
+	if err != nil || !trace.IsWriteVerb(x.verb) || op.dryRun {
 		return seq, err
 	}
 	if held, err := t.holdNow(x.req.Context(), planned); held > 0 {
