@@ -39,13 +39,15 @@ type Config struct {
 	Values []string `yaml:"values,omitempty"`
 	// Samples are files and directories to offer in place of config/samples.
 	Samples []string `yaml:"samples,omitempty"`
+	// Hook is the program that answers the webhooks of the controllers among the manifests.
+	Hook string `yaml:"hook,omitempty"`
 	// Nodes is how many simulated nodes run pods.
 	Nodes *int `yaml:"nodes,omitempty"`
 	// Images is a file that says which programs images are.
 	Images string `yaml:"images,omitempty"`
 }
 
-var configKeys = []string{"main", "tags", "args", "env", "manifests", "values", "samples", "nodes", "images"}
+var configKeys = []string{"main", "tags", "args", "env", "manifests", "values", "samples", "hook", "nodes", "images"}
 
 // readConfig reads lab.yaml in the directory or else in the module's root, and fills in the options that are empty. Its
 // paths are relative to itself.

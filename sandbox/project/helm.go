@@ -110,7 +110,7 @@ func (o *Operator) runCharts(ctx context.Context, options lab.RunOptions) (lab.R
 
 // Taps returns the taps of the operator's runs in a journal.
 func (o *Operator) Taps(journal *trace.Journal) lab.Taps {
-	if o.options.Project.Watches == "" {
+	if !o.options.Project.InProcess() {
 		return o.Operator.Taps(journal)
 	}
 	return taps.New(journal, taps.Options{Operator: o.Name()})
@@ -118,8 +118,11 @@ func (o *Operator) Taps(journal *trace.Journal) lab.Taps {
 
 // Start begins a run.
 func (o *Operator) Start(ctx context.Context, options lab.RunOptions) (lab.Run, error) {
-	if o.options.Project.Watches == "" {
-		return o.Operator.Start(ctx, options)
+	switch {
+	case o.options.Project.Watches != "":
+		return o.runCharts(ctx, options)
+	case o.options.Project.Hook != "":
+		return o.runHook(ctx, options)
 	}
-	return o.runCharts(ctx, options)
+	return o.Operator.Start(ctx, options)
 }

@@ -44,8 +44,8 @@ type OperatorOptions struct {
 }
 
 // Operator is an operator of somebody's own as a program for a lab: it is built, the cluster is given what its plan has,
-// it runs in a process, and its webhooks are installed once they answer. One that is made of Helm charts runs in this
-// process.
+// it runs in a process, and its webhooks are installed once they answer. One that is made of Helm charts, or of a
+// hook, runs in this process.
 type Operator struct {
 	*process.Operator
 	options OperatorOptions
@@ -83,7 +83,7 @@ func NewOperator(o OperatorOptions) *Operator {
 func (o *Operator) Beside(dir string) (*process.Operator, error) {
 	plan := o.options.Plan
 	serves := !o.options.NoWebhooks && plan.ServesWebhooks(o.Tapped(), slices.Concat(plan.Args, o.options.Args, plan.Env, o.options.Env))
-	if serves || o.options.Project.Watches != "" {
+	if serves || o.options.Project.InProcess() {
 		return nil, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -157,6 +157,9 @@ func (o *Operator) newBuild() func() (string, error) {
 		if o.options.Project.Watches != "" {
 			_, err := helm.Load(o.options.Project.Watches, nil)
 			return "", err
+		}
+		if o.options.Project.Hook != "" {
+			return "", o.options.Project.checkHook()
 		}
 		if o.options.Project.Ansible != nil {
 			err := CheckAnsible(o.building)

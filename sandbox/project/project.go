@@ -20,8 +20,8 @@ import (
 // Options says where the project is, and fixes what is not to be guessed. What is empty is taken from lab.yaml, if the
 // project has one.
 type Options struct {
-	// Dir is a directory inside a Go module, or one with the watches.yaml of Helm charts or of Ansible's roles; empty means the
-	// current one.
+	// Dir is a directory inside a Go module, or one with the watches.yaml of Helm charts or of Ansible's roles, or with a
+	// lab.yaml that names a hook; empty means the current one.
 	Dir string
 	// WorkDir is a private directory for what Find learns, Build makes and Plan writes. It is made if it is missing. The
 	// next run for the same project and Options is quicker with the same directory. One run uses it at a time.
@@ -43,7 +43,7 @@ type Options struct {
 	Foreign bool
 }
 
-// Project is an operator's source: a Go module, Helm charts, or roles and playbooks of Ansible.
+// Project is an operator's source: a Go module, Helm charts, roles and playbooks of Ansible, or a hook.
 type Project struct {
 	// Root is the directory of the module.
 	Root string
@@ -72,6 +72,9 @@ type Project struct {
 	Watches string
 	// Charts are those that the file names.
 	Charts []Chart
+	// Hook is the program that answers the webhooks of CompositeControllers and DecoratorControllers among the manifests; empty
+	// for others. Such controllers run in the lab's process, too.
+	Hook string
 	// Ansible is what an Ansible operator has in place of a program of its own; nil for others. Root and Module are those of the
 	// program that all Ansible operators have.
 	Ansible *Ansible `json:"-"`
@@ -86,6 +89,9 @@ type Project struct {
 	config  Config
 	found   found
 }
+
+// InProcess reports whether the operator runs in the lab's process, and has taps without being built.
+func (p *Project) InProcess() bool { return p.Watches != "" || p.Hook != "" }
 
 // found is what Build needs of the discovery.
 type found struct {
@@ -104,7 +110,7 @@ type cached struct {
 	Found   found
 }
 
-// Find finds the main package of an operator, or its charts or roles. It calls 'go list' only if something has changed that the answer depends
+// Find finds the main package of an operator, or its charts, roles or hook. It calls 'go list' only if something has changed that the answer depends
 // on. A source that does not compile is found, too, as long as its imports can be read; otherwise the error is a
 // [BuildError].
 func Find(ctx context.Context, o Options) (*Project, error) {
@@ -125,6 +131,9 @@ func Find(ctx context.Context, o Options) (*Project, error) {
 	o.Dir = dir
 	if file := watchesFile(dir); file != "" && o.Main == "" {
 		return findCharts(o, file)
+	}
+	if p, err := findHook(o); p != nil || err != nil {
+		return p, err
 	}
 	if file := ansibleFile(dir); file != "" && o.Main == "" {
 		return findAnsible(ctx, o, file)

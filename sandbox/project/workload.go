@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operator-lab/operator-lab/operators"
 )
 
 // workload is the operator's Deployment as it is read.
@@ -40,6 +42,11 @@ func (p *Project) planWorkload(plan *Plan, all []*unstructured.Unstructured) (*u
 		return nil, err
 	}
 	if object == nil {
+		if p.Hook != "" {
+			op := operators.Metacontroller(nil)
+			plan.Namespace, plan.ServiceAccount = op.Namespace, op.ServiceAccount
+			return nil, nil
+		}
 		if len(all) > 0 && len(plan.Notes) == 0 {
 			plan.note(p.unless(NoDeployment, NoDeploymentForeign))
 		}

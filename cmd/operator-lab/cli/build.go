@@ -22,8 +22,8 @@ func buildCommand() *cobra.Command {
 			if err != nil {
 				return usageOf(err)
 			}
-			if p.Watches != "" || p.Ansible != nil {
-				return usageError("name the directory of a Go module", "%s has a watches.yaml, and no program of its own to build", args[0])
+			if p.InProcess() || p.Ansible != nil {
+				return usageError("name the directory of a Go module", "%s has no program of its own to build", args[0])
 			}
 			binary, err := p.Build(cmd.Context(), project.BuildOptions{Plain: true})
 			if err != nil {

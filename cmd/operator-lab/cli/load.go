@@ -311,7 +311,7 @@ func (l *loading) measure(ctx context.Context, t *suite, target *target, o load.
 		if err := own.lab(ctx, target, &o.Lab); err != nil {
 			return nil, err
 		}
-		if own.project.Watches == "" { // else it runs in this process
+		if !own.project.InProcess() { // else it runs in this process
 			o.Used = own.operator.Used
 		}
 	}

@@ -56,6 +56,8 @@ func (o *ownOperator) title() string {
 	switch {
 	case o.project.Watches != "":
 		title += " / helm-operator-plugins " + dependency(helm.Module)
+	case o.project.Hook != "":
+		title += " / " + filepath.Base(o.project.Hook)
 	case o.project.Ansible != nil:
 		title += " / ansible-operator-plugins " + project.AnsibleVersion
 	case o.tapped():
@@ -85,7 +87,7 @@ func (o *ownOperator) startBuild() {
 		return
 	}
 	build, compiled := tui.Step{Name: "go build", Detail: o.project.MainPath}, 0
-	if o.command == "" && o.project.Watches == "" {
+	if o.command == "" && !o.project.InProcess() {
 		o.step(build)
 	}
 	o.operator = project.NewOperator(project.OperatorOptions{
@@ -222,7 +224,7 @@ func (o *ownOperator) couldSayMore() bool {
 
 // servesWebhooks reports whether webhook configurations are installed.
 func (o *ownOperator) servesWebhooks() bool {
-	return !o.flags.noWebhooks && o.project.Watches == "" && o.plan.ServesWebhooks(o.tapped(), slices.Concat(o.args, o.flags.env))
+	return !o.flags.noWebhooks && !o.project.InProcess() && o.plan.ServesWebhooks(o.tapped(), slices.Concat(o.args, o.flags.env))
 }
 
 // notes are those of the plan, and one about webhooks that are not installed.
@@ -276,7 +278,7 @@ func awaitOwnEnd(ctx context.Context, s *liveOperator, until time.Duration) erro
 
 // summary says where the program's own words are.
 func (o *ownOperator) summary(context.Context, *liveOperator) error {
-	if o.project.Watches == "" { // else its log is in the journal only
+	if !o.project.InProcess() { // else its log is in the journal only
 		o.say("log        %s", o.operator.LogFile())
 	}
 	return nil
@@ -346,6 +348,9 @@ func (o *ownOperator) describe(w io.Writer) {
 			line("chart", "%s for %s of %s", c.Dir, c.Kind, c.APIVersion)
 		}
 		line("seen", "all of its loop: helm-operator-plugins %s runs in this process, with taps", dependency(helm.Module))
+	case p.Hook != "":
+		line("hook", "%s", p.Hook)
+		line("seen", "all of its loop, and what the hook was sent and answered")
 	case o.tapped():
 		o.describeSource(line)
 		line("seen", "all of its loop: built with taps for controller-runtime %s", p.ControllerRuntime)

@@ -144,7 +144,7 @@ func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) err
 		io: streams, name: own.project.Name, title: own.title(), flags: f.runFlags, subject: own, cluster: cluster,
 		journal: trace.New(trace.Options{Product: version(), Title: own.title()}), step: noStep,
 	}
-	if own.tapped() && own.project.Watches == "" {
+	if own.tapped() && !own.project.InProcess() {
 		p.source = func(_, file string) (string, bool, error) { return own.operator.Source(file) }
 	}
 	own.say, own.step = p.say, func(s tui.Step) { p.step(s) }
@@ -235,8 +235,8 @@ func (o *ownOperator) findIn(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return usageOf(err)
 	}
-	if o.project.Watches != "" && (o.flags.noTaps || len(o.flags.tags) > 0) {
-		return usageError("leave them out", "--no-taps and --tags are for a program that is built: %s has Helm charts", dir)
+	if o.project.InProcess() && (o.flags.noTaps || len(o.flags.tags) > 0) {
+		return usageError("leave them out", "--no-taps and --tags are for a program that is built, and %s has none", dir)
 	}
 	return o.makePlan(ctx)
 }

@@ -59,7 +59,7 @@ func (o *ownOperator) follow(s *liveOperator) {
 }
 
 // isRead reports whether the operator is made of files that are read when it starts, of whatever name, and not compiled.
-func (o *ownOperator) isRead() bool { return o.project.Watches != "" || o.project.Ansible != nil }
+func (o *ownOperator) isRead() bool { return o.project.InProcess() || o.project.Ansible != nil }
 
 // isSource reports whether a file is part of a program.
 func isSource(name string) bool {
