@@ -28,6 +28,15 @@ func ReadChunks(text string) (string, error) {
 	return string(body), err
 }
 
+// ReadAlter returns what a statement that changes a password says; known is false if it is none.
+func ReadAlter(statement string) (user, password string, known bool) {
+	parts := alterUser.FindStringSubmatch(statement)
+	if parts == nil {
+		return "", "", false
+	}
+	return parts[1], parts[2], true
+}
+
 // IsSigned reports whether a request has a signature, and whether it is correct for a password.
 func IsSigned(r *http.Request, password string) (has, right bool) {
 	s, has := readSignature(r)

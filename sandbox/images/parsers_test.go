@@ -122,3 +122,39 @@ func FuzzSignature(f *testing.F) {
 		}
 	})
 }
+
+// FuzzAlter compares with what a statement says by its quotes: what is outside of them are the words that are known, and what
+// is in them has no quote of its own.
+func FuzzAlter(f *testing.F) {
+	for _, text := range []string{
+		"ALTER USER IF EXISTS 'ann'@'%' IDENTIFIED BY 'new';", "alter user 'ann' identified by ''", " ALTER\tUSER 'a b'\nIDENTIFIED BY 'x' ; ",
+		"ALTER USER '' IDENTIFIED BY 'x'", "ALTER USER 'a'@'host' IDENTIFIED BY 'x'", `ALTER USER 'a' IDENTIFIED BY 'x\'; DROP TABLE t;'`,
+		"ALTER USER 'a' IDENTIFIED BY 'x'; ALTER USER 'root' IDENTIFIED BY 'y'", "ALTER USER 'a' IDENTIFIED BY 'it''s'", "ALTER USER IF 'a' IDENTIFIED BY 'x'",
+	} {
+		f.Add(text)
+	}
+	words := func(text string) string {
+		return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n\f\r", r) }), " ")
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		user, password, known := images.ReadAlter(text)
+		parts := strings.Split(text, "'")
+		if len(parts) == 7 && parts[2] == "@" && parts[3] == "%" {
+			parts = slices.Delete(parts, 2, 4)
+		}
+		if !known {
+			return // whatever it is, nothing is done
+		}
+		if len(parts) != 5 || parts[1] != user || parts[3] != password || user == "" || strings.Contains(user+password, `\`) {
+			t.Fatalf("%q is taken for another password of %q: %q", text, user, password)
+		}
+		before, between, after := words(parts[0]), words(parts[2]), words(parts[4])
+		if !strings.EqualFold(before, "ALTER USER") && !strings.EqualFold(before, "ALTER USER IF EXISTS") ||
+			!strings.EqualFold(between, "IDENTIFIED BY") || after != "" && after != ";" {
+			t.Errorf("%q is taken for a change of a password", text)
+		}
+		if u, p, again := images.ReadAlter("ALTER USER '" + user + "'@'%' IDENTIFIED BY '" + password + "'"); !again || u != user || p != password {
+			t.Errorf("%q and %q become %q and %q", user, password, u, p)
+		}
+	})
+}
