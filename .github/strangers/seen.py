@@ -20,13 +20,15 @@ def described(obj):
     if obj["kind"] == "ControllerRevision":  # its name is a hash
         return {"kind": obj["kind"]}
     of = {"kind": obj["kind"], "name": meta["name"], "deleted": "deletionTimestamp" in meta}
-    for key in ("labels", "finalizers"):
+    for key in ("labels", "finalizers", "annotations"):
         of[key] = meta.get(key)
+    (of["annotations"] or {}).pop("metacontroller.k8s.io/last-applied-configuration", None)  # only a three-way merge needs it
+    of["annotations"] = of["annotations"] or None
     of["owners"] = [{k: v for k, v in owner.items() if k != "uid"} for owner in meta.get("ownerReferences", [])]
     if obj["kind"] == "Pod":
         of["images"] = [c["image"] for c in obj["spec"]["containers"]]
     else:
-        of["spec"], of["status"] = obj.get("spec"), obj.get("status")
+        of["spec"], of["status"], of["data"] = obj.get("spec"), obj.get("status"), obj.get("data")
     return of
 
 
