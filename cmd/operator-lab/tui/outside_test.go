@@ -1,10 +1,13 @@
 package tui
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
@@ -28,6 +31,33 @@ func TestDrawing(t *testing.T) {
 		t.Errorf("after the end it draws: %v; error: %v", drawing(), err)
 	}
 	_ = keys.Close()
+}
+
+// TestNothingIsLoggedOverTheScreen: libraries that use Go's standard logger write to the terminal.
+func TestNothingIsLoggedOverTheScreen(t *testing.T) {
+	var logged strings.Builder
+	defer log.SetOutput(log.Writer())
+	log.SetOutput(&logged)
+	in, keys := io.Pipe()
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		o := Options{Journal: story().journal, In: in, Out: io.Discard}
+		ended <- runProgram(ctx, newModel(ctx, o), o)
+	}()
+	for !drawing() {
+		runtime.Gosched()
+	}
+	log.Print("over the screen")
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	_ = keys.Close()
+	log.Print("after it")
+	if got := logged.String(); strings.Contains(got, "over the screen") || !strings.Contains(got, "after it") {
+		t.Errorf("logged: %q", got)
+	}
 }
 
 // TestScreenTakesCharactersInPieces: a terminal's output is read in pieces, whose ends may be anywhere.

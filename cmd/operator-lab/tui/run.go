@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"slices"
@@ -65,6 +67,8 @@ func runProgram(ctx context.Context, m tea.Model, o Options) error {
 	if o.ForceColor {
 		settings = append(settings, tea.WithEnvironment(colorful(os.Environ())))
 	}
+	defer log.SetOutput(log.Writer()) // Helm logs there, across what is drawn
+	log.SetOutput(io.Discard)
 	p := tea.NewProgram(m, settings...)
 	ended := make(chan struct{})
 	go func() {
