@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/pkg/version"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,7 +45,7 @@ func ParseKind(apiVersion, kind string) (schema.GroupVersionKind, error) {
 		return schema.GroupVersionKind{}, fmt.Errorf("%q is no group and version, such as example.com/v1alpha1", apiVersion)
 	case len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || !strings.Contains(gv.Group, "."):
 		return schema.GroupVersionKind{}, fmt.Errorf("%q is no group: it is a domain such as example.com", gv.Group)
-	case !version.MatchString(gv.Version):
+	case !versionName.MatchString(gv.Version):
 		return schema.GroupVersionKind{}, fmt.Errorf("%q is no version, such as v1alpha1", gv.Version)
 	case !kindName.MatchString(kind):
 		return schema.GroupVersionKind{}, fmt.Errorf("%q is no kind: it is up to 40 letters and digits, such as Tomcat, a capital first", kind)
@@ -53,8 +54,8 @@ func ParseKind(apiVersion, kind string) (schema.GroupVersionKind, error) {
 }
 
 var (
-	version  = regexp.MustCompile(`\Av[0-9]+((alpha|beta)[0-9]+)?\z`)
-	kindName = regexp.MustCompile(`\A[A-Z][A-Za-z0-9]{0,39}\z`)
+	versionName = regexp.MustCompile(`\Av[0-9]+((alpha|beta)[0-9]+)?\z`)
+	kindName    = regexp.MustCompile(`\A[A-Z][A-Za-z0-9]{0,39}\z`)
 )
 
 // Files returns the files of an operator's project by their slash-separated paths: watches.yaml, the chart, the kind's
@@ -115,17 +116,28 @@ type Rendered struct {
 	Name, Namespace string
 }
 
+// capabilities returns Helm's for a chart that is rendered without a cluster, with the version of Kubernetes that this program
+// is built with if it knows that: Helm's own is 1.20.
+func capabilities() *chartutil.Capabilities {
+	c := chartutil.DefaultCapabilities.Copy()
+	if v, err := chartutil.ParseKubeVersion(version.Get().GitVersion); err == nil {
+		c.KubeVersion = *v
+	}
+	return c
+}
+
 // Render renders a chart with its own values, as the release of an object with the given name, and returns the objects.
 func Render(c *chart.Chart, name string) ([]Rendered, error) {
-	if needs := c.Metadata.KubeVersion; needs != "" && !chartutil.IsCompatibleRange(needs, chartutil.DefaultCapabilities.KubeVersion.String()) {
-		return nil, fmt.Errorf("chart %s needs Kubernetes %s, and Helm takes this one for %s", c.Name(), needs, chartutil.DefaultCapabilities.KubeVersion)
+	able := capabilities()
+	if needs := c.Metadata.KubeVersion; needs != "" && !chartutil.IsCompatibleRange(needs, able.KubeVersion.Version) {
+		return nil, fmt.Errorf("chart %s needs Kubernetes %s, and this is %s", c.Name(), needs, able.KubeVersion.Version)
 	}
 	values := map[string]any{}
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return nil, fmt.Errorf("chart %s: %s", c.Name(), firstLine(err))
 	}
 	release := chartutil.ReleaseOptions{Name: name, Namespace: "default", Revision: 1, IsInstall: true}
-	given, err := chartutil.ToRenderValues(c, values, release, chartutil.DefaultCapabilities)
+	given, err := chartutil.ToRenderValues(c, values, release, able)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %s", c.Name(), strings.Join(strings.Fields(err.Error()), " "))
 	}
