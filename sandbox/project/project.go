@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/mod/module"
 
+	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
@@ -137,6 +138,9 @@ func Find(ctx context.Context, o Options) (*Project, error) {
 	}
 	if file := ansibleFile(dir); file != "" && o.Main == "" {
 		return findAnsible(ctx, o, file)
+	}
+	if file := filepath.Join(dir, helm.WatchesFile); fileExists(file) && !fileExists(filepath.Join(dir, "go.mod")) && o.Main == "" {
+		return nil, problem("an entry has group, version, kind, and a chart, role or playbook", "%s names no chart, role or playbook", file)
 	}
 	return findGo(ctx, o, dir)
 }
