@@ -60,9 +60,9 @@ time is a finding.
 
 One sandbox is booted. Plans are played side by side, each in a namespace of its own that is all its
 operator sees. An operator of your own, given by its directory, is played with its samples by default,
-and one plan after the other if it has webhooks or is a Helm chart. Timers of up to a second are waited
-for; keys with longer ones count as settled. What belongs to no namespace cannot be explored, nor can an
-operator that gives objects random names of its own.
+and one plan after the other if it has webhooks, or is a Helm chart or a hook. Timers of up to a
+second are waited for; keys with longer ones count as settled. What belongs to no namespace cannot be
+explored, nor can an operator that gives objects random names of its own.
 
 Faults: ` + strings.Join(verify.FaultNames(), ", ") + `
 
