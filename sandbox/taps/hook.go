@@ -5,6 +5,7 @@ package taps
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,12 +70,30 @@ func hookChange(call HookCall) (before, after json.RawMessage) {
 	was, wanted := map[string]any{"children": observed}, map[string]any{"children": desired}
 	if call.DesiredStatus != nil {
 		now, _, _ := unstructured.NestedMap(call.Object.Object, "status")
-		if _, answered := call.DesiredStatus["observedGeneration"]; !answered {
-			delete(now, "observedGeneration") // the operator's own
-		}
+		withoutOwn(now, call.DesiredStatus)
 		was["status"], wanted["status"] = now, call.DesiredStatus
 	}
 	return marshalled(was), marshalled(wanted)
+}
+
+// withoutOwn takes away from a status what metacontroller adds to each that is answered: the generation, and the condition of a
+// rolling update.
+func withoutOwn(status, answered map[string]any) {
+	if _, is := answered["observedGeneration"]; !is {
+		delete(status, "observedGeneration")
+	}
+	isUpdated := func(c any) bool {
+		fields, _ := c.(map[string]any)
+		return fields["type"] == "Updated"
+	}
+	conditions, _ := status["conditions"].([]any)
+	said, _ := answered["conditions"].([]any)
+	if !slices.ContainsFunc(conditions, isUpdated) || slices.ContainsFunc(said, isUpdated) {
+		return
+	}
+	if status["conditions"] = slices.DeleteFunc(conditions, isUpdated); len(conditions) == 1 && said == nil {
+		delete(status, "conditions")
+	}
 }
 
 func marshalled(v any) json.RawMessage {

@@ -30,7 +30,7 @@ func TestHook(t *testing.T) {
 	there := fields(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u","managedFields":[{"manager":"m"}]},"spec":{"n":1,"more":true,"list":[{"a":1,"b":2}]}}`)
 	wanted := fields(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"n":1,"list":[{"a":1}]}}`)
 	tapped.Hook(t.Context(), taps.HookCall{
-		Name: "sync", URL: "http://here/sync", Object: fields(t, `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"one"},"status":{"n":1,"observedGeneration":2}}`),
+		Name: "sync", URL: "http://here/sync", Object: fields(t, `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"one"},"status":{"n":1,"observedGeneration":2,"conditions":[{"type":"Updated"}]}}`),
 		Request: []byte(`{"related":{"Secret.v1":{"s":` + secret + `}}}`), Response: []byte(`{"children":[` + secret + `]}`), Status: 200,
 		Observed:      []*unstructured.Unstructured{there, fields(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"old"},"spec":{"n":1}}`)},
 		Desired:       []*unstructured.Unstructured{wanted, fields(t, secret)},
