@@ -72,11 +72,8 @@ type Chart struct {
 // runCharts begins a run of an operator of Helm charts, in this process. The charts are read anew.
 func (o *Operator) runCharts(ctx context.Context, options lab.RunOptions) (lab.Run, error) {
 	plan := o.options.Plan
-	if !o.applied && !o.options.Untouched {
-		if err := ApplyAll(ctx, options.Cluster, plan.Objects, plan.Namespace); err != nil {
-			return nil, err
-		}
-		o.applied = true
+	if err := o.apply(ctx, options.Cluster); err != nil {
+		return nil, err
 	}
 	all, err := helm.Load(o.options.Project.Watches, slices.Concat(plan.Env, o.options.Env))
 	if err != nil {

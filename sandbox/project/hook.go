@@ -55,22 +55,18 @@ func (p *Project) checkHook() error {
 
 // runHook begins a run of metacontroller in this process, whose webhooks the hook answers.
 func (o *Operator) runHook(ctx context.Context, options lab.RunOptions) (lab.Run, error) {
-	plan := o.options.Plan
-	if !o.applied && !o.options.Untouched {
-		crds, err := metacontroller.CRDs()
-		if err != nil {
-			return nil, err
-		}
-		if err := sandbox.InstallCRDs(ctx, options.Cluster.Config(), crds...); err != nil {
-			return nil, err
-		}
-		if err := ApplyAll(ctx, options.Cluster, plan.Objects, plan.Namespace); err != nil {
-			return nil, err
-		}
-		o.applied = true
+	crds, err := metacontroller.CRDs()
+	if err != nil {
+		return nil, err
+	}
+	if err := sandbox.InstallCRDs(ctx, options.Cluster.Config(), crds...); err != nil {
+		return nil, err
+	}
+	if err := o.apply(ctx, options.Cluster); err != nil {
+		return nil, err
 	}
 	program, err := hook.New(hook.Options{
-		File: o.options.Project.Hook, Env: slices.Concat(plan.Env, o.options.Env),
+		File: o.options.Project.Hook, Env: slices.Concat(o.options.Plan.Env, o.options.Env),
 		Name: func(r *http.Request) string { return metacontroller.HookOf(r.Context()) },
 	})
 	if err != nil {

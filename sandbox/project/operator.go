@@ -202,11 +202,8 @@ func (o *Operator) prepareRun(ctx context.Context, cluster operatorhost.Cluster,
 	o.preparing.Lock()
 	defer o.preparing.Unlock()
 	plan := o.options.Plan
-	if !o.applied && !o.options.Untouched {
-		if err := ApplyAll(ctx, cluster, plan.Objects, plan.Namespace); err != nil {
-			return process.Command{}, err
-		}
-		o.applied = true
+	if err := o.apply(ctx, cluster); err != nil {
+		return process.Command{}, err
 	}
 	c := process.Command{
 		Program: binary, Args: slices.Concat(plan.Args, o.options.Args), Dir: o.options.Project.Root,
@@ -230,6 +227,16 @@ func (o *Operator) prepareRun(ctx context.Context, cluster operatorhost.Cluster,
 		c.WebhookPort, c.WebhookCertDir = o.port, plan.CertDir
 	}
 	return c, nil
+}
+
+// apply gives the cluster what the plan has, before the first run.
+func (o *Operator) apply(ctx context.Context, cluster operatorhost.Cluster) error {
+	if o.applied || o.options.Untouched {
+		return nil
+	}
+	err := ApplyAll(ctx, cluster, o.options.Plan.Objects, o.options.Plan.Namespace)
+	o.applied = err == nil
+	return err
 }
 
 // webhookPort returns the port of the webhook server: a free one for a program that is told which, else that of the manifests.

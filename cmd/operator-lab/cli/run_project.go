@@ -238,6 +238,9 @@ func (o *ownOperator) findIn(ctx context.Context, dir string) (err error) {
 	if o.project.InProcess() && (o.flags.noTaps || len(o.flags.tags) > 0) {
 		return usageError("leave them out", "--no-taps and --tags are for a program that is built, and %s has none", dir)
 	}
+	if o.project.Hook != "" && o.cluster != nil {
+		return usageError("leave --kubeconfig out", "%s has a hook, whose controllers run in a sandbox only", dir)
+	}
 	return o.makePlan(ctx)
 }
 
