@@ -59,6 +59,9 @@ type Nodes struct {
 
 func (l layout) troubles() string { return filepath.Join(l.dir, "troubles.json") }
 
+// LabFile returns the file in a sandbox's directory that has the path of a lab's socket, while a lab is told of operators in pods.
+func LabFile(dir string) string { return filepath.Join(dir, "lab") }
+
 // Names returns the names of all nodes, including lost ones.
 func (n *Nodes) Names() []string {
 	var names []string
@@ -144,7 +147,7 @@ func (p *plane) nodeProgram(index int, imagesFile string, plan network.Plan) (*p
 		"--sockets=" + plan.Dir, "--loopback=" + strconv.Itoa(plan.Loopback),
 		"--tls-cert-file=" + p.pki.path(name+"-serving.crt"), "--tls-private-key-file=" + p.pki.path(name+"-serving.key"),
 		"--client-ca-file=" + p.pki.path(clusterCA+".crt"),
-		"--images=" + imagesFile, "--troubles=" + p.troubles(), "--binary=" + p.binary, "--api-server=" + config.Host,
+		"--images=" + imagesFile, "--troubles=" + p.troubles(), "--lab=" + LabFile(p.dir), "--binary=" + p.binary, "--api-server=" + config.Host,
 	}}
 	return &program{name: name, logFile: p.logFile(name), launch: c.launch, halt: c.halt, orderly: true}, nil
 }

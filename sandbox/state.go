@@ -34,7 +34,7 @@ func StateDir() (string, error) {
 
 // layout names the files of one sandbox.
 //
-//	<state>/sandboxes/<name>/   sandbox.json  lock  kubeconfig  pki/  etcd/  logs/  bin/  nodes/  volumes/  egress.yaml  troubles.json  sockets/
+//	<state>/sandboxes/<name>/   sandbox.json  lock  kubeconfig  pki/  etcd/  logs/  bin/  nodes/  volumes/  egress.yaml  troubles.json  lab  sockets/
 //	                            checkpoints/  restoring/  restored/  undone/
 //	<state>/prepared/<key>/     etcd data directories to start from, one per version and set of CRDs
 //	<state>/assets/<key>/       links for envtest, see [Assets]

@@ -49,6 +49,7 @@ type nodeFlags struct {
 	clientCA  string // CA of the clients that may use its API
 	images    string // the user's images file; may be empty
 	troubles  string // file with the faults that the sandbox sets
+	lab       string // file with the socket of the lab, while there is one
 	binary    string // what containers of bundled images run
 	apiServer string // its URL on this machine
 }
@@ -86,6 +87,7 @@ func nodeProgram() int {
 	flags.StringVar(&f.clientCA, "client-ca-file", "", "authority of the certificates of its clients")
 	flags.StringVar(&f.images, "images", "", "file that says what images are")
 	flags.StringVar(&f.troubles, "troubles", "", "file that says what goes wrong")
+	flags.StringVar(&f.lab, "lab", "", "file with the socket of the lab that sees operators in pods")
 	flags.StringVar(&f.binary, "binary", "", "the operator-lab binary")
 	flags.StringVar(&f.apiServer, "api-server", "", "URL of the API server")
 	return cli.Run(cmd)
@@ -112,7 +114,7 @@ func runNode(ctx context.Context, f nodeFlags) error {
 	sayWrong(ctx, err)
 	go watchImages(ctx, images)
 	runtime, err := node.New(node.Options{
-		Name: f.name(), Network: part, Catalogue: images, APIServer: f.apiServer,
+		Name: f.name(), Network: part, Catalogue: images, APIServer: f.apiServer, Lab: f.lab,
 		Dir: filepath.Join(f.dir, "runtime"), Version: version.Get().GitVersion,
 	})
 	if err != nil {

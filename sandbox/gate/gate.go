@@ -57,7 +57,7 @@ type Run struct {
 	// pass beside it: the process that sends them records them itself. Default: none.
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// ReconcileOf finds the reconcile that a request names in the header [link.Header]. It is called when a fault happens to the
-	// request, and may wait. Default: requests belong to no reconcile.
+	// request, and may wait. Default: requests belong to no reconcile, and the header means nothing.
 	ReconcileOf func(header string) trace.ReconcileRef
 }
 
@@ -203,17 +203,15 @@ func (g *Gate) serve(w http.ResponseWriter, req *http.Request) {
 	}
 	r.requests.Add(1)
 	handler, reconcile := r.recorded, req.Header.Get(link.Header)
-	if reconcile != "" {
+	if reconcile != "" && r.reconcileOf != nil {
 		handler = r.handler
+		of := sync.OnceValue(func() trace.ReconcileRef { return r.reconcileOf(reconcile) })
+		req = req.WithContext(fault.WithReconcile(req.Context(), of))
 	}
 	for _, own := range []string{link.Header, "Authorization"} {
 		req.Header.Del(own)
 	}
 	req.Header.Set("User-Agent", g.name)
-	if reconcile != "" && r.reconcileOf != nil {
-		of := sync.OnceValue(func() trace.ReconcileRef { return r.reconcileOf(reconcile) })
-		req = req.WithContext(fault.WithReconcile(req.Context(), of))
-	}
 	handler.ServeHTTP(w, req)
 }
 

@@ -81,6 +81,19 @@ func (c *Catalogue) Lookup(image string) (Image, error) {
 	return e.image(name), nil
 }
 
+// Operators returns the names of the operators in the images file.
+func (c *Catalogue) Operators() (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refresh()
+	for _, e := range c.own {
+		if e.operator != "" {
+			names = append(names, e.operator)
+		}
+	}
+	return names
+}
+
 // Err returns the error of the newest version of the file. It returns each error once, and nil if there is no new one.
 func (c *Catalogue) Err() error {
 	c.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // decoder reads an images file strictly. It continues after a problem, so that all are found at once.
@@ -72,6 +73,12 @@ var mappingFields = []field[mapping]{
 			d.problem(n, "name the directory of an operator, relative to this file", "project: %s is no directory", to.project)
 		}
 	}},
+	{"operator", func(d *decoder, n *yaml.Node, to *mapping) {
+		text, ok := d.text(n, "operator")
+		if to.operator = text; ok && len(validation.IsDNS1123Label(text)) > 0 {
+			d.problem(n, "such as my-operator", "operator: %q is not made of small letters, digits and dashes", text)
+		}
+	}},
 	{"args", func(d *decoder, n *yaml.Node, to *mapping) { to.args = d.texts(n, "args") }},
 	{"env", func(d *decoder, n *yaml.Node, to *mapping) { to.env = d.variables(n) }},
 	{"workingDir", func(d *decoder, n *yaml.Node, to *mapping) {
@@ -105,7 +112,7 @@ var one = []string{"command", "project", "page", "wait", "pullError"}
 
 // needs maps a key to the keys of which one must be set with it.
 var needs = map[string][]string{
-	"args": {"command", "project"}, "workingDir": {"command"}, "env": {"command", "project", "page"},
+	"args": {"command", "project"}, "operator": {"command", "project"}, "workingDir": {"command"}, "env": {"command", "project", "page"},
 	"files": {"command", "page", "wait"}, "startDelay": {"command", "project", "page", "wait"},
 }
 

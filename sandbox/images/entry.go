@@ -15,6 +15,7 @@ type entry struct {
 	startDelay time.Duration
 	simulated  bool
 	user       int64
+	operator   string // the name of the operator that it is; empty: it is none
 }
 
 // nonRoot is the user ID for images without root, as in distroless ones.

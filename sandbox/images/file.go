@@ -2,6 +2,7 @@ package images
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -124,6 +126,7 @@ type mapping struct {
 	name       pattern
 	command    []string
 	project    string
+	operator   string
 	args       []string
 	env        []variable
 	workingDir string
@@ -148,18 +151,33 @@ func (c *Catalogue) parse(content []byte) ([]entry, error) {
 	return entries, nil
 }
 
+var notInLabel = regexp.MustCompile(`[^a-z0-9]+`)
+
+// operatorName returns the name of the operator in a project's directory, which is that of the directory as a DNS label.
+func operatorName(dir string) string {
+	name := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
+	const longest = 40 // names are made of it
+	return cmp.Or(strings.TrimRight(name[:min(len(name), longest)], "-"), "operator")
+}
+
 // entry returns the entry for a mapping.
 func (c *Catalogue) entry(m mapping) entry {
-	e := entry{pattern: m.name, pull: Pull{Delay: m.pullDelay, Error: m.pullError}, startDelay: m.startDelay, user: nonRoot}
+	e := entry{pattern: m.name, pull: Pull{Delay: m.pullDelay, Error: m.pullError}, startDelay: m.startDelay, user: nonRoot, operator: m.operator}
 	switch {
 	case m.command != nil:
 		p := process{guard: c.guard, command: m.command, args: m.args, env: m.env, dir: m.workingDir, files: m.files}
 		if p.dir == "" {
 			p.dir = absolute(c.file, ".")
 		}
+		if m.operator != "" {
+			p.seen = &Life{Operator: m.operator}
+		}
 		e.program = p
 	case m.project != "":
-		e.program = built{process{guard: c.guard, args: m.args, env: m.env, dir: m.project}, c.builder, m.project}
+		if e.operator == "" {
+			e.operator = operatorName(m.project)
+		}
+		e.program = built{process{guard: c.guard, args: m.args, env: m.env, dir: m.project}, c.builder, m.project, e.operator}
 		e.make = func(ctx context.Context) error { return c.builder.build(ctx, m.project) }
 	case m.page != nil:
 		e.program = newPage(*m.page, defaultRoot, defaultPort).with(m.env, m.files)

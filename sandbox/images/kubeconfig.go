@@ -22,24 +22,9 @@ var (
 
 // writeKubeconfig writes a kubeconfig with which a process on this machine acts as the pod's service account.
 func writeKubeconfig(c *Container) (file string, err error) {
-	dir := ""
-	for _, m := range c.Mounts {
-		if filepath.Clean(m.ContainerPath) == tokenDir {
-			dir = m.HostPath
-		}
-	}
-	if dir == "" {
-		return "", errNoToken
-	}
-	if c.APIServer == "" {
-		return "", errNoServer
-	}
-	// The token is replaced before it expires, so it is named, not copied.
-	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
-	for _, f := range []string{token, ca} {
-		if _, err := os.Stat(f); err != nil {
-			return "", err
-		}
+	token, ca, err := accountFiles(c)
+	if err != nil {
+		return "", err
 	}
 	const name = "lab"
 	config, err := yaml.Marshal(map[string]any{
@@ -57,6 +42,30 @@ func writeKubeconfig(c *Container) (file string, err error) {
 	}
 	file = filepath.Join(c.Dir, kubeconfigFile)
 	return file, os.WriteFile(file, config, 0o600)
+}
+
+// accountFiles returns the files with the token of a pod's service account and with the authority of the API server. The token
+// is replaced before it expires, so it is named, not copied.
+func accountFiles(c *Container) (token, ca string, err error) {
+	dir := ""
+	for _, m := range c.Mounts {
+		if filepath.Clean(m.ContainerPath) == tokenDir {
+			dir = m.HostPath
+		}
+	}
+	if dir == "" {
+		return "", "", errNoToken
+	}
+	if c.APIServer == "" {
+		return "", "", errNoServer
+	}
+	token, ca = filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
+	for _, f := range []string{token, ca} {
+		if _, err := os.Stat(f); err != nil {
+			return "", "", err
+		}
+	}
+	return token, ca, nil
 }
 
 // named is an item of a list of a kubeconfig.

@@ -24,6 +24,8 @@ type process struct {
 	env     []variable
 	dir     string
 	files   files
+	// seen is the operator that the program is; nil: it is none, and no lab is told.
+	seen *Life
 }
 
 // File implements [Program].
@@ -31,6 +33,14 @@ func (p process) File(path string) (string, bool) { return p.files.content(path)
 
 // Start implements [Program].
 func (p process) Start(c *Container) (Running, error) {
+	if conn := p.seen.call(c); conn != nil {
+		return beginSeen(c, conn, func(more []string) (Running, error) { return p.start(c, more) }), nil
+	}
+	return p.start(c, nil)
+}
+
+// start starts the program with more variables, of the form NAME=value.
+func (p process) start(c *Container, more []string) (Running, error) {
 	env, err := processEnvironment(c)
 	if err != nil {
 		return nil, err
@@ -59,7 +69,7 @@ func (p process) Start(c *Container) (Running, error) {
 		fmt.Fprintf(c.Stderr, "operator-lab: the pod's command %q is a file of the real image; %q of this machine runs instead\n",
 			c.Command[0], p.command[0])
 	}
-	return spawn(p.guard, c, &exec.Cmd{Path: file, Args: argv, Dir: p.dir, Env: env.list()})
+	return spawn(p.guard, c, &exec.Cmd{Path: file, Args: argv, Dir: p.dir, Env: append(env.list(), more...)})
 }
 
 // lookPath finds a program on a PATH, and complains as a container runtime does.

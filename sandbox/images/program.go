@@ -125,6 +125,9 @@ type Container struct {
 	Shell Shell
 	// APIServer is the URL of the API server for a process on this machine; empty if it has none.
 	APIServer string
+	// Lab is a file with the path of the socket of the lab that runs operators in the sandbox, while there is one; empty: there
+	// never is.
+	Lab string
 }
 
 // Shell is the set of built-in commands, which take the place of the files in an image's /bin.

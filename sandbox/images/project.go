@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -25,11 +26,12 @@ type builder struct {
 	// work is a directory for the programs, which is removed with this process.
 	work func() (string, error)
 	mu   sync.Mutex
+	seen map[string]Life // what is known of the programs that were built, by the project's directory
 }
 
 func newBuilder(binary string) *builder {
 	work := sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "operator-lab-") })
-	return &builder{binary: binary, work: work, guard: guard.New(guard.Options{Mark: "OPERATOR_LAB_BUILD", Temp: work})}
+	return &builder{binary: binary, work: work, guard: guard.New(guard.Options{Mark: "OPERATOR_LAB_BUILD", Temp: work}), seen: map[string]Life{}}
 }
 
 // file returns where the program of a project is once it is built.
@@ -52,17 +54,21 @@ func (b *builder) build(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
+	var said, out bytes.Buffer
 	cmd := exec.Command(b.binary, "build", dir, "--to", file) //nolint:noctx // the guard ends it with all that it has started
 	cmd.Args[0] = "operator-lab"
-	cmd.Stderr, cmd.WaitDelay = &out, buildPatience
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &out, buildPatience
 	group, err := b.guard.Start(cmd)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, group.Kill)()
 	if err = cmd.Wait(); err == nil {
-		return nil
+		var seen Life
+		if err = json.Unmarshal(said.Bytes(), &seen); err == nil {
+			b.seen[dir] = seen
+		}
+		return err
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -74,11 +80,21 @@ func (b *builder) build(ctx context.Context, dir string) error {
 	return errors.New(line)
 }
 
+// operator returns what the lab is told of an operator whose project in a directory is built.
+func (b *builder) operator(name, dir string) *Life {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen := b.seen[dir]
+	seen.Operator = name
+	return &seen
+}
+
 // built is an operator of the user's in a pod: pulling its image builds the project in a directory.
 type built struct {
 	process
 	builder *builder
 	dir     string
+	name    string // of the operator
 }
 
 // Start implements [Program].
@@ -101,7 +117,7 @@ func (p built) Start(c *Container) (Running, error) {
 	}
 	in := *c
 	in.Command, in.Args = nil, args
-	p.command = []string{file}
+	p.command, p.seen = []string{file}, p.builder.operator(p.name, p.dir)
 	return p.process.Start(&in)
 }
 

@@ -17,7 +17,8 @@ func TestAProjectIsBuiltWhenItsImageIsPulled(t *testing.T) {
 	binary := filepath.Join(dir, "binary")
 	script := "#!/bin/sh\n" +
 		"if [ -f \"$2/broken\" ]; then echo 'error: main.go:3:1: it is broken' >&2; echo 'hint: mend it' >&2; exit 2; fi\n" +
-		"printf '#!/bin/sh\\necho called with \"$@\"\\n' >\"$4\" && chmod +x \"$4\"\n"
+		"printf '#!/bin/sh\\necho called with \"$@\"\\n' >\"$4\" && chmod +x \"$4\"\n" +
+		"echo '{\"Tapped\": true}'\n"
 	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
 	}

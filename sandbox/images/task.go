@@ -105,13 +105,16 @@ func (l late) processes() (group int, begun bool) {
 
 // Start implements [Program].
 func (d delayed) Start(c *Container) (Running, error) {
+	return later(c, time.After(d.delay), func() (Running, error) { return d.Program.Start(c) }), nil
+}
+
+// later starts a program in a container once something has come from ready.
+func later[T any](c *Container, ready <-chan T, start func() (Running, error)) late {
 	begun := make(chan Running, 1)
 	return late{begun: begun, task: begin(func(t *task) int {
-		ready := time.NewTimer(d.delay)
-		defer ready.Stop()
 		for waiting := true; waiting; {
 			select {
-			case <-ready.C:
+			case <-ready:
 				waiting = false
 			case s := <-t.signals:
 				if terminates(s) {
@@ -121,7 +124,7 @@ func (d delayed) Start(c *Container) (Running, error) {
 				return killed(syscall.SIGKILL)
 			}
 		}
-		r, err := d.Program.Start(c)
+		r, err := start()
 		if err != nil {
 			fmt.Fprintf(c.Stderr, "operator-lab: %v\n", err)
 			return 127 // as in a shell
@@ -139,5 +142,5 @@ func (d delayed) Start(c *Container) (Running, error) {
 				return r.Code()
 			}
 		}
-	})}, nil
+	})}
 }

@@ -131,8 +131,8 @@ func (b *backend) Loops() []v1alpha1.Loop {
 // ValidateFault returns why a fault cannot happen.
 func (b *backend) ValidateFault(spec v1alpha1.FaultSpec) field.ErrorList {
 	errs := fault.Validate(spec)
-	if _, found := b.lab().program(spec.Operator); spec.Operator != "" && !found {
-		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, b.lab().programNames()))
+	if known := append(b.lab().programNames(), b.options.InPods...); spec.Operator != "" && !slices.Contains(known, spec.Operator) {
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, known))
 	}
 	if p := spec.ControlPlane; p != nil && b.options.Kill == nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "controlPlane"), "the lab did not start this control plane"))

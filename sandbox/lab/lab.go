@@ -26,6 +26,8 @@ type Options struct {
 	Cluster operatorhost.Cluster
 	// Programs are operators in addition to the bundled ones. One with the name of a bundled one takes its place.
 	Programs []Program
+	// InPods are names of operators that may come with [Lab.Adopt]: faults can name them before. Others can come, too.
+	InPods []string
 	// Kill ends a program of the control plane. Default: such faults are refused.
 	Kill func(program string) error
 	// Machines are the nodes, for faults that happen there. Default: such faults are refused.
@@ -51,6 +53,7 @@ type Lab struct {
 	mu        sync.Mutex
 	epoch     *epoch
 	installed map[string]string
+	adopted   []Program
 	changed   chan struct{}
 }
 

@@ -65,7 +65,8 @@ type Run interface {
 // with a container that ends.
 type Exit interface {
 	error
-	// RestartAfter returns the time until the next run.
+	// RestartAfter returns the time until the next run; 0: somebody else starts it, as the kubelet does with a program in a pod,
+	// also if it has never served.
 	RestartAfter() time.Duration
 }
 
@@ -140,9 +141,34 @@ func (b bundled) Start(ctx context.Context, o RunOptions) (Run, error) {
 	return host, err
 }
 
+// programs returns Options.Programs and those that were adopted.
+func (l *Lab) programs() []Program {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Concat(l.options.Programs, l.adopted)
+}
+
+// Adopt loads an operator that was not named when the lab was opened, if it is not loaded in this epoch. It returns at once.
+func (l *Lab) Adopt(p Program) error {
+	known, found := l.program(p.Name())
+	switch {
+	case found && known != p:
+		return fmt.Errorf("the lab has another operator %s", p.Name())
+	case l.Taps(p.Name()) != nil:
+		return nil
+	}
+	l.mu.Lock()
+	if !found {
+		l.adopted = append(l.adopted, p)
+	}
+	l.epoch.others.Skip(p.Name())
+	l.mu.Unlock()
+	return l.apply(p.Name(), v1alpha1.OperatorSpec{})
+}
+
 // program returns the operator with a name: one of Options.Programs, or a bundled one.
 func (l *Lab) program(name string) (Program, bool) {
-	for _, p := range l.options.Programs {
+	for _, p := range l.programs() {
 		if p.Name() == name {
 			return p, true
 		}
@@ -154,7 +180,7 @@ func (l *Lab) program(name string) (Program, bool) {
 // programNames returns the names of all operators that the lab can run, sorted.
 func (l *Lab) programNames() []string {
 	names := operators.Names()
-	for _, p := range l.options.Programs {
+	for _, p := range l.programs() {
 		names = append(names, p.Name())
 	}
 	slices.Sort(names)

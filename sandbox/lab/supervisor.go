@@ -230,7 +230,7 @@ func (sv *supervisor) serve(ctx context.Context, run Run, spec v1alpha1.Operator
 			sv.awaitCrash(ctx)
 			return nil
 		}
-		if exit, is := errors.AsType[Exit](err); is && sv.hasServed() {
+		if exit, is := errors.AsType[Exit](err); is && (sv.hasServed() || exit.RestartAfter() == 0) {
 			return sv.ended(exit) // it can be started, so what ends it may pass, or be mended
 		}
 		return err
@@ -297,9 +297,12 @@ func (sv *supervisor) ended(err error) error {
 		return errors.New("it ended by itself")
 	}
 	if exit, is := errors.AsType[Exit](err); is {
+		message := exit.Error()
+		if after := exit.RestartAfter(); after > 0 {
+			message = fmt.Sprintf("the program ended: %v; it is started again in %v", err, after)
+		}
 		sv.epoch.journal.Append(trace.Event{
-			Kind: trace.KindNote, Actor: sv.program.Name(), Operator: sv.program.Name(),
-			Message: fmt.Sprintf("the program ended: %v; it is started again in %v", err, exit.RestartAfter()),
+			Kind: trace.KindNote, Actor: sv.program.Name(), Operator: sv.program.Name(), Message: message,
 		})
 		sv.crash(exit.RestartAfter())
 		return nil

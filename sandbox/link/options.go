@@ -3,6 +3,8 @@
 package link
 
 import (
+	"strings"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -16,11 +18,11 @@ const (
 
 // adapt makes the options of a manager, which are meant for a pod, fit for a process beside others on this machine.
 func (s Settings) adapt(o *manager.Options) {
-	if o.Metrics.BindAddress != "0" { // empty is the port 8080
+	if o.Metrics.BindAddress == "" { // the port 8080
 		o.Metrics.BindAddress = freePort
 	}
-	for _, address := range []*string{&o.HealthProbeBindAddress, &o.PprofBindAddress} {
-		if *address != "" && *address != "0" {
+	for _, address := range []*string{&o.Metrics.BindAddress, &o.HealthProbeBindAddress, &o.PprofBindAddress} {
+		if *address != "" && *address != "0" && !(s.InPod && strings.HasPrefix(*address, "127.")) {
 			*address = freePort
 		}
 	}

@@ -24,6 +24,8 @@ type Settings struct {
 	Namespace string `json:"namespace,omitempty"`
 	// APIServer is the address of the API server that the lab gave the program.
 	APIServer string `json:"apiServer,omitempty"`
+	// InPod says that the program runs in a pod: addresses to listen on that are given to it on loopback are those of the pod.
+	InPod bool `json:"inPod,omitempty"`
 	// WebhookPort is the port on 127.0.0.1 of the program's webhook server; 0 leaves the server as it is.
 	WebhookPort int `json:"webhookPort,omitempty"`
 	// WebhookCertDir is the directory with the server's tls.crt and tls.key.

@@ -139,7 +139,7 @@ func (r *Runtime) give(c *container, dir string) *images.Container {
 		Node: r.options.Name, Image: c.config.GetImage().GetUserSpecifiedImage(), IP: c.pod.ip,
 		Command: c.config.GetCommand(), Args: c.config.GetArgs(), WorkingDir: c.config.GetWorkingDir(), Dir: dir,
 		Stdout: c.stdout, Stderr: c.stderr, Network: c.pod.network,
-		Shell: shellOf{r, c}, APIServer: r.options.APIServer,
+		Shell: shellOf{r, c}, APIServer: r.options.APIServer, Lab: r.options.Lab,
 	}
 	if given.Image == "" {
 		given.Image = c.image.name

@@ -37,6 +37,8 @@ type Options struct {
 	Catalogue Catalogue
 	// APIServer is the API server's URL on this machine, for programs that use it; optional.
 	APIServer string
+	// Lab is a file with the socket of the lab that is told of operators in pods; optional. See [images.Container].
+	Lab string
 	// Dir is the runtime's own directory. The scratch directories of containers are below it.
 	Dir string
 	// KillPatience is the time for a container to end after SIGKILL, before it is given up. Default: 5 s.

@@ -16,9 +16,9 @@ import (
 // request.
 type Others struct {
 	journal *trace.Journal
-	skip    map[string]bool // programs whose calls are recorded already
 
 	mu    sync.Mutex
+	skip  map[string]bool   // programs whose calls are recorded already
 	seen  int64             // the journal has been read up to this Seq
 	kinds map[string]bool   // the kinds that occur in the journal
 	uids  map[string]bool   // the UIDs that occur in the journal
@@ -38,10 +38,23 @@ func NewOthers(journal *trace.Journal, skip ...string) *Others {
 	return o
 }
 
+// Skip leaves out the calls of one more program from now on.
+func (o *Others) Skip(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.skip[name] = true
+}
+
+func (o *Others) skips(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.skip[name]
+}
+
 // Note reads one line of the audit log. A line that cannot be parsed is ignored.
 func (o *Others) Note(line []byte) {
 	var audit auditv1.Event
-	if json.Unmarshal(line, &audit) != nil || audit.ObjectRef == nil || o.skip[program(&audit)] {
+	if json.Unmarshal(line, &audit) != nil || audit.ObjectRef == nil || o.skips(program(&audit)) {
 		return
 	}
 	e := event(&audit)

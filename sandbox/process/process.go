@@ -62,6 +62,9 @@ type Command struct {
 	// WebhookPort and WebhookCertDir are for the webhook server of a program with taps. Default: it is left as it is.
 	WebhookPort    int
 	WebhookCertDir string
+	// pod is the program in a pod, which its node starts; then all of the above but Namespace is the pod's. nil: it is a process
+	// of the lab's.
+	pod *pod
 }
 
 // Operator is an operator in a process of its own.
@@ -140,6 +143,7 @@ func (o *Operator) Start(ctx context.Context, options lab.RunOptions) (lab.Run, 
 		return nil, err
 	}
 	r := &run{operator: o, command: command, options: options, done: make(chan struct{})}
+	r.linked, r.unlink = context.WithCancel(context.WithoutCancel(ctx))
 	if err := r.start(); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/gate"
-	"github.com/operator-lab/operator-lab/sandbox/guard"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/link"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
@@ -35,13 +36,23 @@ type run struct {
 	gate    *gate.Gate
 	socket  net.Listener
 	output  *output
-	group   *guard.Group
+	program program
+	linked  context.Context // ends the link with a program that goes on
+	unlink  context.CancelFunc
 	wait    func() error // returns when the program has ended
 	served  sync.WaitGroup
-	closing sync.Once
+	// released says that the gate stays open, because the program goes on.
+	released bool
+	closing  sync.Once
 
 	done chan struct{} // closed when the program has ended
 	err  error         // why; set before done is closed
+}
+
+// program is the program of a run: a group of processes, or one in a pod.
+type program interface {
+	Signal(s syscall.Signal)
+	Kill()
 }
 
 // otherClients is added to the name of an operator with taps for what only the gate sees of it, and knows no reconcile of.
@@ -64,10 +75,13 @@ func (r *run) start() (err error) {
 		return fmt.Errorf("open the gate of operator %s: %w", name, err)
 	}
 	kubeconfig := filepath.Join(r.operator.options.Files, "kubeconfig")
+	if r.command.pod != nil { // another one may still use its own
+		kubeconfig = filepath.Join(r.operator.options.Files, r.command.pod.ID)
+	}
 	if err := os.WriteFile(kubeconfig, r.gate.Kubeconfig(), 0o600); err != nil {
 		return err
 	}
-	env := append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	env := []string{"KUBECONFIG=" + kubeconfig}
 	behind := gate.Run{Injector: r.options.Injector}
 	var line func(string)
 	switch t := r.options.Taps.(type) {
@@ -96,7 +110,7 @@ func (r *run) start() (err error) {
 		return errors.Join(err, log.Close())
 	}
 	r.gate.Use(behind)
-	if err := r.startProgram(append(env, r.command.Env...)); err != nil {
+	if err := r.startProgram(env); err != nil {
 		r.output.close()
 		return errors.Join(err, log.Close())
 	}
@@ -113,6 +127,9 @@ func (r *run) namespace() string {
 
 // identity returns the credentials with which the gate sends the program's requests.
 func (r *run) identity() (*rest.Config, error) {
+	if r.command.pod != nil {
+		return r.command.pod.identity(), nil
+	}
 	if r.command.ServiceAccount == "" {
 		return r.options.Cluster.Config(), nil
 	}
@@ -134,10 +151,12 @@ func (r *run) listen(t *remote.Taps) (path string, err error) {
 		if err != nil {
 			return // closed before the program connected
 		}
+		defer context.AfterFunc(r.linked, func() { _ = conn.Close() })()
 		err = t.Serve(conn, link.Settings{
 			Operator: r.operator.options.Name, Namespace: r.namespace(), APIServer: r.gate.Address(),
 			WebhookPort: r.command.WebhookPort, WebhookCertDir: r.command.WebhookCertDir,
 			NoLeaderElection: r.command.NoLeaderElection || r.options.Private, // only one of the labs would have a leader
+			InPod:            r.command.pod != nil,
 		})
 		if err != nil {
 			r.note("the link to the program is broken: " + err.Error())
@@ -152,30 +171,51 @@ func (r *run) note(text string) {
 	r.options.Journal.Append(trace.Event{Kind: trace.KindNote, Actor: name, Operator: name, Message: text})
 }
 
-// startProgram starts the program.
+// startProgram starts the program with the variables by which it finds the lab.
 func (r *run) startProgram(env []string) (err error) {
+	if pod := r.command.pod; pod != nil {
+		r.program, r.wait = pod, pod.wait
+		r.begun()
+		r.note(pod.begins())
+		pod.order(images.Order{Env: env})
+		return nil
+	}
 	// The context of the lab is not that of the process: End lets it stop in order.
 	cmd := exec.Command(r.command.Program, r.command.Args...) //nolint:noctx // End and the guard end it
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.command.Dir, env, r.output.into, r.output.into
-	r.group, err = r.operator.guard.Start(cmd)
+	cmd.Dir, cmd.Env = r.command.Dir, slices.Concat(os.Environ(), env, r.command.Env)
+	cmd.Stdout, cmd.Stderr = r.output.into, r.output.into
+	group, err := r.operator.guard.Start(cmd)
 	if err != nil {
 		return &sandbox.Problem{
 			Err:  fmt.Errorf("start %s: %w", r.command.Program, err),
 			Hint: "is it a program that this machine can run?",
 		}
 	}
-	r.operator.running.Store(r.group)
-	r.wait = cmd.Wait
-	r.tell(trace.VerbStart)
-	r.options.Injector.OnDie(r.group.Kill)
+	r.operator.running.Store(group)
+	r.program, r.wait = group, cmd.Wait
+	r.begun()
 	return nil
+}
+
+// begun is called when the program was started.
+func (r *run) begun() {
+	r.tell(trace.VerbStart)
+	r.options.Injector.OnDie(func() {
+		if !r.hasEnded() { // else a program in a pod may go on without the lab
+			r.program.Kill()
+		}
+	})
 }
 
 // follow takes the program's output until it has ended.
 func (r *run) follow(log *os.File) {
 	r.served.Go(r.output.follow)
 	err := r.wait()
-	r.group.Kill() // what the program has started ends with it
+	if errors.Is(err, errReplaced) {
+		r.release()
+	} else {
+		r.program.Kill() // what the program has started ends with it
+	}
 	r.output.drain()
 	r.output.close()
 	r.output.flush()
@@ -195,6 +235,9 @@ func (r *run) tell(verb string) {
 
 // why describes how the program ended by itself.
 func (r *run) why(err error) error {
+	if r.command.pod != nil {
+		return err
+	}
 	how := "exit status 0"
 	if err != nil {
 		how = err.Error()
@@ -209,7 +252,7 @@ func (r *run) close() {
 			_ = r.socket.Close()
 		}
 		r.served.Wait() // the connection ended with the program
-		if r.gate != nil {
+		if r.gate != nil && !r.released {
 			_ = r.gate.Close()
 		}
 	})
@@ -236,6 +279,8 @@ func (r *run) AwaitServing(ctx context.Context) error {
 	err := r.options.Taps.AwaitServing(limited)
 	wrong := <-begun
 	switch {
+	case r.hasEnded() && r.command.pod != nil:
+		return r.err
 	case r.hasEnded():
 		return &sandbox.Problem{
 			Err: fmt.Errorf("the operator ended before it served: %w", r.err), Hint: "all that it printed is in " + r.operator.LogFile(),
@@ -245,7 +290,7 @@ func (r *run) AwaitServing(ctx context.Context) error {
 	case wrong != nil:
 		return wrong
 	case err == nil:
-	case r.gate.Requests() == 0:
+	case r.gate.Requests() == 0 && r.command.pod == nil:
 		return &sandbox.Problem{
 			Err:  fmt.Errorf("the program runs, but never asked the gate for anything in %v: %w", servePatience, &Exit{How: "it did not end", Last: r.output.last()}),
 			Hint: "it has to take its cluster from the variable KUBECONFIG, and to start its manager; what it printed is in " + r.operator.LogFile(),
@@ -281,12 +326,15 @@ const endPatience = 10 * time.Second
 
 // End asks the program to stop, and kills it if it does not in time, or if the run has crashed.
 func (r *run) End() error {
-	r.group.Signal(syscall.SIGTERM)
+	if r.hasEnded() {
+		return nil
+	}
+	r.program.Signal(syscall.SIGTERM)
 	select {
 	case <-r.done:
 		return nil
 	case <-time.After(endPatience):
-		r.group.Kill()
+		r.program.Kill()
 		<-r.done
 		return fmt.Errorf("operator %s did not stop within %v of SIGTERM and was killed", r.operator.options.Name, endPatience)
 	}

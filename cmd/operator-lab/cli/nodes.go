@@ -76,6 +76,19 @@ func (f *nodeFlags) check() error {
 	return usageError(hint, "%w", err)
 }
 
+// operators returns the names of the operators that the images file has for pods.
+func (f *nodeFlags) operators() []string {
+	if f.images == "" {
+		return nil
+	}
+	catalogue, err := images.NewCatalogue("", f.images)
+	if err != nil {
+		return nil // check has said so
+	}
+	defer catalogue.Close()
+	return catalogue.Operators()
+}
+
 // checkCatalog reads a file-based catalog as opm does, and reports what is wrong with it. What has to be pulled cannot be
 // installed here.
 func checkCatalog(dir string) error {

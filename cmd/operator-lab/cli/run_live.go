@@ -18,6 +18,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/process"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -71,6 +72,7 @@ type liveOperator struct {
 	*liveRun
 	target *target
 	lab    *lab.Lab
+	pods   *process.Pods // the operators in pods; nil in a cluster of the user's
 	loop   lab.Taps
 	// you is the person at the keyboard, whose writes are in the journal too.
 	you client.Client
@@ -104,6 +106,7 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 	}
 	options := lab.Options{
 		Cluster: s.target, Private: p.cluster != nil, Kill: s.target.kill, Machines: s.target.machines, Journal: p.journal, Version: version(),
+		InPods: p.flags.nodes.operators(),
 	}
 	if err := p.subject.lab(ctx, s.target, &options); err != nil {
 		return nil, err
@@ -112,6 +115,11 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 		return nil, err
 	}
 	p.listener.Set(s.lab)
+	if p.cluster == nil {
+		if s.pods, err = process.OpenPods(s.lab, s.target.dir); err != nil {
+			return nil, err
+		}
+	}
 	p.step(tui.Step{Name: p.name})
 	if s.loop, err = s.lab.Load(ctx, p.name, p.spec); err != nil {
 		return nil, err
@@ -132,6 +140,9 @@ func (s *liveOperator) end(ctx context.Context) error {
 	errs = append(errs, s.subject.end())
 	if s.lab != nil {
 		errs = append(errs, s.lab.Close(ctx))
+	}
+	if s.pods != nil {
+		errs = append(errs, s.pods.Close())
 	}
 	if s.target != nil {
 		errs = append(errs, s.target.leave(ctx, false))

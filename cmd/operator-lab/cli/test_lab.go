@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/process"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
@@ -73,6 +75,7 @@ func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Ho
 	}
 	options := lab.Options{
 		Cluster: target.Cluster, Kill: target.kill, Machines: target.machines, Installed: t.installed, Seed: t.seed, Version: version(),
+		InPods: t.nodes.operators(),
 	}
 	for _, own := range t.given.own {
 		if err := own.lab(ctx, target, &options); err != nil {
@@ -83,6 +86,11 @@ func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Ho
 	if err != nil {
 		return nil, nil, sandboxError(err)
 	}
+	pods, err := process.OpenPods(l, target.dir)
+	if err != nil {
+		return nil, nil, sandboxError(errors.Join(err, l.Close(ctx)))
+	}
+	closeLab = func(ctx context.Context) error { return errors.Join(l.Close(ctx), pods.Close()) }
 	t.listener.Set(l)
 	reader, err := client.New(rest.AddUserAgent(target.Config(), "oracle"), client.Options{})
 	if err != nil {
@@ -90,7 +98,7 @@ func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Ho
 	}
 	inLab := scenarios.NewLabHooks(l, reader, t.given.selection())
 	inLab.SaveJournal, inLab.SaveAll = t.saveJournal, t.keepAll
-	return inLab, l.Close, nil
+	return inLab, closeLab, nil
 }
 
 // saveJournal keeps the journal of a test.

@@ -1,0 +1,276 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/fault"
+	"github.com/operator-lab/operator-lab/sandbox/gate"
+	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
+)
+
+// Pods are the operators of a lab whose programs run in pods: those that an images file builds of a project, and its commands that
+// it says are operators. A node asks before it starts such a program, which then is one life of the operator: it is given a gate
+// and, if it has the taps, a link, as a process of the lab's is. The kubelet starts it again.
+type Pods struct {
+	lab      *lab.Lab
+	listener net.Listener
+	// dir is a private directory, and file names the socket in it to the nodes.
+	dir, file string
+	serving   sync.WaitGroup
+
+	mu        sync.Mutex
+	operators map[string]*podOperator
+	open      map[net.Conn]struct{}
+	closed    bool
+}
+
+// podOperator is an operator in pods. Its containers wait in arriving.
+type podOperator struct {
+	*Operator
+	arriving chan *pod
+	next     *pod // that has come while another one ran
+}
+
+// pod is a program in a pod.
+type pod struct {
+	images.Life
+	operator *podOperator
+	ended    chan struct{} // closed when the program has ended
+	code     int           // its exit code; set before ended is closed
+
+	mu   sync.Mutex // held while something is sent
+	conn net.Conn
+}
+
+// OpenPods has a lab see the operators in the pods of a sandbox, whose directory is given. Close it after the lab.
+func OpenPods(l *lab.Lab, sandboxDir string) (*Pods, error) {
+	dir, err := os.MkdirTemp("", "operator-lab-")
+	if err != nil {
+		return nil, err
+	}
+	p := &Pods{lab: l, dir: dir, file: sandbox.LabFile(sandboxDir), operators: map[string]*podOperator{}, open: map[net.Conn]struct{}{}}
+	socket := filepath.Join(dir, "pods")
+	if p.listener, err = net.Listen("unix", socket); err == nil {
+		err = os.WriteFile(p.file, []byte(socket), 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("see the operators in pods: %w", err), p.Close())
+	}
+	p.serving.Go(p.accept)
+	return p, nil
+}
+
+// Close kills the operators' programs; those that the kubelet starts again are seen no more.
+func (p *Pods) Close() error {
+	errs := []error{os.RemoveAll(p.file)}
+	p.mu.Lock()
+	p.closed = true
+	if p.listener != nil {
+		errs = append(errs, p.listener.Close())
+	}
+	for conn := range p.open {
+		_ = conn.Close() // it may have ended
+	}
+	p.mu.Unlock()
+	p.serving.Wait()
+	return errors.Join(append(errs, os.RemoveAll(p.dir))...)
+}
+
+// accept serves the connections of nodes.
+func (p *Pods) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		p.open[conn] = struct{}{}
+		if p.closed {
+			_ = conn.Close()
+		}
+		p.mu.Unlock()
+		p.serving.Go(func() {
+			p.serve(conn)
+			_ = conn.Close()
+			p.mu.Lock()
+			delete(p.open, conn)
+			p.mu.Unlock()
+		})
+	}
+}
+
+// serve follows a program in a pod until it has ended.
+func (p *Pods) serve(conn net.Conn) {
+	c := &pod{ended: make(chan struct{}), conn: conn, code: 128 + int(syscall.SIGKILL)}
+	in := json.NewDecoder(conn)
+	if in.Decode(&c.Life) != nil {
+		return
+	}
+	var err error
+	if c.operator, err = p.operator(c.Life); err == nil {
+		err = p.lab.Adopt(c.operator)
+	}
+	if err != nil {
+		c.order(images.Order{Note: "not seen by the lab: " + err.Error()})
+	} else {
+		p.serving.Go(func() { p.bring(c) })
+	}
+	var end images.Ending
+	if in.Decode(&end) == nil {
+		c.code = end.Code
+	}
+	close(c.ended)
+}
+
+// adoptPause is how often an operator is adopted anew while a program of it waits: an epoch may have ended.
+const adoptPause = time.Second
+
+// bring gives a program that waits to a run of its operator.
+func (p *Pods) bring(c *pod) {
+	again := time.NewTicker(adoptPause)
+	defer again.Stop()
+	for {
+		select {
+		case c.operator.arriving <- c:
+			return
+		case <-c.ended:
+			return
+		case <-again.C:
+			_ = p.lab.Adopt(c.operator) // it could be done before
+		}
+	}
+}
+
+// operator returns the operator that a program is of.
+func (p *Pods) operator(life images.Life) (*podOperator, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if op := p.operators[life.Operator]; op != nil && op.options.Tapped == life.Tapped {
+		return op, nil
+	} else if op != nil {
+		return nil, fmt.Errorf("another image has an operator %s, with or without taps", life.Operator)
+	}
+	dir := filepath.Join(p.dir, life.Operator)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	op := &podOperator{arriving: make(chan *pod)}
+	op.Operator = New(Options{Name: life.Operator, Tapped: life.Tapped, Files: dir, Prepare: op.take})
+	op.sockets = func() (string, error) { return dir, nil }
+	p.operators[life.Operator] = op
+	return op, nil
+}
+
+// take waits for a program and returns it as a run of the operator.
+func (o *podOperator) take(ctx context.Context, _ operatorhost.Cluster) (Command, error) {
+	c := o.next
+	o.next = nil
+	for c == nil || c.hasEnded() {
+		select {
+		case c = <-o.arriving:
+		case <-ctx.Done():
+			return Command{}, context.Cause(ctx)
+		}
+	}
+	return Command{Namespace: c.Namespace, NoLeaderElection: true, pod: c}, nil
+}
+
+func (c *pod) hasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// errReplaced says that another program of the operator has come, while this one goes on.
+var errReplaced = errors.New("a newer pod's program has begun")
+
+// podError says why a run in a pod is over.
+type podError struct {
+	pod *pod
+	err error // errReplaced; nil: the program has ended
+}
+
+// RestartAfter returns 0: the kubelet starts the program again.
+func (*podError) RestartAfter() time.Duration { return 0 }
+
+func (e *podError) Unwrap() error { return e.err }
+
+func (e *podError) Error() string {
+	if e.err != nil {
+		return fmt.Sprintf("%v; that of pod %s/%s goes on, seen only at the gate and without faults", e.err, e.pod.Namespace, e.pod.Pod)
+	}
+	return fmt.Sprintf("the program in pod %s/%s ended with exit code %d", e.pod.Namespace, e.pod.Pod, e.pod.code)
+}
+
+// wait returns when the program has ended, or another one of its operator has come.
+func (c *pod) wait() error {
+	select {
+	case c.operator.next = <-c.operator.arriving:
+		return &podError{c, errReplaced}
+	case <-c.ended:
+		return &podError{c, nil}
+	}
+}
+
+// identity returns the credentials of the pod's service account.
+func (c *pod) identity() *rest.Config {
+	return &rest.Config{Host: c.APIServer, BearerTokenFile: c.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: c.CA}}
+}
+
+// begins says that the program begins, and what is seen of it.
+func (c *pod) begins() string {
+	text := fmt.Sprintf("it runs in pod %s/%s", c.Namespace, c.Pod)
+	if !c.Tapped {
+		text += ", without taps: its requests are seen at the gate; its work queue, its reconciles and its cache are not"
+	}
+	return text
+}
+
+// order sends the node an order. One that has ended does not get it.
+func (c *pod) order(o images.Order) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = json.NewEncoder(c.conn).Encode(o)
+}
+
+// Signal sends the program a signal.
+func (c *pod) Signal(s syscall.Signal) { c.order(images.Order{Signal: s}) }
+
+// Kill kills the program.
+func (c *pod) Kill() { _ = c.conn.Close() } // as it is when it has ended
+
+// release lets a program in a pod go on when the run is over, because a newer pod's is the operator's from now on. Only its requests
+// are recorded.
+func (r *run) release() {
+	name, pod := r.operator.options.Name, r.command.pod
+	others := taps.New(r.options.Journal, taps.Options{Operator: name + otherClients, Actor: pod.Pod})
+	r.gate.Use(gate.Run{
+		Injector: fault.NewFaults(fault.FaultsOptions{Journal: r.options.Journal}).Injector(name),
+		Wrap:     func(next http.RoundTripper) http.RoundTripper { return others.Recorder(next, nil) },
+	})
+	r.unlink()
+	r.released = true
+	go func() {
+		<-pod.ended
+		_ = r.gate.Close()
+	}()
+}
