@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,10 +81,11 @@ func NewLabHooks(l *lab.Lab, reader client.Reader, selection Selection) *LabHook
 
 var _ runner.Hooks = (*LabHooks)(nil)
 
-// Begin waits until no other scenario with operators runs, and loads the scenario's operators with a new journal.
+// Begin waits until no other scenario with operators runs, and loads the scenario's operators with a new journal. Operators in pods
+// come when the scenario makes their pods: where an images file has some, every scenario is one with operators.
 func (h *LabHooks) Begin(ctx context.Context, test *format.Test, r *report.Test) error {
 	setup, err := h.Selection.Setup(test)
-	if err != nil || len(setup.Operators) == 0 {
+	if err != nil || len(setup.Operators) == 0 && len(h.Lab.InPods()) == 0 {
 		return err
 	}
 	select {
@@ -119,7 +121,7 @@ func (h *LabHooks) load(ctx context.Context, test *format.Test, setup Setup) err
 		}
 		loops[name] = loop
 	}
-	h.enter(&runningTest{test: test, rest: settle.NewRest(journal, h.Reader, setup.Operators), witness: &oracle.Witness{
+	h.enter(&runningTest{test: test, rest: settle.NewRest(journal, h.Reader, slices.Concat(setup.Operators, h.Lab.InPods())), witness: &oracle.Witness{
 		Journal: journal, Reader: h.Reader, Loops: loops, Off: setup.Off, Reference: setup.Counts,
 	}})
 	return nil
@@ -180,6 +182,11 @@ func (h *LabHooks) Settled(ctx context.Context, test *format.Test, _ *report.Tes
 	witness := h.witness(test)
 	if witness == nil {
 		return nil
+	}
+	for _, name := range h.Lab.InPods() {
+		if loop := h.Lab.Taps(name); loop != nil { // its pod has come
+			witness.Loops[name] = loop
+		}
 	}
 	h.Lab.Faults().ReleaseAll()
 	found := witness.Settled(ctx, ok)

@@ -148,6 +148,9 @@ func (l *Lab) programs() []Program {
 	return slices.Concat(l.options.Programs, l.adopted)
 }
 
+// InPods returns the names in Options.InPods.
+func (l *Lab) InPods() []string { return l.options.InPods }
+
 // Adopt loads an operator that was not named when the lab was opened, if it is not loaded in this epoch. It returns at once.
 func (l *Lab) Adopt(p Program) error {
 	known, found := l.program(p.Name())
