@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -157,13 +158,35 @@ func (l *Lab) Close(ctx context.Context) error {
 	return errors.Join(append(errs, l.end())...)
 }
 
-// Load starts an operator, or changes its spec, and returns when it serves.
+// Load starts an operator, or changes its spec, and returns when it serves. One of Options.InPods is waited for.
 func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec) (Taps, error) {
+	if slices.Contains(l.options.InPods, name) {
+		if err := l.awaitProgram(ctx, name); err != nil {
+			return nil, err
+		}
+	}
 	if err := l.apply(name, spec); err != nil {
 		return nil, err
 	}
 	sv := l.supervisor(name)
 	return sv.taps, sv.awaitServing(ctx)
+}
+
+// awaitProgram returns when there is an operator of a name: one of Options.Programs, or one that was adopted.
+func (l *Lab) awaitProgram(ctx context.Context, name string) error {
+	for {
+		l.mu.Lock()
+		changed := l.changed
+		l.mu.Unlock()
+		if _, found := l.program(name); found {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for a pod of operator %s: %w", name, context.Cause(ctx))
+		}
+	}
 }
 
 // Taps returns the taps of an operator of this epoch; nil if it is not loaded.

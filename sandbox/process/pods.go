@@ -238,7 +238,7 @@ func (c *pod) identity() *rest.Config {
 
 // begins says that the program begins, and what is seen of it.
 func (c *pod) begins() string {
-	text := fmt.Sprintf("it runs in pod %s/%s", c.Namespace, c.Pod)
+	text := fmt.Sprintf("%s runs in pod %s/%s", c.operator.Name(), c.Namespace, c.Pod)
 	if !c.Tapped {
 		text += ", without taps: its requests are seen at the gate; its work queue, its reconciles and its cache are not"
 	}

@@ -86,6 +86,15 @@ func (p *Project) readManifests(paths []string) ([]*unstructured.Unstructured, e
 	return p.expandBundle(all)
 }
 
+// ReadManifests reads files and directories as a project's are read, without choosing among the objects.
+func ReadManifests(paths []string) ([]*unstructured.Unstructured, error) {
+	home, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	return (&Project{Root: home, options: Options{Dir: home}}).readManifests(paths)
+}
+
 // readObjects reads files and directories. A directory that is a kustomization or a Helm chart is rendered; of a bundle of
 // OLM and of others the YAML and JSON files are read, without those in directories below.
 func (p *Project) readObjects(paths []string) ([]*unstructured.Unstructured, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,9 @@ reconciles (controller-runtime: --zap-log-level=5 --zap-encoder=json), they are 
 With --hook a controller is a program of a few lines in any language, which is asked what should
 be there: its kinds are in the file of --composite or --decorator, as Metacontroller has it.
 
+With --images an operator of that file, which has its project or its command, runs in the pod that
+--manifests makes, and all of this is seen in the same way. The pod's kubelet starts it again.
+
 With --kubeconfig it runs against a cluster of yours, and no sandbox is booted. Nothing is applied
 there but what --install and --apply name.`,
 		Example: `  operator-lab run zundoko
@@ -70,6 +74,7 @@ there but what --install and --apply name.`,
   operator-lab run --chart ./chart --kind Tomcat --api-version apache.org/v1alpha1 --apply
   operator-lab run -- ./bin/manager --leader-elect
   operator-lab run --hook ./sync.py --composite controller.yaml --apply=one.yaml
+  operator-lab run bakery --images operator.yaml --manifests bakery/config/default
   operator-lab run . --kubeconfig ~/.kube/config`,
 	}
 	withOperators(cmd, func(op operators.Operator) *cobra.Command { return runOneCommand(io, op) })
@@ -77,6 +82,14 @@ there but what --install and --apply name.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.hooks.set() {
 			return runHooked(cmd, io, &f, args)
+		}
+		if f.nodes.images != "" && len(args) == 1 && cmd.ArgsLenAtDash() < 0 && !isPath(args[0]) {
+			if err := f.nodes.check(); err != nil {
+				return err
+			}
+			if slices.Contains(f.nodes.operators(), args[0]) {
+				return runInPod(cmd, io, &f, args[0])
+			}
 		}
 		own := cmd.ArgsLenAtDash() == 0 && len(args) > 0 || len(args) > 0 && isPath(args[0]) || len(args) == 0 && f.ofChart()
 		if !own {

@@ -121,6 +121,13 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 		}
 	}
 	p.step(tui.Step{Name: p.name})
+	if pod, is := p.subject.(*inPod); is {
+		var stop func()
+		if ctx, stop, err = pod.install(ctx, s); err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
 	if s.loop, err = s.lab.Load(ctx, p.name, p.spec); err != nil {
 		return nil, err
 	}
