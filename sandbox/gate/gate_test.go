@@ -27,6 +27,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/gate"
 	"github.com/operator-lab/operator-lab/sandbox/link"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -378,5 +379,18 @@ func TestReconcile(t *testing.T) {
 	}
 	if got := fmt.Sprint(asked); got != "[some none]" {
 		t.Errorf("asked for %s", got)
+	}
+}
+
+// TestReconcileOfNobody checks that a run that knows no reconciles records the requests that name one, too.
+func TestReconcileOfNobody(t *testing.T) {
+	s := newStand(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	recorded := 0
+	s.live(gate.Run{Wrap: func(next http.RoundTripper) http.RoundTripper {
+		return taps.New(s.journal, taps.Options{Operator: "toy"}).Recorder(next, func() { recorded++ })
+	}})
+	s.get(s.client(), maps, http.Header{link.Header: {"some"}})
+	if recorded != 1 {
+		t.Errorf("%d requests were recorded", recorded)
 	}
 }

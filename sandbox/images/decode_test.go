@@ -42,6 +42,8 @@ func TestWhatIsWrongInAnImagesFile(t *testing.T) {
 		{item + "  project: nowhere", "images.yaml:3:12: project: ", "the directory of an operator"},
 		{item + "  project: ''", "images.yaml:3:12: project: ", ""},
 		{item + "  project: [.]", "images.yaml:3:12: project must be a text, not a list", ""},
+		{item + "  command: [x]\n  operator: A_b", "images.yaml:4:13: operator: \"A_b\" is not made of small letters, digits and dashes", "my-operator"},
+		{item + "  page: x\n  operator: y", "images.yaml:4:3: operator says nothing beside page", ""},
 		{item + "  project: .\n  files: {/a: b}", "images.yaml:4:3: files says nothing beside project", ""},
 		{item + "  page: {}", "images.yaml:3:9: page must be a text, not an object", ""},
 		{item + "  pullError: ' '", "images.yaml:3:14: pullError is empty", ""},

@@ -37,6 +37,9 @@
 //	  args: [--listen, $(LAB_HOST):$(LAB_PORT_8080)]
 //	- name: quay.io/you/operator
 //	  project: ./operator          # an operator's source: pulling the image builds it
+//	- name: quay.io/you/script
+//	  command: [./operator.sh]     # a program that the lab sees as the operator script
+//	  operator: script
 //	- name: quay.io/you/page:v*
 //	  page: Hello                  # a page on port 8080, or on $PORT
 //	- name: registry.example.com/**
@@ -51,6 +54,8 @@
 //	project     the directory of an operator's Go module, relative to the images file. Pulling the image builds it, and
 //	            fails with the words of the compiler. The program has the arguments of the pod, with addresses to listen
 //	            on as they are on this machine, and without those that have it elect a leader
+//	operator    the name of the operator that a command or project is, for a lab, which is then its API server and sees it, see
+//	            [Life]. The default is none for a command, and the name of the directory for a project
 //	args        further arguments of command and project; those of the pod take their place
 //	env         variables of command, project and page; they count more than the pod's
 //	workingDir  of the command, relative to the images file; the default is the folder of that

@@ -29,6 +29,9 @@ func TestAProjectIsBuiltWhenItsImageIsPulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	if names := c.Operators(); len(names) != 1 || names[0] != filepath.Base(dir) {
+		t.Errorf("the operator in %s is called %s", dir, names)
+	}
 	broken := filepath.Join(dir, "broken")
 	write(t, broken, "")
 	image := lookup(t, c, "you/operator:v1")

@@ -184,7 +184,7 @@ func (l *Lab) awaitProgram(ctx context.Context, name string) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for a pod of operator %s: %w", name, context.Cause(ctx))
+			return context.Cause(ctx)
 		}
 	}
 }

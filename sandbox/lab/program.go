@@ -61,6 +61,12 @@ type Run interface {
 	End() error
 }
 
+// Waiting is implemented by a [Program] that somebody else starts.
+type Waiting interface {
+	// Waits returns the message of its status until it serves.
+	Waits() string
+}
+
 // Exit is implemented by the error of a run that ended by itself and is to be followed by another one, as Kubernetes does
 // with a container that ends.
 type Exit interface {

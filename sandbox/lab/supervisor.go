@@ -47,12 +47,20 @@ func newSupervisor(l *Lab, r *epoch, program Program, spec v1alpha1.OperatorSpec
 		taps: program.Taps(r.journal),
 		wake: make(chan struct{}), done: make(chan struct{}), failed: make(chan struct{}),
 	}
-	sv.status = v1alpha1.OperatorStatus{State: v1alpha1.OperatorStarting, Version: l.options.Version}
+	sv.status = v1alpha1.OperatorStatus{State: v1alpha1.OperatorStarting, Version: l.options.Version, Message: sv.waits()}
 	sv.pause(spec.Paused)
 	var ctx context.Context
 	ctx, sv.cancel = context.WithCancel(r.ctx)
 	go sv.run(ctx)
 	return sv
+}
+
+// waits returns the message of an operator that waits for somebody else to start its program; empty for others.
+func (sv *supervisor) waits() string {
+	if p, is := sv.program.(Waiting); is {
+		return p.Waits()
+	}
+	return ""
 }
 
 // change gives the operator another spec. A pause takes effect at once, in this run and the next. If the change needs a
@@ -136,7 +144,10 @@ func (sv *supervisor) run(ctx context.Context) {
 	defer close(sv.done)
 	for runs := 0; ctx.Err() == nil; runs++ {
 		if runs > 0 {
-			sv.set(func(s *v1alpha1.OperatorStatus) { s.Restarts++; s.State, s.Message = v1alpha1.OperatorStarting, "" })
+			sv.set(func(s *v1alpha1.OperatorStatus) {
+				s.Restarts++
+				s.State, s.Message = v1alpha1.OperatorStarting, sv.waits()
+			})
 		}
 		sv.runOnce(ctx)
 	}
@@ -364,7 +375,7 @@ func (sv *supervisor) awaitServing(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for operator %s, which is %s: %w", sv.program.Name(), status.State, ctx.Err())
+			return fmt.Errorf("wait for operator %s, which is %s: %w", sv.program.Name(), status.State, context.Cause(ctx))
 		case <-sv.done:
 			return fmt.Errorf("operator %s was stopped", sv.program.Name())
 		case <-changed:

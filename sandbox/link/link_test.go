@@ -76,6 +76,12 @@ func TestOptions(t *testing.T) {
 	if o := adapted(t, settings, ctrl.Options{}); o.LeaderElectionNamespace != "lab" || o.WebhookServer == nil {
 		t.Errorf("options that are not: %+v", o)
 	}
+	inPod := adapted(t, link.Settings{InPod: true}, ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: ":8080"}, HealthProbeBindAddress: "127.2.1.2:8081",
+	})
+	if inPod.Metrics.BindAddress != "127.0.0.1:0" || inPod.HealthProbeBindAddress != "127.2.1.2:8081" {
+		t.Errorf("in a pod: %+v", inPod)
+	}
 	elected := ctrl.Options{LeaderElection: true}
 	if !adapted(t, settings, elected).LeaderElection || adapted(t, link.Settings{NoLeaderElection: true}, elected).LeaderElection {
 		t.Error("leader election is not as the program and the lab ask for")

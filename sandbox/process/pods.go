@@ -177,6 +177,9 @@ func (p *Pods) operator(life images.Life) (*podOperator, error) {
 	return op, nil
 }
 
+// Waits implements [lab.Waiting].
+func (o *podOperator) Waits() string { return "no pod of it serves yet" }
+
 // take waits for a program and returns it as a run of the operator.
 func (o *podOperator) take(ctx context.Context, _ operatorhost.Cluster) (Command, error) {
 	c := o.next

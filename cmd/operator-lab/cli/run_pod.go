@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
@@ -75,44 +79,54 @@ func (p *inPod) sandbox(*sandbox.Options) error { return nil }
 
 func (p *inPod) lab(context.Context, *target, *lab.Options) error { return nil }
 
-// install applies what makes the pod. The context that it returns ends when a pod cannot have its image, and stop ends the watch for
-// that.
+// install applies what makes the pod. The context that it returns ends when the pod cannot serve, and stop ends the watch for that.
 func (p *inPod) install(ctx context.Context, s *liveOperator) (_ context.Context, stop func(), err error) {
 	if err := project.ApplyAll(ctx, s.target, p.before, metav1.NamespaceDefault); err != nil {
 		return ctx, nil, err
 	}
-	reader, err := client.New(s.target.Config(), client.Options{}) // not the person's: nobody asked
+	client, err := kubernetes.NewForConfig(s.target.Config())
 	if err != nil {
 		return ctx, nil, err
 	}
 	watched, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for watched.Err() == nil {
-			if err := p.notPulled(watched, reader); err != nil {
+			if err := p.trouble(watched, client.CoreV1()); err != nil {
 				cancel(err)
 			}
 			select {
 			case <-watched.Done():
-			case <-time.After(pullPause):
+			case <-time.After(troublePause):
 			}
 		}
 	}()
 	return watched, func() { cancel(nil) }, nil
 }
 
-// pullPause is how often to look whether a pod can have its image.
-const pullPause = 500 * time.Millisecond
+// troublePause is how often to look whether a pod is in trouble.
+const troublePause = 500 * time.Millisecond
 
-// notPulled returns why a pod cannot have its image, which is what the compiler says of a project that does not compile.
-func (p *inPod) notPulled(ctx context.Context, reader client.Reader) error {
-	var pods corev1.PodList
-	if reader.List(ctx, &pods) != nil {
-		return nil // the next time
+// trouble returns why a pod does not serve: what the compiler says of a project that does not compile, or the last words of a
+// program that ends again and again.
+func (p *inPod) trouble(ctx context.Context, client corev1client.CoreV1Interface) error {
+	pods, err := client.Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil // it may be there the next time
 	}
 	for _, pod := range pods.Items {
 		for _, c := range pod.Status.ContainerStatuses {
-			if w := c.State.Waiting; w != nil && w.Reason == "ErrImagePull" {
-				return usageError("mend it, or look at "+p.flags.nodes.images, "pod %s/%s cannot have the image %s: %s", pod.Namespace, pod.Name, c.Image, w.Message)
+			w := c.State.Waiting
+			switch {
+			case w == nil:
+			case w.Reason == "ErrImagePull":
+				_, why, _ := strings.Cut(w.Message, "desc = ")
+				return usageError("mend it, or look at "+p.flags.nodes.images, "pod %s/%s: %s", pod.Namespace, pod.Name, cmp.Or(why, w.Message))
+			case w.Reason == "CrashLoopBackOff":
+				last, _ := client.Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: c.Name, Previous: true, TailLines: new(int64(1))}).DoRaw(ctx)
+				return &sandbox.Problem{
+					Err:  fmt.Errorf("pod %s/%s ends again and again; it printed: %s", pod.Namespace, pod.Name, bytes.TrimSpace(last)),
+					Hint: "with --keep, 'operator-lab kubectl logs' shows the rest",
+				}
 			}
 		}
 	}
