@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/operator-lab/operator-lab/sandbox"
@@ -131,8 +132,8 @@ func (b *backend) Loops() []v1alpha1.Loop {
 // ValidateFault returns why a fault cannot happen.
 func (b *backend) ValidateFault(spec v1alpha1.FaultSpec) field.ErrorList {
 	errs := fault.Validate(spec)
-	if known := append(b.lab().programNames(), b.options.InPods...); spec.Operator != "" && !slices.Contains(known, spec.Operator) {
-		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, known))
+	if known := sets.New(b.lab().programNames()...).Insert(b.options.InPods...); spec.Operator != "" && !known.Has(spec.Operator) {
+		errs = append(errs, field.NotSupported(field.NewPath("spec", "operator"), spec.Operator, sets.List(known)))
 	}
 	if p := spec.ControlPlane; p != nil && b.options.Kill == nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "controlPlane"), "the lab did not start this control plane"))

@@ -22,7 +22,8 @@ func (s Settings) adapt(o *manager.Options) {
 		o.Metrics.BindAddress = freePort
 	}
 	for _, address := range []*string{&o.Metrics.BindAddress, &o.HealthProbeBindAddress, &o.PprofBindAddress} {
-		if *address != "" && *address != "0" && !(s.InPod && strings.HasPrefix(*address, "127.")) {
+		ofPod := s.InPod && strings.HasPrefix(*address, "127.")
+		if *address != "" && *address != "0" && !ofPod {
 			*address = freePort
 		}
 	}

@@ -251,7 +251,8 @@ func (r *run) close() {
 		if r.socket != nil {
 			_ = r.socket.Close()
 		}
-		r.served.Wait() // the connection ended with the program
+		r.served.Wait() // the connection ended with the program, or by unlink
+		r.unlink()
 		if r.gate != nil && !r.released {
 			_ = r.gate.Close()
 		}

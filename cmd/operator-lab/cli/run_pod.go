@@ -111,7 +111,7 @@ const troublePause = 500 * time.Millisecond
 func (p *inPod) trouble(ctx context.Context, client corev1client.CoreV1Interface) error {
 	pods, err := client.Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil // it may be there the next time
+		pods = &corev1.PodList{} // the API server may answer the next time
 	}
 	for _, pod := range pods.Items {
 		for _, c := range pod.Status.ContainerStatuses {
