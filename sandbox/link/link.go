@@ -5,8 +5,8 @@
 // into the operator, from [github.com/operator-lab/operator-lab/sandbox/portable]; the lab's end is
 // [github.com/operator-lab/operator-lab/sandbox/remote].
 //
-// The lab begins the connection with a line of [Settings]. From then on the process sends its journal as a trace.Writer
-// writes it, without the last line, and between the events lines of [Message]; the lab sends lines of [Order].
+// The lab begins the connection with a line of [Settings]. From then on the process sends each [Frame] of its journal, and
+// between the events those of a [Message]; the lab sends lines of [Order].
 package link
 
 import (
@@ -95,7 +95,7 @@ type Link struct {
 	journal  *trace.Journal
 
 	// Only the goroutine of stream uses these.
-	writer *trace.Writer
+	writer *Writer
 	told   *State // the last state that was sent
 
 	orders  chan Order
@@ -125,7 +125,7 @@ func New(conn net.Conn) (*Link, error) {
 		err = conn.SetReadDeadline(time.Time{})
 	}
 	if err == nil {
-		l.writer, err = trace.NewWriter(conn, l.journal)
+		l.writer, err = NewWriter(conn, l.journal)
 	}
 	if err != nil {
 		_ = conn.Close() // the first error says more

@@ -54,7 +54,7 @@ func (l *Link) tell(m Message) error {
 		return nil
 	}
 	l.told = m.State
-	return json.NewEncoder(l.conn).Encode(m)
+	return l.writer.Send(m)
 }
 
 // end releases what the lab held, because nobody could do so any more.

@@ -84,7 +84,7 @@ func BenchmarkLink(b *testing.B) {
 		b.Fatal(err)
 	}
 	j := trace.New(trace.Options{MaxEvents: 20_000, MaxBytes: 64 << 20})
-	w, err := trace.NewWriter(conn, j)
+	w, err := link.NewWriter(conn, j)
 	b.ReportAllocs()
 	for range (b.N + eventsOfReconcile - 1) / eventsOfReconcile {
 		reconcileEvents(j)
@@ -106,7 +106,7 @@ func BenchmarkLink(b *testing.B) {
 // BenchmarkSend is the operator's part of BenchmarkLink: the lab's end only reads.
 func BenchmarkSend(b *testing.B) {
 	j := trace.New(trace.Options{MaxEvents: 20_000, MaxBytes: 64 << 20})
-	w, err := trace.NewWriter(discard{}, j)
+	w, err := link.NewWriter(discard{}, j)
 	b.ReportAllocs()
 	for range (b.N + eventsOfReconcile - 1) / eventsOfReconcile {
 		reconcileEvents(j)

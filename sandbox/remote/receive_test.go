@@ -2,6 +2,8 @@ package remote_test
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/gob"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -42,6 +44,36 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// frames returns the frames of lines of JSON; what is no such line stays as it is.
+func frames(tb testing.TB, sent string) []byte {
+	tb.Helper()
+	var out bytes.Buffer
+	enc := gob.NewEncoder(&out)
+	for text := range strings.Lines(sent) {
+		var header trace.Header
+		var line trace.Line
+		var message link.Message
+		raw := []byte(text)
+		if !strings.HasSuffix(text, "\n") || json.Unmarshal(raw, &header) != nil || json.Unmarshal(raw, &line) != nil || json.Unmarshal(raw, &message) != nil {
+			out.Write(raw)
+			continue
+		}
+		var f link.Frame
+		switch {
+		case header.Format != "":
+			f.Header = &header
+		case message.Ack != 0 || message.State != nil:
+			f.Message = &message
+		case line.Event != nil:
+			f.Line = line
+		}
+		if err := enc.Encode(f); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
 // receive serves what a process sends, and returns the journal and what Serve returned.
 func receive(tb testing.TB, sent string) (*trace.Journal, error) {
 	tb.Helper()
@@ -51,7 +83,7 @@ func receive(tb testing.TB, sent string) (*trace.Journal, error) {
 	go func() {
 		in := bufio.NewReader(theirs)
 		if _, err := in.ReadBytes('\n'); err == nil {
-			_, _ = theirs.Write([]byte(sent)) // the lab may close the connection first
+			_, _ = theirs.Write(frames(tb, sent)) // the lab may close the connection first
 		}
 		_ = theirs.Close()
 	}()
@@ -77,13 +109,12 @@ func TestLinesOfAProcess(t *testing.T) {
 			headerLine + startLine + takenLine[:20], 2, "",
 		},
 		"lost events":        {headerLine + strings.Replace(startLine, "1", "100", 1), 3, ""},
-		"no header":          {startLine, 0, "line 1: the first line is not the header"},
-		"a later format":     {strings.Replace(headerLine, `"version":1`, `"version":2`, 1), 0, "line 1: the first line is not the header"},
-		"garbage":            {headerLine + "hello\n", 0, "line 2: invalid character"},
-		"an empty line":      {headerLine + startLine + "\n", 2, "line 3: unexpected end"},
-		"an empty object":    {headerLine + "{}\n", 0, "line 2: neither an event nor a message"},
-		"a long line":        {headerLine + `{"kind":"` + strings.Repeat("x", trace.MaxLine), 0, "too long"},
-		"a repeated number":  {headerLine + startLine + startLine, 2, "line 3: a number that cannot be"},
+		"no header":          {startLine, 0, "frame 1: the first one is not the header"},
+		"a later format":     {strings.Replace(headerLine, `"version":1`, `"version":2`, 1), 0, "frame 1: the first one is not the header"},
+		"garbage":            {headerLine + "\x03abc", 0, "frame 2: gob: "},
+		"an empty object":    {headerLine + "{}\n", 0, "frame 2: neither an event nor a message"},
+		"a huge frame":       {headerLine + "\xfc\x7f\xff\xff\xff" + strings.Repeat("x", 2*trace.MaxLine), 0, "frame 2: it is longer than 16 MiB"},
+		"a repeated number":  {headerLine + startLine + startLine, 2, "frame 3: a number that cannot be"},
 		"a cause to come":    {headerLine + strings.Replace(startLine, `"at"`, `"cause":1,"at"`, 1), 0, "a number that cannot be"},
 		"an object to come":  {headerLine + strings.Replace(startLine, `"at"`, `"beforeSeq":2,"at"`, 1), 0, "a number that cannot be"},
 		"a time before":      {headerLine + strings.Replace(startLine, `"at":1`, `"at":-1`, 1), 0, "a number that cannot be"},

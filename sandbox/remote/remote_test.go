@@ -24,7 +24,7 @@ import (
 func life(t *testing.T, conn net.Conn, others func()) {
 	t.Helper()
 	j := trace.New(trace.Options{})
-	w, err := trace.NewWriter(conn, j)
+	w, err := link.NewWriter(conn, j)
 	if err != nil {
 		t.Fatal(err)
 	}

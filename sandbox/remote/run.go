@@ -1,10 +1,8 @@
 package remote
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -57,57 +55,57 @@ func newRun(t *Taps, conn net.Conn) *run {
 	}
 }
 
-// line is a line from the process: an event or a message.
-type line struct {
-	trace.Line
-	link.Message
-}
-
-// Errors of lines that an honest process does not send.
+// Errors of frames that an honest process does not send.
 var (
-	errHeader  = errors.New("the first line is not the header of a journal that this operator-lab knows")
+	errHeader  = errors.New("the first one is not the header of a journal that this operator-lab knows")
 	errNothing = errors.New("neither an event nor a message")
+	errLong    = fmt.Errorf("it is longer than %d MiB", trace.MaxLine>>20)
 	errNumber  = errors.New("a number that cannot be")
 	errName    = errors.New("an event of another operator")
 	errAck     = errors.New("an acknowledgement of what was not ordered")
 )
 
-// receive reads lines until the connection ends.
+// receive reads frames until the connection ends.
 func (r *run) receive() error {
-	in := bufio.NewScanner(r.conn)
-	in.Buffer(make([]byte, 0, 64<<10), trace.MaxLine)
-	in.Split(wholeLines)
-	for n := 1; in.Scan(); n++ {
-		var err error
-		if n == 1 {
-			err = r.header(in.Bytes())
-		} else {
-			err = r.line(in.Bytes())
+	part := &bounded{Reader: r.conn}
+	in := gob.NewDecoder(part)
+	for n := 1; ; n++ {
+		part.left = trace.MaxLine
+		var f link.Frame
+		err := in.Decode(&f)
+		switch {
+		case ended(err):
+			return nil
+		case err == nil && n == 1:
+			err = r.header(f.Header)
+		case err == nil:
+			err = r.frame(f)
 		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+			return fmt.Errorf("frame %d: %w", n, err)
 		}
 	}
-	if err := in.Err(); err != nil && !ended(err) {
-		return err
-	}
-	return nil
 }
 
-// wholeLines is bufio.ScanLines without a last line that has no end: the process ended while it wrote.
-func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
-	if i := bytes.IndexByte(data, '\n'); i >= 0 {
-		return i + 1, data[:i], nil
+// bounded is a reader of at most so many bytes, until left is set again.
+type bounded struct {
+	io.Reader
+	left int
+}
+
+// Read is part of io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLong
 	}
-	if atEOF {
-		return len(data), nil, nil
-	}
-	return 0, nil, nil
+	n, err := b.Reader.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // ended reports whether an error only says that the connection has ended: the process did, or Serve's caller closed it.
 func ended(err error) bool {
-	for _, end := range []error{io.EOF, io.ErrClosedPipe, net.ErrClosed, os.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, os.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, end) {
 			return true
 		}
@@ -115,29 +113,24 @@ func ended(err error) bool {
 	return false
 }
 
-// header reads the first line.
-func (r *run) header(raw []byte) error {
-	var h trace.Header
-	if json.Unmarshal(raw, &h) != nil || h.Format != trace.FormatName || h.Version != trace.FormatVersion {
+// header takes the first frame.
+func (r *run) header(h *trace.Header) error {
+	if h == nil || h.Format != trace.FormatName || h.Version != trace.FormatVersion {
 		return errHeader
 	}
 	r.offset = h.Start.Sub(r.journal.Header().Start)
 	return nil
 }
 
-// line reads one more line.
-func (r *run) line(raw []byte) error {
-	var in line
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return err
-	}
+// frame takes one more frame.
+func (r *run) frame(f link.Frame) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case in.Event != nil && in.State == nil && in.Ack == 0:
-		return r.event(in.Line)
-	case in.State != nil && in.Event == nil:
-		return r.message(in.Message)
+	case f.Line.Event != nil && f.Message == nil:
+		return r.event(f.Line)
+	case f.Message != nil && f.Message.State != nil && f.Line.Event == nil:
+		return r.message(*f.Message)
 	}
 	return errNothing
 }

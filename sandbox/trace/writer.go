@@ -38,7 +38,7 @@ type trailer struct {
 // a last line that marks it as complete. It must be used by one goroutine at a time.
 type Writer struct {
 	w      *bufio.Writer
-	enc    *json.Encoder
+	encode func(any) error
 	j      *Journal
 	seq    int64
 	afters map[*byte]int64 // address of an After's first byte -> Seq of its event
@@ -51,9 +51,15 @@ const minPrune = 4096
 // NewWriter returns a writer and writes the header.
 func NewWriter(w io.Writer, j *Journal) (*Writer, error) {
 	b := bufio.NewWriterSize(w, 64<<10)
-	out := &Writer{w: b, enc: json.NewEncoder(b), j: j, afters: map[*byte]int64{}, prune: minPrune}
-	out.enc.SetEscapeHTML(false)
-	if err := out.enc.Encode(j.Header()); err != nil {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	return NewWriterTo(b, enc.Encode, j)
+}
+
+// NewWriterTo returns a writer that encodes a [Header] and each [Line] in another way, into w, and writes the header.
+func NewWriterTo(w *bufio.Writer, encode func(any) error, j *Journal) (*Writer, error) {
+	out := &Writer{w: w, encode: encode, j: j, afters: map[*byte]int64{}, prune: minPrune}
+	if err := out.encode(j.Header()); err != nil {
 		return nil, fmt.Errorf("write the journal: %w", err)
 	}
 	return out, nil
@@ -62,7 +68,7 @@ func NewWriter(w io.Writer, j *Journal) (*Writer, error) {
 // Update writes the events appended since the last Update, and flushes.
 func (w *Writer) Update() error {
 	for _, e := range w.j.Since(w.seq) {
-		if err := w.enc.Encode(w.line(e)); err != nil {
+		if err := w.encode(w.line(e)); err != nil {
 			return fmt.Errorf("write the journal: %w", err)
 		}
 		w.seq = e.Seq
@@ -111,7 +117,7 @@ func (w *Writer) Close() error {
 	if err := w.Update(); err != nil {
 		return err
 	}
-	if err := w.enc.Encode(trailer{End: true, Last: w.seq}); err != nil {
+	if err := w.encode(trailer{End: true, Last: w.seq}); err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	if err := w.w.Flush(); err != nil {
