@@ -85,6 +85,8 @@ type Taps interface {
 	Paused() bool
 	// Step lets one worker take one key, and pauses.
 	Step()
+	// StepBy is Step, recorded as the action of an actor.
+	StepBy(actor string)
 	// StepCall goes on to the next write and holds it.
 	StepCall()
 	// HoldWrites holds each write before it is sent, until Release lets one go.

@@ -66,6 +66,8 @@ type Order struct {
 	ID int64 `json:"id"`
 	// Do says what is to be done; an unknown one is acknowledged and does nothing.
 	Do string `json:"do"`
+	// Actor is who takes the step of DoStep. Default: the person.
+	Actor string `json:"actor,omitempty"`
 	// Controller, Namespace and Name are the key of DoProbe.
 	Controller string `json:"controller,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`

@@ -3,6 +3,7 @@
 package link
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -116,6 +117,9 @@ func (l *Link) obey(o Order) (found bool) {
 		if do := actions[o.Do]; do != nil {
 			do(m.taps)
 		}
+		if o.Do == DoStep {
+			m.taps.StepBy(cmp.Or(o.Actor, "you"))
+		}
 		if o.Do == DoProbe && m.taps.Probe(o.Controller, trace.Key{Namespace: o.Namespace, Name: o.Name}) {
 			return true
 		}
@@ -123,11 +127,10 @@ func (l *Link) obey(o Order) (found bool) {
 	return false
 }
 
-// actions are the orders to the loop.
+// actions are the orders to the loop that need nothing but their name.
 var actions = map[string]func(*taps.Taps){
 	DoPause:    (*taps.Taps).Pause,
 	DoResume:   (*taps.Taps).Resume,
-	DoStep:     (*taps.Taps).Step,
 	DoStepCall: (*taps.Taps).StepCall,
 	DoHold:     (*taps.Taps).HoldWrites,
 	DoRelease:  (*taps.Taps).Release,

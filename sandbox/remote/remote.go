@@ -191,6 +191,9 @@ func (t *Taps) Paused() bool {
 // Step lets one worker of each manager take one key and reconcile it to its end. It pauses a running loop.
 func (t *Taps) Step() { t.order(link.Order{Do: link.DoStep}) }
 
+// StepBy is Step, recorded as the action of an actor.
+func (t *Taps) StepBy(actor string) { t.order(link.Order{Do: link.DoStep, Actor: actor}) }
+
 // StepCall continues to the next write and holds it. It pauses a running loop.
 func (t *Taps) StepCall() { t.order(link.Order{Do: link.DoStepCall}) }
 

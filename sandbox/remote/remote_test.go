@@ -182,6 +182,13 @@ func TestHeldWrites(t *testing.T) {
 	if call := l.find(func(e *trace.Event) bool { return e.Kind == trace.KindCall }); call.Error != "" || l.journal.Get(call.Cause).Kind != trace.KindHold {
 		t.Errorf("the call: %+v", call)
 	}
+	l.taps.Resume()
+	l.taps.StepBy(trace.Demo)
+	if e := l.find(func(e *trace.Event) bool {
+		return e.Kind == trace.KindControl && e.Actor == trace.Demo && e.Verb == trace.VerbStep
+	}); e == nil {
+		t.Error("the demo's step is not recorded as its own")
+	}
 	l.taps.HoldWrites()
 	l.taps.Resume()
 	l.taps.HoldWrites()

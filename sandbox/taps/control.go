@@ -14,7 +14,7 @@ import (
 // you is the actor of a person's actions on the loop.
 const you = "you"
 
-// Control pauses workers before they take a key, and holds writes before they are sent. What a person does with it is
+// Control pauses workers before they take a key, and holds writes before they are sent. What is done with it is
 // recorded as KindControl events. All methods may be called from any goroutine.
 //
 // A program behind [Taps.Recorder] has no workers that are known. Its requests take their place: while it is paused they
@@ -124,9 +124,9 @@ func (c *Control) releaseLocked(n int) {
 	c.held = append([]chan struct{}(nil), c.held[n:]...)
 }
 
-// record records a person's action on the loop.
-func (c *Control) record(verb string) {
-	c.taps.append(trace.Event{Kind: trace.KindControl, Actor: you, Verb: verb})
+// record records an actor's action on the loop.
+func (c *Control) record(actor, verb string) {
+	c.taps.append(trace.Event{Kind: trace.KindControl, Actor: actor, Verb: verb})
 }
 
 // wakeWorkers makes all workers check again whether they may take a key, and requests whether they may pass.
@@ -153,7 +153,9 @@ func (c *Control) HeldWrites() int {
 
 // Pause holds workers before they take a key. Running reconciles go on; keys collect and merge in the queue, and timers
 // that run out become ready and wait. Leader election and watches go on.
-func (c *Control) Pause() {
+func (c *Control) Pause() { c.pause(you) }
+
+func (c *Control) pause(actor string) {
 	c.mu.Lock()
 	done := c.paused || c.closed
 	if !done {
@@ -161,7 +163,7 @@ func (c *Control) Pause() {
 	}
 	c.mu.Unlock()
 	if !done {
-		c.record(trace.VerbPause)
+		c.record(actor, trace.VerbPause)
 	}
 }
 
@@ -173,15 +175,18 @@ func (c *Control) Resume() {
 	c.paused, c.steps = false, 0
 	c.mu.Unlock()
 	if was {
-		c.record(trace.VerbResume)
+		c.record(you, trace.VerbResume)
 		c.wakeWorkers()
 	}
 }
 
 // Step lets one worker take one key and reconcile it to its end, now or as soon as a key is ready. If a write is held,
 // its reconcile continues to its end instead. Step pauses a running loop.
-func (c *Control) Step() {
-	c.Pause()
+func (c *Control) Step() { c.StepBy(you) }
+
+// StepBy is Step, recorded as the action of an actor, such as the demo.
+func (c *Control) StepBy(actor string) {
+	c.pause(actor)
 	c.mu.Lock()
 	closed, held := c.closed, len(c.held) > 0
 	if !closed && !held {
@@ -191,7 +196,7 @@ func (c *Control) Step() {
 	if closed {
 		return
 	}
-	c.record(trace.VerbStep)
+	c.record(actor, trace.VerbStep)
 	c.Release()
 	c.wakeWorkers()
 }
@@ -211,7 +216,7 @@ func (c *Control) StepCall() {
 	if held {
 		verb = trace.VerbRelease
 	}
-	c.record(verb) // before anything that comes of it
+	c.record(you, verb) // before anything that comes of it
 	c.mu.Lock()
 	if held {
 		c.releaseLocked(1)
@@ -232,7 +237,7 @@ func (c *Control) HoldWrites() {
 	}
 	c.mu.Unlock()
 	if !done {
-		c.record(trace.VerbHoldWrites)
+		c.record(you, trace.VerbHoldWrites)
 	}
 }
 
@@ -243,7 +248,7 @@ func (c *Control) Release() {
 	c.hold = false
 	c.mu.Unlock()
 	if was {
-		c.record(trace.VerbSendWrites) // before the writes
+		c.record(you, trace.VerbSendWrites) // before the writes
 	}
 	c.mu.Lock()
 	c.releaseLocked(-1)

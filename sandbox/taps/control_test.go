@@ -54,6 +54,14 @@ func TestPauseMergesAndStepTakesOneKey(t *testing.T) {
 		t.Errorf("the step answers %d events, want 3", len(reconcile.Woken))
 	}
 	op.taps.Resume()
+	op.taps.StepBy(trace.Demo)
+	for verb, want := range map[string]string{trace.VerbResume: "you", trace.VerbStep: trace.Demo} {
+		e := l.find(func(e *trace.Event) bool { return e.Kind == trace.KindControl && e.Verb == verb && e.Actor == want })
+		if e == nil {
+			t.Errorf("%q is not recorded as an action of %q", verb, want)
+		}
+	}
+	op.taps.Resume()
 	l.await("everything to run", func(s *trace.State) bool {
 		return ended("a", 2)(s) && ended("b", 2)(s) && ended("c", 2)(s) && ready(0)(s)
 	})

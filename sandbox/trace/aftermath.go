@@ -268,7 +268,7 @@ func (a *Aftermath) english() string {
 	what := "Fault " + FaultText(a.Break, English)
 	if a.Break.Kind == KindCall {
 		who := ActorText(a.Break.Actor, English)
-		what = strings.ToUpper(who[:1]) + who[1:] + " " + englishWrite(a.Break)
+		what = upperFirst(who) + " " + englishWrite(a.Break)
 	}
 	took := FormatDuration(a.Took) + " and " + plural(a.Reconciles, "reconcile")
 	var out string

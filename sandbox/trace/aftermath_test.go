@@ -100,11 +100,11 @@ func TestStoryOfAPause(t *testing.T) {
 		return timeline.Tip().Story(trace.English)[3]
 	}
 	b.add(0, trace.Event{Kind: trace.KindEnqueue, Key: trace.Key{Namespace: "default", Name: "a"}})
-	if got := now(); got != "now        1 key in the queue: it goes on" {
+	if got := now(); got != "at the end 1 key in the queue: there was more to come" {
 		t.Errorf("it says %q", got)
 	}
 	b.add(1, trace.Event{Kind: trace.KindControl, Verb: trace.VerbPause})
-	if got := now(); got != "now        1 key in the queue of a loop that is paused" {
+	if got := now(); got != "at the end 1 key in the queue of a loop that is paused" {
 		t.Errorf("it says %q", got)
 	}
 }

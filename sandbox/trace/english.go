@@ -176,7 +176,7 @@ func (n eventFacts) english() string {
 	case KindHook:
 		return fmt.Sprintf("%s%s asked the hook %s about %s: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), n.Verb, n.Object, HookText(n.Event, English))
 	case KindControl:
-		return "You: " + controlText(n.Verb, English) + "."
+		return upperFirst(orElse(n.Actor, person)) + ": " + controlText(n.Verb, English) + "."
 	case KindOperator:
 		return fmt.Sprintf("The operator %s was %s.", n.Operator, operatorText(n.Verb, English))
 	case KindFault:

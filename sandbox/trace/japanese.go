@@ -180,7 +180,7 @@ func (n eventFacts) japanese() string {
 	case KindHook:
 		return fmt.Sprintf("%s%s が %s についてフック %s に尋ねた: %s。", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), n.Object, n.Verb, HookText(n.Event, Japanese))
 	case KindControl:
-		return "あなたの操作: " + controlText(n.Verb, Japanese) + "。"
+		return ActorText(orElse(n.Actor, person), Japanese) + "の操作: " + controlText(n.Verb, Japanese) + "。"
 	case KindOperator:
 		return fmt.Sprintf("オペレーター %s が%sした。", n.Operator, operatorText(n.Verb, Japanese))
 	case KindFault:

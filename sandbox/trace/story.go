@@ -48,22 +48,22 @@ const (
 	storyLabel = 11
 )
 
-// standing says whether anything runs or waits.
+// standing says whether anything ran or waited at the end.
 func (s *State) standing(l Language) string {
-	head := l.pick("now        ", "現在       ")
+	head := l.pick("at the end ", "終了時     ")
 	for operator, mode := range s.modes {
 		if mode.Down {
-			return head + fmt.Sprintf(l.pick("%s does not run", "%s は動いていない"), operator)
+			return head + fmt.Sprintf(l.pick("%s did not run", "%s は動いていなかった"), operator)
 		}
 	}
 	if n := len(s.running); n > 0 {
-		return head + l.pick(plural(n, "reconcile")+" under way", fmt.Sprintf("%d 個の reconcile が実行中", n))
+		return head + l.pick(plural(n, "reconcile")+" under way", fmt.Sprintf("reconcile %d 回が実行中だった", n))
 	}
 	switch n := len(s.queue); {
 	case n > 0 && s.Mode().Paused:
-		return head + l.pick(plural(n, "key")+" in the queue of a loop that is paused", fmt.Sprintf("一時停止中のキューに %d 件", n))
+		return head + l.pick(plural(n, "key")+" in the queue of a loop that is paused", fmt.Sprintf("一時停止したループのキューに %d 件", n))
 	case n > 0:
-		return head + l.pick(plural(n, "key")+" in the queue: it goes on", fmt.Sprintf("キューに %d 件: まだ続く", n))
+		return head + l.pick(plural(n, "key")+" in the queue: there was more to come", fmt.Sprintf("キューに %d 件: まだ続きがあった", n))
 	}
-	return head + l.pick("nothing runs and nothing waits", "何も動かず、何も待っていない")
+	return head + l.pick("nothing ran and nothing waited", "何も動いておらず、キューも空だった")
 }

@@ -3,36 +3,94 @@ package cli
 import (
 	"context"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
-// pace lets a demo wait before each of its deeds until the person at the screen asks for it.
+// pace lets a demo wait until the person at the screen asks it to go on: after the first reconcile, and before each deed but
+// the first.
 type pace struct {
 	unasked bool // it never waits: nobody is at the screen, or asked for that
 	mu      sync.Mutex
 	auto    bool          // it waits no more, until its end
 	waiting string        // what the deed that waits will do; empty if none does
 	next    chan struct{} // closed to play it
+	opened  chan struct{} // closed when the loop goes on after the first reconcile; nil if it was not paused
+}
+
+// openLoop is the loop that open pauses.
+type openLoop interface {
+	StepBy(actor string)
+	Resume()
+	Paused() bool
 }
 
 var _ tui.Demo = (*pace)(nil)
 
+// open lets the loop do one reconcile, that of the first deed, and pauses it then until the person asks the demo to go on, or
+// resumes the loop by its own key. It returns at once; await waits until the loop goes on.
+func (p *pace) open(ctx context.Context, loop openLoop, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.auto || p.unasked {
+		return
+	}
+	loop.StepBy(trace.Demo)
+	opened := make(chan struct{})
+	p.opened = opened
+	ctx, cancel := context.WithCancel(ctx)
+	go wait.UntilWithContext(ctx, func(context.Context) {
+		if !loop.Paused() {
+			cancel()
+		}
+	}, pausedEvery)
+	go func() {
+		defer close(opened)
+		defer cancel()
+		if p.ask(ctx, text) {
+			loop.Resume()
+		}
+	}()
+}
+
+// pausedEvery is how often open looks whether the loop is paused still.
+const pausedEvery = 50 * time.Millisecond
+
 // await returns when a deed may be done, or with the context.
 func (p *pace) await(ctx context.Context, deed string) {
 	p.mu.Lock()
+	opened := p.opened
+	p.mu.Unlock()
+	if opened != nil {
+		<-opened // it ends with the same context
+	}
+	p.ask(ctx, deed)
+}
+
+// ask waits until a deed may be done, and reports whether it may: not if the context has ended before.
+func (p *pace) ask(ctx context.Context, deed string) bool {
+	p.mu.Lock()
 	if p.auto || p.unasked {
 		p.mu.Unlock()
-		return
+		return true
 	}
 	next := make(chan struct{})
 	p.waiting, p.next = deed, next
 	p.mu.Unlock()
 	select {
 	case <-next:
+		return true
 	case <-ctx.Done():
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = ""
+	return false
 }
 
 // again waits after the last deed, and reports whether the demo is to begin again, which the text tells.

@@ -2,12 +2,77 @@ package cli
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
+
+// pausedLoop is a loop that notes who goes on.
+type pausedLoop struct {
+	mu    sync.Mutex
+	calls []string
+	pause bool
+}
+
+func (l *pausedLoop) note(call string, pause bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls, l.pause = append(l.calls, call), pause
+}
+
+func (l *pausedLoop) StepBy(actor string) { l.note("step by "+actor, true) }
+func (l *pausedLoop) Resume()             { l.note("resume", false) }
+
+func (l *pausedLoop) Paused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pause
+}
+
+// TestOpening plays a demo's first deed: it is not asked for, and the loop is paused after one reconcile, until the person asks
+// the demo to go on (g), resumes the loop (space) or quits. Without a person nothing is paused.
+func TestOpening(t *testing.T) {
+	for key, want := range map[string][]string{
+		"g": {"step by the demo", "resume"}, "space": {"step by the demo", "resume"}, "q": {"step by the demo"}, "none": nil,
+	} {
+		ctx, quit := context.WithCancel(t.Context())
+		p, loop := &pace{unasked: key == "none"}, &pausedLoop{}
+		steps := &stepRecorder{
+			journal: trace.New(trace.Options{}), deeds: map[string]bool{"apply": true, "patch": true}, first: "apply",
+			await: func(deed string) { p.await(ctx, deed) }, open: func() { p.open(ctx, loop, "go on") },
+		}
+		steps.BeginStep(nil, &report.Step{Name: "apply"})
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			steps.BeginStep(nil, &report.Step{Name: "patch"})
+		}()
+		if key != "none" {
+			sandboxtest.Eventually(t, "it waits", func() bool { return p.Waiting() == "go on" })
+		}
+		switch key {
+		case "g":
+			p.Next()
+		case "space":
+			loop.Resume()
+		case "q":
+			quit()
+		}
+		if key == "g" || key == "space" {
+			sandboxtest.Eventually(t, "the next deed waits", func() bool { return p.Waiting() == "patch" })
+			p.Next()
+		}
+		<-over
+		if !slices.Equal(loop.calls, want) || p.Waiting() != "" {
+			t.Errorf("%s: the loop was told %q, and %q waits", key, loop.calls, p.Waiting())
+		}
+		quit()
+	}
+}
 
 // TestPace plays the steps of a demo as a person at the screen lets it go on.
 func TestPace(t *testing.T) {

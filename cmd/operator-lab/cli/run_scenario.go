@@ -67,6 +67,11 @@ func (d *demo) play(ctx context.Context, s *liveOperator) (*playing, error) {
 	}
 	d.pace = &pace{unasked: d.auto || !s.screen.Load()}
 	steps.await = func(text string) { d.pace.await(ctx, text) }
+	steps.first = found[0].Test.Spec.Steps[0].Name
+	steps.open = func() {
+		d.pace.open(ctx, s.loop, s.flags.look.language().Choose("The loop, paused after one reconcile, goes on.",
+			"最初の reconcile のあとで止めたループを再開します。"))
+	}
 	options.Sink = steps
 	go func() {
 		defer close(p.done)
@@ -176,6 +181,8 @@ type stepRecorder struct {
 	lang     trace.Language
 	deeds    map[string]bool // by step: whether it does something
 	await    func(deed string)
+	first    string // the step with the first deed, which is done at once
+	open     func()
 }
 
 // scenario is the actor of those notes.
@@ -187,7 +194,10 @@ func (n *stepRecorder) BeginStep(_ *report.Test, step *report.Step) {
 	if ja := n.japanese[step.Name]; n.lang == trace.Japanese && ja != "" {
 		text = ja
 	}
-	if n.deeds[step.Name] {
+	switch {
+	case step.Name == n.first:
+		n.open()
+	case n.deeds[step.Name]:
 		n.await(cmp.Or(text, step.Name))
 	}
 	if text != "" {

@@ -154,7 +154,7 @@ func (s *state) why(sub subject, lang trace.Language) string {
 	case s.snapshot.Seq() == 0:
 		return s.t("Nothing has happened yet.", "まだ何も起きていない。")
 	case len(s.index.reconciles) == 0 && !s.gated():
-		return s.t("The operator has not reconciled anything yet: nothing has woken it.", "オペレーターはまだ何も reconcile していない。起こすものがまだない。")
+		return s.t("The operator has not reconciled anything yet: nothing has woken it.", "オペレーターはまだ何も reconcile していない。きっかけとなる変更がまだない。")
 	}
 	return s.t("Select something to read why it happened.", "何かを選択すると、その理由を表示する。")
 }
