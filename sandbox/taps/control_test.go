@@ -71,9 +71,10 @@ func TestTimerRunsOutWhilePaused(t *testing.T) {
 	l := newLab(t)
 	k := &keeper{}
 	op := l.startKeeper(l.newTaps("keeper"), k)
-	k.then = func(_ context.Context, cm *corev1.ConfigMap) (reconcile.Result, error) {
+	k.then = func(ctx context.Context, cm *corev1.ConfigMap) (reconcile.Result, error) {
 		op.taps.Pause() // after the key was taken, before the timer is set
-		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+		// A running reconcile goes on, with its requests that pass the client by.
+		return reconcile.Result{RequeueAfter: time.Millisecond}, op.mgr.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(cm), &corev1.ConfigMap{})
 	}
 	l.must(l.you.Create(t.Context(), l.configMap("a", nil)))
 	l.await("the timer to run out", func(s *trace.State) bool {
