@@ -109,6 +109,28 @@ func TestStoryOfAPause(t *testing.T) {
 	}
 }
 
+// TestMarkedForDeletion tells of the event that a deletion with a grace period makes first: the object is not gone yet, and
+// it is more than a change.
+func TestMarkedForDeletion(t *testing.T) {
+	for verb, want := range map[string][2]string{
+		trace.VerbDelete: {"Pod a was marked for deletion by the demo", "デモによる Pod a の削除の開始を検知した"},
+		trace.VerbUpdate: {"Pod a was changed by the demo", "デモによる Pod a の変更を検知した"},
+	} {
+		b := breaking{t, trace.New(trace.Options{})}
+		pod := trace.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "a", UID: "1"}
+		write := b.Append(trace.Event{Kind: trace.KindCall, Actor: trace.Demo, Operator: trace.Demo, Verb: verb, Object: pod, ResourceVersion: "2"})
+		watch := b.Append(trace.Event{Kind: trace.KindWatch, Operator: "keeper", Verb: trace.Modified, Object: pod, ResourceVersion: "2", Cause: write})
+		seq := b.Append(trace.Event{Kind: trace.KindEnqueue, Operator: "keeper", Controller: "keeper", Key: pod.Key(), Cause: watch})
+		timeline := trace.NewTimeline(b.Journal)
+		timeline.Update()
+		for i, l := range []trace.Language{trace.English, trace.Japanese} {
+			if got := timeline.Tip().Why(b.Get(seq), l); !strings.Contains(got, want[i]) {
+				t.Errorf("after %s it says %q, want %q", verb, got, want[i])
+			}
+		}
+	}
+}
+
 // TestAftermathOfAQuietCrash tells of a crash while nothing was reconciled: it is not over when the program runs again, but
 // when that has looked at its object. An operator that has none has nothing to look at.
 func TestAftermathOfAQuietCrash(t *testing.T) {

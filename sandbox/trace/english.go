@@ -41,7 +41,7 @@ func (f reconcileFacts) english() string {
 		s = fmt.Sprintf("#%d ran, probably because %s", f.id, f.cause.english())
 	}
 	if f.merged > 0 {
-		s += fmt.Sprintf("; %s merged into this one visit", plural(f.merged, "more event"))
+		s += fmt.Sprintf("; %s merged into it", plural(f.merged, "more event"))
 	}
 	return s + ". " + f.englishWork() + f.englishEnd()
 }
@@ -295,6 +295,8 @@ func passive(verb string) string {
 		return "added"
 	case Deleted:
 		return "deleted"
+	case marked:
+		return "marked for deletion"
 	}
 	return "changed"
 }

@@ -12,8 +12,8 @@ func (c cause) japanese() string {
 	case causeFound:
 		return fmt.Sprintf("オペレーターの起動時に %s がすでにあった", c.object)
 	case causeOwn:
-		if c.verb == Deleted {
-			return fmt.Sprintf("%s自分が行った %sの削除を検知した", c.within.japanese(), japaneseOf(c.object, c.sub))
+		if c.verb == Deleted || c.verb == marked {
+			return fmt.Sprintf("%s自分が行った %sの%sを検知した", c.within.japanese(), japaneseOf(c.object, c.sub), japaneseChange(c.verb))
 		}
 		return fmt.Sprintf("%s自分が%sした %sの%sを検知した", c.within.japanese(), japaneseVerb(c.write), japaneseOf(c.object, c.sub), japaneseChange(c.verb))
 	case causeOther:
@@ -291,6 +291,8 @@ func japaneseChange(verb string) string {
 		return "追加"
 	case Deleted, VerbDelete:
 		return "削除"
+	case marked:
+		return "削除の開始"
 	}
 	return "変更"
 }

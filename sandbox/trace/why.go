@@ -28,7 +28,7 @@ const (
 type cause struct {
 	kind      causeKind
 	object    Ref
-	verb      string // ADDED, MODIFIED, DELETED
+	verb      string // ADDED, MODIFIED, DELETED, or marked
 	write     string // verb of the write
 	sub       string // subresource written
 	by        string // actor of the write
@@ -37,6 +37,9 @@ type cause struct {
 	delay     time.Duration
 	try       int
 }
+
+// marked is the verb of a MODIFIED that a delete has caused: the object waits for its grace period or its finalizers.
+const marked = "marked"
 
 // within says in which reconcile something happened.
 type within struct {
@@ -85,6 +88,9 @@ func (s *State) causeOfWatch(w Wake) cause {
 		c.by, c.within = w.Write.Actor, withinOf(w.Write)
 		if w.Own {
 			c.kind = causeOwn
+		}
+		if c.write == VerbDelete && c.verb == Modified {
+			c.verb = marked
 		}
 	}
 	return c

@@ -302,7 +302,7 @@ func (s detailPane) conditionRows(sub subject, w int) []row {
 	m := o.Meta()
 	head := text(bold, "  "+o.Ref.String())
 	if g := s.generations(o); g != "" {
-		head.add(plain, "  "+strings.Replace(g, "obs", s.t("observed", "観測"), 1))
+		head.add(plain, "  "+g)
 		if o.Lagging() {
 			head.add(warn, s.t("  status is behind", "  status が遅れている"))
 		}

@@ -88,7 +88,7 @@ var glossary = []term{
 		"オペレーターが書く、オブジェクトの現状。spec の下にある",
 	},
 	{
-		"gen|obs|generation|observed", "gen|obs|世代|観測",
+		"gen|obs|generation", "gen|obs|世代",
 		"gen counts changes of the spec; obs is the one that the status speaks of: less means it is behind",
 		"gen は spec の変更回数、obs は status が見ていた回。obs が小さければ status は遅れている",
 	},
@@ -203,7 +203,7 @@ var glossary = []term{
 		"わざと起こした障害。書き込みの瞬間のクラッシュなど",
 	},
 	{
-		"healed|Healed|repeated", "回復|繰り返し",
+		"healed|Healed|repeated", "回復|繰り返した",
 		"nothing fails, nothing is missing any more; a repeated write was already carried out before",
 		"失敗も欠けているものもなくなった。繰り返しは、実行済みだった書き込みの再実行",
 	},
@@ -219,8 +219,8 @@ var glossary = []term{
 	},
 	{
 		"gap|acknowledged", "途絶",
-		"of writes to etcd, made each second beside the demo: how long none of them succeeded",
-		"デモの裏で毎秒行う etcd への書き込みのうち、1 件も成功しなかった時間",
+		"of the writes to etcd, 20 a second beside the demo: how long none of them succeeded",
+		"デモの裏で毎秒 20 回行う etcd への書き込みが、1 件も成功しなかった時間",
 	},
 	{
 		"quorum|voter|learner|leader|voters|QUORUM|leaderless", "quorum|voter|learner|leader|クォーラム|リーダー",
