@@ -180,8 +180,8 @@ func (s asideBar) lessonNow(w int) row {
 
 // firstParagraph is the beginning of a text in Markdown, on one line. Headings are none.
 func firstParagraph(markdown string) string {
-	for line := range strings.Lines(Plain(markdown, 0)) {
-		if line = strings.TrimSpace(line); line != "" {
+	for _, row := range render(markdown, 0, false) {
+		if line := strings.TrimSpace(row.plain()); line != "" {
 			return line
 		}
 	}
