@@ -152,7 +152,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 	flags := cmd.Flags()
 	f.bindLive(flags)
 	flags.Lookup("plain").Usage += "; ends by itself when the demo is over"
-	flags.BoolVar(&auto, "auto", false, "play the demo to its end; default: on the screen, wait before each deed for the key g")
+	flags.BoolVar(&auto, "auto", false, "play the demo to its end; default: on the screen, wait for the key g after one reconcile and before each further deed")
 	flags.DurationVar(&f.timeout, "timeout", 0, "give up after this long, with exit code 1; 0: never (plain)")
 	f.nodes.bind(flags, nodesOf(instance.Demo()))
 	instance.Flags(flags)

@@ -407,3 +407,13 @@ func TestNoticeAndDoneAreShownAtTheTop(t *testing.T) {
 		}
 	}
 }
+
+// TestTheBottomLineIsNoMarkdown shows a page's code without its backquotes where there is no pane for it.
+func TestTheBottomLineIsNoMarkdown(t *testing.T) {
+	page := pages(trace.English)["done"]
+	page.DoneText = "It has a `uid`, and **no** status."
+	b, _ := lessonBench(t, page, 80, 24)
+	if frame := b.frame(); !strings.Contains(frame, "It has a uid, and no status.") || strings.Contains(frame, "`uid`") {
+		t.Errorf("the screen says\n%s", frame)
+	}
+}
