@@ -53,7 +53,9 @@ func (s box) upperEdge(border [6]string, st style, c content, w int) string {
 		if room < leastTitle {
 			right, room = "", w-6
 		}
-		name = s.elide(name, room)
+		if name = s.elide(name, room); s.number == LessonPane {
+			name = s.cutTo(itoa(int(s.number))+" "+c.title, room) // its beginning has the number of the lesson
+		}
 	}
 	r := row{}
 	r.add(st, border[0]+border[4]+" ").add(title, name).add(st, " ")

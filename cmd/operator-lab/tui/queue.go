@@ -31,8 +31,9 @@ const labelWidth = 8
 
 type addLine func(trace.QueueKey, bool, row)
 
-// leastName is the minimum width of a shortened name; then the text behind it is cut off.
-const leastName = 14
+// leastName is the minimum width of a shortened name; then the text behind it is cut off. A name gets as short as shortName
+// where that leaves what happened to it whole.
+const leastName, shortName = 14, 10
 
 func (s queuePane) draw(in Rect) content {
 	lines, ready := s.lines(in)

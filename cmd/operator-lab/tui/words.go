@@ -163,8 +163,14 @@ func (th *theme) addWatch(r *row, w trace.Wake, room int) {
 			after.add(dim, th.t(" by ", " 変更者 ")+trace.ActorText(w.Write.Actor, th.lang))
 		}
 	}
-	most := room - before.width() - 1 - width(w.Watch.Verb) // who wrote it is cut first: the sentence names it
-	name := th.elide(w.Watch.Object.String(), max(leastName, most))
+	most := room - before.width()
+	if len(after.segs) > 0 {
+		most -= width(after.segs[0].s) // who wrote it is cut first: the sentence names it
+	}
+	if most < shortName {
+		most = leastName
+	}
+	name := th.elide(w.Watch.Object.String(), most)
 	r.segs = append(append(r.segs, before.segs...), seg{plain, name})
 	room -= before.width() + width(name)
 	for _, sg := range after.segs {
