@@ -116,11 +116,11 @@ func (f reconcileFacts) englishEnd() string {
 	case OutcomeRequeue:
 		return fmt.Sprintf("It will run again in %s: it asked to be requeued.", FormatDuration(e.Delay))
 	case OutcomeError:
-		return fmt.Sprintf("It will run again in %s: %s, try %d.", FormatDuration(e.Delay), f.englishError(), e.Try)
+		return fmt.Sprintf("It failed: %s. It will run again in %s (try %d).", f.englishError(), FormatDuration(e.Delay), e.Try)
 	case OutcomePanic:
 		return fmt.Sprintf("It panicked (%s) and will run again in %s, try %d.", cut(e.Error, 80), FormatDuration(e.Delay), e.Try)
 	case OutcomeTerminal:
-		return fmt.Sprintf("It will not be retried: %s.", f.englishError())
+		return fmt.Sprintf("It failed: %s. It will not be retried.", f.englishError())
 	}
 	return "Its worker ended before it did."
 }

@@ -28,10 +28,10 @@ func ExampleTimeline() {
 		}
 	}
 	// Output:
-	// #7 ran because Secret flaky was added by its own create in #6. It will run again in 5ms: the choir is late, try 1.
-	// #8 ran because #7 failed and its back-off of 5ms ran out (try 1). It will run again in 10ms: the choir is late, try 2.
-	// #9 ran because #8 failed and its back-off of 10ms ran out (try 2). It will run again in 20ms: the choir is late, try 3.
-	// #12 ran because Secret broken was added by its own create in #11. It will not be retried: terminal error: no such word.
+	// #7 ran because Secret flaky was added by its own create in #6. It failed: the choir is late. It will run again in 5ms (try 1).
+	// #8 ran because #7 failed and its back-off of 5ms ran out (try 1). It failed: the choir is late. It will run again in 10ms (try 2).
+	// #9 ran because #8 failed and its back-off of 10ms ran out (try 2). It failed: the choir is late. It will run again in 20ms (try 3).
+	// #12 ran because Secret broken was added by its own create in #11. It failed: terminal error: no such word. It will not be retried.
 }
 
 // Events are appended as they happen, and printed as a paragraph for each reconcile when it has ended.
