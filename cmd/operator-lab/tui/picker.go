@@ -297,7 +297,7 @@ func (p *picker) itemRow(item PickItem) row {
 	r.to(3).add(plain, fmt.Sprintf("%02d ", item.Number)).add(st, box).to(pickerLead)
 	r.cell(&p.theme, plain, item.Title, p.titleWidth()).cell(&p.theme, st, tasks, pickerTasks-1)
 	r.add(dim, strings.Join(item.Tags, " "))
-	if item.ID == p.Suggested {
+	if item.ID == p.Suggested && (item.Total == 0 || item.Done < item.Total) { // of what is all done, the first is suggested
 		r.add(accent, p.t("  next", "  次"))
 	}
 	r.chosen = p.here(item)

@@ -119,6 +119,14 @@ func TestPickNothing(t *testing.T) {
 	if p := newPicker(o); p.at != "stateless" {
 		t.Errorf("the cursor stands on %q", p.at)
 	}
+	for id, next := range map[string]bool{"crd": false, "watches": true} { // the first is suggested when all is done
+		o.Suggested = id
+		p := newPicker(o)
+		p.w, p.h = 80, 24
+		if strings.Contains(p.frame(), "  next") != next {
+			t.Errorf("that %s comes next: %v, want %v", id, !next, next)
+		}
+	}
 }
 
 func TestEveryPickerIsExact(t *testing.T) {
