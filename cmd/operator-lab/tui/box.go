@@ -37,6 +37,21 @@ func (s box) draw(r Rect) []string {
 	return append(out, s.lowerEdge(border, st, content.foot, r.W))
 }
 
+// shortTitle shortens a title to w cells: what stands behind the pane's name, a lesson's at its end, since its number comes
+// first.
+func (s box) shortTitle(title string, w int) string {
+	head, rest, _ := strings.Cut(title, "  ")
+	head += "  "
+	switch room := w - width(head); {
+	case room < shortName:
+		return s.elide(title, w)
+	case s.number == LessonPane:
+		return head + s.cutTo(rest, room)
+	default:
+		return head + s.elide(rest, room)
+	}
+}
+
 // upperEdge draws the upper border with the title, and the filter if there is one.
 func (s box) upperEdge(border [6]string, st style, c content, w int) string {
 	name := itoa(int(s.number)) + " " + c.title
@@ -53,9 +68,7 @@ func (s box) upperEdge(border [6]string, st style, c content, w int) string {
 		if room < leastTitle {
 			right, room = "", w-6
 		}
-		if name = s.elide(name, room); s.number == LessonPane {
-			name = s.cutTo(itoa(int(s.number))+" "+c.title, room) // its beginning has the number of the lesson
-		}
+		name = s.shortTitle(name, room)
 	}
 	r := row{}
 	r.add(st, border[0]+border[4]+" ").add(title, name).add(st, " ")

@@ -168,7 +168,7 @@ func (th *theme) addWatch(r *row, w trace.Wake, room int) {
 		most -= width(after.segs[0].s) // who wrote it is cut first: the sentence names it
 	}
 	if most < shortName {
-		most = leastName
+		most = min(leastName, room-before.width())
 	}
 	name := th.elide(w.Watch.Object.String(), most)
 	r.segs = append(append(r.segs, before.segs...), seg{plain, name})
