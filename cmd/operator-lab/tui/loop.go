@@ -317,7 +317,10 @@ func (s loopPane) addWoken(r *row, reconcile *trace.Reconcile, later bool, room 
 	}
 	merged := ""
 	if n := reconcile.Merged(); n > 0 {
-		merged = " + " + itoa(n) + s.t(" merged", " 件統合")
+		merged = " + " + itoa(n)
+		if long := merged + s.t(" merged", " 件統合"); room-width(long) >= leastName {
+			merged = long
+		}
 	}
 	s.addCause(r, state.Wake(reconcile.Woken[0]), room-width(merged))
 	r.add(note, merged)

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 func TestDrifts(t *testing.T) {
@@ -163,6 +166,21 @@ func TestImports(t *testing.T) {
 		}
 		if n := strings.Count(string(text), "\n"); n >= 450 {
 			t.Errorf("%s has %d lines", name, n)
+		}
+	}
+}
+
+// TestCausesInLittleRoom cuts neither the number of a timer nor what happened to an object.
+func TestCausesInLittleRoom(t *testing.T) {
+	word := trace.Ref{Kind: "Zundoko", Name: "demo-zundoko-005"}
+	for want, w := range map[string]trace.Wake{
+		"backoff 160ms":       {Event: &trace.Event{}, Requeue: &trace.Event{Reason: trace.ReasonBackoff, Delay: 160 * time.Millisecond, Try: 7}},
+		"Zund…ko-005 DELETED": {Event: &trace.Event{}, Watch: &trace.Event{Verb: trace.Deleted, Object: word}},
+		"found: Zund…oko-005": {Event: &trace.Event{}, Watch: &trace.Event{Verb: trace.Added, Initial: true, Object: word}},
+	} {
+		th, r := theme{glyphs: unicodeGlyphs}, row{}
+		if th.addCause(&r, w, 19); !strings.HasPrefix(r.plain(), want) {
+			t.Errorf("it says %q, want %q", r.plain(), want)
 		}
 	}
 }

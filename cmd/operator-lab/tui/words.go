@@ -137,7 +137,11 @@ func (th *theme) addCause(r *row, w trace.Wake, room int) {
 	}
 	switch {
 	case w.Requeue != nil:
-		r.add(wait, th.timerText(w.Requeue))
+		text := th.timerText(w.Requeue)
+		if width(text) > room { // no number is cut: the sentence has how often it was tried
+			text, _, _ = strings.Cut(text, ", ")
+		}
+		r.add(wait, text)
 	case w.Watch != nil:
 		th.addWatch(r, w, room)
 	case w.Event.Reason == trace.ReasonBackoff || w.Event.Reason == trace.ReasonRequeue:
