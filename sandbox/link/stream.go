@@ -3,7 +3,6 @@
 package link
 
 import (
-	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -114,11 +113,12 @@ func (l *Link) obey(o Order) (found bool) {
 	defer l.mu.Unlock()
 	l.mode = l.mode.After(o.Do)
 	for _, m := range l.members {
-		if do := actions[o.Do]; do != nil {
-			do(m.taps)
+		do := actions[o.Do]
+		if o.Do == DoStep && o.Actor != "" {
+			do = func(t *taps.Taps) { t.StepBy(o.Actor) }
 		}
-		if o.Do == DoStep {
-			m.taps.StepBy(cmp.Or(o.Actor, "you"))
+		if do != nil {
+			do(m.taps)
 		}
 		if o.Do == DoProbe && m.taps.Probe(o.Controller, trace.Key{Namespace: o.Namespace, Name: o.Name}) {
 			return true
@@ -127,10 +127,11 @@ func (l *Link) obey(o Order) (found bool) {
 	return false
 }
 
-// actions are the orders to the loop that need nothing but their name.
+// actions are the orders to the loop.
 var actions = map[string]func(*taps.Taps){
 	DoPause:    (*taps.Taps).Pause,
 	DoResume:   (*taps.Taps).Resume,
+	DoStep:     (*taps.Taps).Step,
 	DoStepCall: (*taps.Taps).StepCall,
 	DoHold:     (*taps.Taps).HoldWrites,
 	DoRelease:  (*taps.Taps).Release,

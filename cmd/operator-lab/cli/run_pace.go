@@ -35,14 +35,17 @@ var _ tui.Demo = (*pace)(nil)
 // open lets the loop do one reconcile, that of the first deed, and pauses it then until the person asks the demo to go on, or
 // resumes the loop by its own key. It returns at once; await waits until the loop goes on.
 func (p *pace) open(ctx context.Context, loop openLoop, text string) {
+	opened := make(chan struct{})
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.auto || p.unasked {
+	on := p.auto || p.unasked
+	if !on {
+		p.opened = opened
+	}
+	p.mu.Unlock()
+	if on {
 		return
 	}
-	loop.StepBy(trace.Demo)
-	opened := make(chan struct{})
-	p.opened = opened
+	loop.StepBy(trace.Demo) // it may take a while, and the screen asks for Waiting meanwhile
 	ctx, cancel := context.WithCancel(ctx)
 	go wait.UntilWithContext(ctx, func(context.Context) {
 		if !loop.Paused() {
