@@ -293,10 +293,10 @@ func DropReason(e *Event, l Language) string {
 	return e.Reason
 }
 
-// orElse returns s, or other if s is empty.
 // upperFirst returns a text that begins with a letter of ASCII with a capital one.
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
+// orElse returns s, or other if s is empty.
 func orElse(s, other string) string {
 	if s == "" {
 		return other

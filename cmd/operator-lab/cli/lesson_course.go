@@ -76,7 +76,7 @@ func lessonError(err error) error {
 	}
 	hint := "'operator-lab lesson list' shows all"
 	if unknown.Hint != "" {
-		hint = strings.Replace(unknown.Hint+"; "+hint, "?;", "?", 1)
+		hint = unknown.Hint + " " + hint
 	}
 	return usageError(hint, "%w", err)
 }
