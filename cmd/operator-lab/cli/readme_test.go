@@ -159,7 +159,7 @@ func checkCall(args []string, prose bool) error {
 	switch n := cmd.Flags().NArg(); {
 	case cmd.Flags().Changed("help"), prose && n == 0:
 		return nil
-	case cmd.CommandPath() == "operator-lab run" && (cmd.ArgsLenAtDash() == 0 || isPath(cmd.Flags().Arg(0))): // the reader's own
+	case cmd.CommandPath() == "operator-lab run" && (cmd.ArgsLenAtDash() == 0 || isPath(cmd.Flags().Arg(0)) || cmd.Flags().Changed("images")): // the reader's own
 		return nil
 	case n > 0 && cmd.HasSubCommands() && cmd.Args == nil: // such as the name of an operator
 		return fmt.Errorf("there is no %q", cmd.Flags().Arg(0))
