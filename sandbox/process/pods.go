@@ -58,8 +58,12 @@ type pod struct {
 	conn net.Conn
 }
 
-// OpenPods has a lab see the operators in the pods of a sandbox, whose directory is given. Close it after the lab.
+// OpenPods has a lab see the operators in the pods of a sandbox, whose directory is given, if the lab knows of any. Close it after
+// the lab.
 func OpenPods(l *lab.Lab, sandboxDir string) (*Pods, error) {
+	if len(l.InPods()) == 0 {
+		return &Pods{}, nil
+	}
 	dir, err := os.MkdirTemp("", "operator-lab-")
 	if err != nil {
 		return nil, err
