@@ -12,9 +12,9 @@ func IsWrite(e *trace.Event) bool {
 }
 
 // IsChange reports whether an event is a write that changed something that operators manage: no Lease, which is renewed for ever,
-// and no Event.
+// and no Event, which a journal has with the object that it is about if an operator's recorder wrote it.
 func IsChange(e *trace.Event) bool {
-	return IsWrite(e) && e.Object.Kind != "Lease" && e.Object.Kind != "Event"
+	return IsWrite(e) && e.Via != trace.ViaRecorder && e.Object.Kind != "Lease" && e.Object.Kind != "Event"
 }
 
 // NextTimer returns the time until the first timer of a key runs out, and false if there is none.

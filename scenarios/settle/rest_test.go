@@ -32,8 +32,8 @@ func TestRest(t *testing.T) {
 	}
 	object := trace.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a"}
 	write := trace.Event{Kind: trace.KindCall, Verb: trace.VerbCreate, Object: object}
-	lease := write
-	lease.Object.Kind = "Lease"
+	lease, recorded := write, write
+	lease.Object.Kind, recorded.Via = "Lease", trace.ViaRecorder
 	crash := trace.Event{Kind: trace.KindFault, Operator: "zundoko", Values: trace.FaultPayload{Kind: trace.FaultCrash, Of: []string{"1s"}}.Values()}
 	starting := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	for name, test := range map[string]struct {
@@ -52,6 +52,7 @@ func TestRest(t *testing.T) {
 		"a timer runs out after the timeout": {events: []trace.Event{timer(30 * time.Second)}, within: 10 * time.Second, rests: true},
 		"somebody writes":                    {late: []trace.Event{write}},
 		"somebody renews a lease":            {late: []trace.Event{lease}, rests: true},
+		"an Event is recorded":               {late: []trace.Event{recorded}, rests: true},
 		"an event is delivered":              {late: []trace.Event{{Kind: trace.KindWatch, Operator: "zundoko", Object: object}}},
 		"the operator is paused":             {events: []trace.Event{{Kind: trace.KindControl, Operator: "zundoko", Verb: trace.VerbPause}}},
 		"the operator is down":               {events: []trace.Event{{Kind: trace.KindOperator, Operator: "zundoko", Verb: trace.VerbStop}}},
