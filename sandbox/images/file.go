@@ -153,9 +153,10 @@ func (c *Catalogue) parse(content []byte) ([]entry, error) {
 
 var notInLabel = regexp.MustCompile(`[^a-z0-9]+`)
 
-// operatorName returns the name of the operator in a project's directory, which is that of the directory as a DNS label.
-func operatorName(dir string) string {
-	name := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(filepath.Base(dir)), "-"), "-")
+// OperatorName makes a DNS label of the last element of an operator's path: the name that a lab knows it by. It is "operator" if
+// nothing of that can stand in one.
+func OperatorName(of string) string {
+	name := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(path.Base(of)), "-"), "-")
 	const longest = 40 // names are made of it
 	return cmp.Or(strings.TrimRight(name[:min(len(name), longest)], "-"), "operator")
 }
@@ -175,7 +176,7 @@ func (c *Catalogue) entry(m mapping) entry {
 		e.program = p
 	case m.project != "":
 		if e.operator == "" {
-			e.operator = operatorName(m.project)
+			e.operator = OperatorName(filepath.ToSlash(m.project))
 		}
 		e.program = built{process{guard: c.guard, args: m.args, env: m.env, dir: m.project}, c.builder, m.project, e.operator}
 		e.make = func(ctx context.Context) error { return c.builder.build(ctx, m.project) }

@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"golang.org/x/mod/module"
 
 	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 )
 
 // Options says where the project is, and fixes what is not to be guessed. What is empty is taken from lab.yaml, if the
@@ -217,20 +216,13 @@ func (p *Project) recall(file, key string) bool {
 	return true
 }
 
-var notInLabel = regexp.MustCompile(`[^a-z0-9]+`)
-
-// label makes a DNS label of the last element of a module's path.
+// label is [images.OperatorName] of a module's path, without the major version at its end.
 func label(modulePath string) string {
 	prefix, _, ok := module.SplitPathVersion(modulePath)
 	if !ok {
 		prefix = modulePath
 	}
-	name := strings.Trim(notInLabel.ReplaceAllString(strings.ToLower(path.Base(prefix)), "-"), "-")
-	const longest = 40 // names are made of it
-	if len(name) > longest {
-		name = strings.TrimRight(name[:longest], "-")
-	}
-	return cmp.Or(name, "operator")
+	return images.OperatorName(prefix)
 }
 
 // below returns a path relative to the directory of what the user wrote, with slashes, if it is inside.
