@@ -114,22 +114,17 @@ func (h *hooked) read() error {
 	if len(h.controllers) == 0 {
 		return usageError("name its file with --composite or --decorator", "--hook needs a controller whose webhooks it answers")
 	}
-	for _, name := range f.manifests {
-		samples, err := project.ReadSamples(name)
-		if err != nil {
-			return usageOf(err)
-		}
-		for _, s := range samples {
-			h.before = append(h.before, s.Objects...)
-		}
+	before, err := project.ReadManifests(f.manifests)
+	if err != nil {
+		return usageOf(err)
 	}
+	h.before = append(h.before, before...)
 	if slices.Contains(f.apply, allSamples) {
 		return usageError("name it with --apply=FILE", "there is no project whose samples --apply could apply")
 	}
 	if f.hooks.hook == "" {
 		return nil
 	}
-	var err error
 	h.program, err = hook.New(hook.Options{
 		File: f.hooks.hook, Env: f.env, Name: func(req *http.Request) string { return metacontroller.HookOf(req.Context()) },
 	})
