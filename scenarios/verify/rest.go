@@ -99,10 +99,11 @@ func (h *playHooks) lasting(ctx context.Context, test *format.Test) (last state,
 		if err := h.settle(ctx, test, ""); err != nil {
 			return false, err
 		}
-		now, err := look(ctx, h.Reader, h.outcome.journal, h.outcome.namespace)
-		same := last != nil && len(h.player.reference.instead(last).differences(now)) == 0
+		all, err := objects(ctx, h.Reader, h.outcome.journal, h.outcome.namespace)
+		now := stateOf(all)
+		same := last != nil && h.outcome.isCollected(all) && len(h.player.reference.instead(last).differences(now)) == 0
 		last = now
-		return same, err
+		return same && err == nil, err
 	})
 	return last, err
 }
@@ -138,8 +139,9 @@ const sameEvery = 100 * time.Millisecond
 // asserts what comes after a drift, and a key with a long timer counts as settled.
 func (h *playHooks) awaitSame(ctx context.Context, test *format.Test) (same bool, err error) {
 	err = wait.PollUntilContextTimeout(ctx, sameEvery, h.player.options.Patience, true, func(ctx context.Context) (bool, error) {
-		state, err := look(ctx, h.Reader, h.outcome.journal, h.outcome.namespace)
-		same = err == nil && len(h.outcome.compare(h.player.reference, state)) == 0
+		all, err := objects(ctx, h.Reader, h.outcome.journal, h.outcome.namespace)
+		// An operator that had not yet heard of a deletion may have made an object that Kubernetes still has to delete.
+		same = err == nil && h.outcome.isCollected(all) && len(h.outcome.compare(h.player.reference, stateOf(all))) == 0
 		return same, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {

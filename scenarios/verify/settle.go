@@ -180,14 +180,19 @@ func awaitCollected(ctx context.Context, c client.Reader, o *outcome) error {
 	}
 	err := wait.PollUntilContextTimeout(ctx, goneEvery, settlePatience, true, func(ctx context.Context) (bool, error) {
 		all, err := objects(ctx, c, o.journal, o.namespace)
-		return !slices.ContainsFunc(all, func(object unstructured.Unstructured) bool {
-			return slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(o.gone, r.UID) })
-		}), err
+		return o.isCollected(all), err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return nil // it is seen in the end
 	}
 	return err
+}
+
+// isCollected reports whether none of the objects belongs to one that somebody deleted: Kubernetes is about to delete such an object.
+func (o *outcome) isCollected(all []unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(all, func(object unstructured.Unstructured) bool {
+		return slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(o.gone, r.UID) })
+	})
 }
 
 // awaitHeard returns when the operator has heard of a change of an object after an event, or has not for a while: it may not

@@ -63,18 +63,23 @@ func objects(ctx context.Context, reader client.Reader, journal *trace.Journal, 
 
 // look returns what is in a namespace.
 func look(ctx context.Context, reader client.Reader, journal *trace.Journal, namespace string) (state, error) {
-	s := state{}
 	all, err := objects(ctx, reader, journal, namespace)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
+	return stateOf(all), nil
+}
+
+// stateOf returns the objects by their roles.
+func stateOf(all []unstructured.Unstructured) state {
+	s := state{}
 	for i := range all {
 		s.add(&all[i])
 	}
 	for r := range s {
 		slices.SortFunc(s[r], func(a, b fields) int { return cmp.Compare(a.text(), b.text()) })
 	}
-	return s, nil
+	return s
 }
 
 func (s state) add(o *unstructured.Unstructured) {
