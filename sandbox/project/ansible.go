@@ -381,6 +381,25 @@ func (p *Project) WatchDirs() []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
+// IsSource reports whether the operator is to be built again, or started anew, after a change of a file in one of [Project.WatchDirs].
+func (p *Project) IsSource(file string) bool {
+	switch {
+	case p.Hooked:
+		file = absolute(file)
+		return slices.ContainsFunc(p.hookFiles(), func(of string) bool { return absolute(of) == file || absolute(of) == filepath.Dir(file) })
+	case p.IsRead():
+		return true
+	}
+	switch filepath.Ext(file) {
+	case ".go", ".mod", ".sum", ".s":
+		return true
+	}
+	return false
+}
+
+// IsRead reports whether the operator is made of files that are read when it starts, and not compiled.
+func (p *Project) IsRead() bool { return p.InProcess() || p.Ansible != nil }
+
 // files reads what the user wrote: the directory of an Ansible operator, else that of the module.
 func (p *Project) files() userFiles {
 	if p.Ansible != nil {

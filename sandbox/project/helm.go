@@ -118,7 +118,7 @@ func (o *Operator) Start(ctx context.Context, options lab.RunOptions) (lab.Run, 
 	switch {
 	case o.options.Project.Watches != "":
 		return o.runCharts(ctx, options)
-	case o.options.Project.Hook != "":
+	case o.options.Project.Hooked:
 		return o.runHook(ctx, options)
 	}
 	return o.Operator.Start(ctx, options)

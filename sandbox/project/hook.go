@@ -3,8 +3,11 @@ package project
 import (
 	"context"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/operators/metacontroller"
@@ -14,21 +17,26 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 )
 
-// findHook finds controllers that are written as webhooks: the lab.yaml of their directory names the program that answers
-// them, and manifests with the controllers. It returns nil if that file names none.
+// findHook finds controllers that are written as webhooks: the options name their files, or the lab.yaml of their directory names
+// the program that answers them, and manifests with the controllers. It returns nil if neither does.
 func findHook(o Options) (*Project, error) {
-	p := &Project{Root: o.Dir, Name: label(filepath.Base(o.Dir)), Linked: true}
-	if o.Main != "" || !fileExists(filepath.Join(o.Dir, ConfigName)) {
-		return nil, nil
+	p := &Project{Root: o.Dir, Linked: true, Hooked: true}
+	if len(o.Controllers) > 0 {
+		p.Name, p.Hook = operators.Metacontroller(nil).Name, o.Hook
+		o.Manifests = slices.Concat(o.Manifests, o.Controllers)
+	} else {
+		if o.Main != "" || !fileExists(filepath.Join(o.Dir, ConfigName)) {
+			return nil, nil
+		}
+		if err := p.readConfig(&o); err != nil || p.config.Hook == "" {
+			return nil, err
+		}
+		p.Name, p.Hook = label(filepath.Base(o.Dir)), p.config.Hook
+		if !filepath.IsAbs(p.Hook) {
+			p.Hook = filepath.Join(o.Dir, p.Hook)
+		}
 	}
-	if err := p.readConfig(&o); err != nil || p.config.Hook == "" {
-		return nil, err
-	}
-	p.options, p.Hook = o, p.config.Hook
-	if !filepath.IsAbs(p.Hook) {
-		p.Hook = filepath.Join(o.Dir, p.Hook)
-	}
-	p.SourceDirs = []string{filepath.Dir(p.Hook)}
+	p.options = o
 	if err := p.checkHook(); err != nil {
 		return nil, err
 	}
@@ -36,16 +44,32 @@ func findHook(o Options) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range all {
-		if u.GroupVersionKind().Group == v1alpha1.Group {
-			return p, nil
-		}
+	if !slices.ContainsFunc(all, func(u *unstructured.Unstructured) bool { return u.GroupVersionKind().Group == v1alpha1.Group }) {
+		return nil, problem("name its file under manifests, with the definition of its parents", "%s has a hook, and its manifests have no controller of %s", p.Config, v1alpha1.GroupVersion)
 	}
-	return nil, problem("name its file under manifests, with the definition of its parents", "%s has a hook, and its manifests have no controller of %s", p.Config, v1alpha1.GroupVersion)
+	for _, file := range p.hookFiles() {
+		if info, err := os.Stat(file); err != nil || !info.IsDir() {
+			file = filepath.Dir(file)
+		}
+		p.SourceDirs = append(p.SourceDirs, file)
+	}
+	return p, nil
 }
 
-// checkHook reports whether the hook can be run.
+// hookFiles are the files, and the directories with the files, that such controllers are made of.
+func (p *Project) hookFiles() []string {
+	files := slices.Clone(p.options.Manifests)
+	if p.Hook != "" {
+		files = append(files, p.Hook)
+	}
+	return files
+}
+
+// checkHook reports whether the hook can be run, if there is one.
 func (p *Project) checkHook() error {
+	if p.Hook == "" {
+		return nil
+	}
 	program, err := hook.New(hook.Options{File: p.Hook})
 	if err == nil {
 		program.Close()
@@ -53,7 +77,21 @@ func (p *Project) checkHook() error {
 	return err
 }
 
-// runHook begins a run of metacontroller in this process, whose webhooks the hook answers.
+// applyAgain applies the manifests of controllers that are written as webhooks as they are now, if they have been applied.
+func (o *Operator) applyAgain(ctx context.Context) error {
+	o.preparing.Lock()
+	defer o.preparing.Unlock()
+	if o.appliedTo == nil {
+		return nil
+	}
+	plan, err := o.options.Project.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	return ApplyAll(ctx, o.appliedTo, plan.Objects, plan.Namespace)
+}
+
+// runHook begins a run of metacontroller in this process, whose webhooks the hook answers, or the servers that their URLs name.
 func (o *Operator) runHook(ctx context.Context, options lab.RunOptions) (lab.Run, error) {
 	crds, err := metacontroller.CRDs()
 	if err != nil {
@@ -62,26 +100,34 @@ func (o *Operator) runHook(ctx context.Context, options lab.RunOptions) (lab.Run
 	if err := sandbox.InstallCRDs(ctx, options.Cluster.Config(), crds...); err != nil {
 		return nil, err
 	}
-	if err := o.apply(ctx, options.Cluster); err != nil {
-		return nil, err
-	}
-	program, err := hook.New(hook.Options{
-		File: o.options.Project.Hook, Env: slices.Concat(o.options.Plan.Env, o.options.Env),
-		Name: func(r *http.Request) string { return metacontroller.HookOf(r.Context()) },
-	})
+	o.preparing.Lock()
+	err = o.apply(ctx, options.Cluster)
+	o.preparing.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	op := operators.Metacontroller(program)
+	var transport http.RoundTripper
+	end := func() {}
+	if file := o.options.Project.Hook; file != "" {
+		program, err := hook.New(hook.Options{
+			File: file, Env: slices.Concat(o.options.Plan.Env, o.options.Env),
+			Name: func(r *http.Request) string { return metacontroller.HookOf(r.Context()) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		transport, end = program, program.Close
+	}
+	op := operators.Metacontroller(transport)
 	op.Name = o.Name()
 	run, err := lab.Bundled(op).Start(ctx, options)
 	if err != nil {
-		program.Close()
+		end()
 		return nil, err
 	}
 	go func() {
 		<-run.Done()
-		program.Close()
+		end()
 	}()
 	return run, nil
 }

@@ -56,13 +56,14 @@ type Operator struct {
 	build     func() (string, error) // builds once
 	// built is when the build of the newest program began.
 	built time.Time
-	// preparing is held while a run is prepared. port is that of the webhook server; 0: none. applied says that the cluster was given what the operator needs,
-	// installed that it was given the configurations of webhooks. A later life finds both as they are then. scratch are directories
-	// with the files of runs, which are removed in the end.
-	preparing          sync.Mutex
-	port               int
-	applied, installed bool
-	scratch            []string
+	// preparing is held while a run is prepared. port is that of the webhook server; 0: none. appliedTo is the cluster that was given
+	// what the operator needs, or nil; installed says that it was given the configurations of webhooks. A later life finds both as
+	// they are then. scratch are directories with the files of runs, which are removed in the end.
+	preparing sync.Mutex
+	port      int
+	appliedTo operatorhost.Cluster
+	installed bool
+	scratch   []string
 }
 
 // NewOperator returns an operator for a lab. Close it after the lab.
@@ -134,6 +135,11 @@ func (o *Operator) BuildAgain() error {
 	if _, err := build(); err != nil {
 		return err
 	}
+	if o.options.Project.Hooked {
+		if err := o.applyAgain(o.building); err != nil {
+			return err
+		}
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.build = build
@@ -158,7 +164,7 @@ func (o *Operator) newBuild() func() (string, error) {
 			_, err := helm.Load(o.options.Project.Watches, nil)
 			return "", err
 		}
-		if o.options.Project.Hook != "" {
+		if o.options.Project.Hooked {
 			return "", o.options.Project.checkHook()
 		}
 		if o.options.Project.Ansible != nil {
@@ -231,11 +237,13 @@ func (o *Operator) prepareRun(ctx context.Context, cluster operatorhost.Cluster,
 
 // apply gives the cluster what the plan has, before the first run.
 func (o *Operator) apply(ctx context.Context, cluster operatorhost.Cluster) error {
-	if o.applied || o.options.Untouched {
+	if o.appliedTo != nil || o.options.Untouched {
 		return nil
 	}
 	err := ApplyAll(ctx, cluster, o.options.Plan.Objects, o.options.Plan.Namespace)
-	o.applied = err == nil
+	if err == nil {
+		o.appliedTo = cluster
+	}
 	return err
 }
 

@@ -38,6 +38,11 @@ type Options struct {
 	Values []string
 	// Samples are files and directories to offer in place of config/samples, relative to the current directory.
 	Samples []string
+	// Controllers are files with CompositeControllers and DecoratorControllers of Metacontroller to run in place of an operator in Dir,
+	// and Hook is the program that answers their webhooks; empty: they are asked where they are. Both are relative to the current
+	// directory.
+	Controllers []string
+	Hook        string
 	// Foreign says that the plan is for a cluster of the user's: kinds of other operators are not made up there, and without
 	// a ServiceAccount the operator has the user's own permissions.
 	Foreign bool
@@ -72,9 +77,10 @@ type Project struct {
 	Watches string
 	// Charts are those that the file names.
 	Charts []Chart
-	// Hook is the program that answers the webhooks of CompositeControllers and DecoratorControllers among the manifests; empty
-	// for others. Such controllers run in the lab's process, too.
-	Hook string
+	// Hooked says that the operator is CompositeControllers and DecoratorControllers among the manifests, which run in the lab's
+	// process, too, and Hook is the program that answers their webhooks; empty: they are asked where they are.
+	Hooked bool
+	Hook   string
 	// Ansible is what an Ansible operator has in place of a program of its own; nil for others. Root and Module are those of the
 	// program that all Ansible operators have.
 	Ansible *Ansible `json:"-"`
@@ -91,7 +97,7 @@ type Project struct {
 }
 
 // InProcess reports whether the operator runs in the lab's process, and has taps without being built.
-func (p *Project) InProcess() bool { return p.Watches != "" || p.Hook != "" }
+func (p *Project) InProcess() bool { return p.Watches != "" || p.Hooked }
 
 // found is what Build needs of the discovery.
 type found struct {
@@ -129,11 +135,11 @@ func Find(ctx context.Context, o Options) (*Project, error) {
 		return nil, err
 	}
 	o.Dir = dir
-	if file := watchesFile(dir); file != "" && o.Main == "" {
-		return findCharts(o, file)
-	}
 	if p, err := findHook(o); p != nil || err != nil {
 		return p, err
+	}
+	if file := watchesFile(dir); file != "" && o.Main == "" {
+		return findCharts(o, file)
 	}
 	if file := ansibleFile(dir); file != "" && o.Main == "" {
 		return findAnsible(ctx, o, file)

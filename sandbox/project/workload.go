@@ -42,7 +42,7 @@ func (p *Project) planWorkload(plan *Plan, all []*unstructured.Unstructured) (*u
 		return nil, err
 	}
 	if object == nil {
-		if p.Hook != "" {
+		if p.Hooked {
 			op := operators.Metacontroller(nil)
 			plan.Namespace, plan.ServiceAccount = op.Namespace, op.ServiceAccount
 			return nil, nil

@@ -25,7 +25,7 @@ func buildCommand() *cobra.Command {
 			if err != nil {
 				return usageOf(err)
 			}
-			if p.InProcess() || p.Ansible != nil {
+			if p.IsRead() {
 				return usageError("name the directory of a Go module", "%s has no program of its own to build", args[0])
 			}
 			binary, err := p.Build(cmd.Context(), project.BuildOptions{})

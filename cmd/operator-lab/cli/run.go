@@ -81,7 +81,7 @@ there but what --install and --apply name.`,
 	named := cmd.RunE // the error for a name that no operator has
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.hooks.set() {
-			return runHooked(cmd, io, &f, args)
+			return runOwn(cmd, io, &f, args)
 		}
 		if f.nodes.images != "" && len(args) == 1 && cmd.ArgsLenAtDash() < 0 && !isPath(args[0]) {
 			if err := f.nodes.check(); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 
 // ownOperator is the subject of a run of an operator of the user's: a project that is built, or any program.
 type ownOperator struct {
+	noDemo
 	flags   *ownFlags
 	project *project.Project
 	plan    *project.Plan
@@ -56,8 +58,10 @@ func (o *ownOperator) title() string {
 	switch {
 	case o.project.Watches != "":
 		title += " / helm-operator-plugins " + dependency(helm.Module)
-	case o.project.Hook != "":
-		title += " / " + filepath.Base(o.project.Hook)
+	case o.project.Hooked:
+		if o.project.Hook != "" {
+			title += " / " + filepath.Base(o.project.Hook)
+		}
 	case o.project.Ansible != nil:
 		title += " / ansible-operator-plugins " + project.AnsibleVersion
 	case o.tapped():
@@ -68,10 +72,6 @@ func (o *ownOperator) title() string {
 	}
 	return title
 }
-
-func (o *ownOperator) addToScheme(*runtime.Scheme) error { return nil }
-
-func (o *ownOperator) caption(string, json.RawMessage) string { return "" }
 
 // sandbox begins to build while the sandbox boots.
 func (o *ownOperator) sandbox(*sandbox.Options) error {
@@ -146,7 +146,7 @@ func (o *ownOperator) beside(labs int) (programs []lab.Program, closeAll func(),
 // begin applies what --apply names, and begins to watch the source with --watch.
 func (o *ownOperator) begin(ctx context.Context, s *liveOperator) error {
 	o.tellNotes(s)
-	if o.flags.watch {
+	if o.flags.watch || o.project.Hooked {
 		if err := o.watch(s); err != nil {
 			return err
 		}
@@ -240,16 +240,25 @@ func (o *ownOperator) notef(s *liveOperator, english, japanese string, args ...a
 	s.note(fmt.Sprintf(o.flags.look.language().Choose(english, japanese), args...))
 }
 
-func (o *ownOperator) paced() tui.Demo { return nil }
+func (o *ownOperator) samples(s *liveOperator) []tui.Sample { return offer(s, o.plan.Samples) }
 
-// samples offers the samples of the project.
-func (o *ownOperator) samples(s *liveOperator) []tui.Sample {
+// offer offers samples to be applied.
+func offer(s *liveOperator, samples []project.Sample) []tui.Sample {
 	var out []tui.Sample
-	for _, sample := range o.plan.Samples {
+	for _, sample := range samples {
 		out = append(out, tui.Sample{Text: sample.File, Apply: func(ctx context.Context) error { return sample.Apply(ctx, s.you, lab.Person) }})
 	}
 	return out
 }
+
+// noDemo is what runs without a demo have in common: they know no kinds.
+type noDemo struct{}
+
+func (noDemo) addToScheme(*runtime.Scheme) error { return nil }
+
+func (noDemo) caption(string, json.RawMessage) string { return "" }
+
+func (noDemo) paced() tui.Demo { return nil }
 
 // awaitEnd waits until the person has seen enough: Ctrl-C, or the time of --for.
 func (o *ownOperator) awaitEnd(ctx context.Context, s *liveOperator) error {
@@ -348,8 +357,8 @@ func (o *ownOperator) describe(w io.Writer) {
 			line("chart", "%s for %s of %s", c.Dir, c.Kind, c.APIVersion)
 		}
 		line("seen", "all of its loop: helm-operator-plugins %s runs in this process, with taps", dependency(helm.Module))
-	case p.Hook != "":
-		line("hook", "%s", p.Hook)
+	case p.Hooked:
+		line("hook", "%s", cmp.Or(p.Hook, "where the URLs of its webhooks say"))
 		line("seen", "all of its loop, and what the hook was sent and answered")
 	case o.tapped():
 		o.describeSource(line)

@@ -14,20 +14,25 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// inPod is the subject of a run of an operator of the images file in its pod. It has no hooks, but what --manifests and --apply name
-// is applied as for those.
+// inPod is the subject of a run of an operator of the images file in its pod.
 type inPod struct {
-	*hooked
-	name string
+	noDemo
+	flags *ownFlags
+	name  string
+	// manifests make the pod, and examples are of the files of --apply.
+	manifests []*unstructured.Unstructured
+	examples  []project.Sample
 }
 
 // runInPod runs an operator of the images file in the pod that the manifests make.
@@ -46,10 +51,17 @@ func runInPod(cmd *cobra.Command, streams streams, f *ownFlags, name string) err
 	if f.nodes.nodes == 0 {
 		return usageError("leave out --nodes", "without a node there are no pods")
 	}
-	p := &inPod{hooked: &hooked{flags: f}, name: name}
+	p := &inPod{flags: f, name: name}
 	var err error
-	if p.before, err = project.ReadManifests(f.manifests); err != nil {
+	if p.manifests, err = project.ReadManifests(f.manifests); err != nil {
 		return usageOf(err)
+	}
+	for _, file := range f.apply {
+		samples, err := project.ReadSamples(file)
+		if err != nil {
+			return usageOf(err)
+		}
+		p.examples = append(p.examples, samples...)
 	}
 	if f.dryRun {
 		p.describe(streams.out)
@@ -67,7 +79,7 @@ func runInPod(cmd *cobra.Command, streams streams, f *ownFlags, name string) err
 func (p *inPod) describe(w io.Writer) {
 	line := func(name, text string) { fmt.Fprintf(w, "%-12s %s\n", name, text) }
 	line("operator", p.name+", in a pod, as "+p.flags.nodes.images+" says")
-	for _, u := range p.before {
+	for _, u := range p.manifests {
 		line("applies", u.GetKind()+" "+filepath.Join(u.GetNamespace(), u.GetName()))
 	}
 	for _, name := range p.flags.apply {
@@ -77,11 +89,33 @@ func (p *inPod) describe(w io.Writer) {
 
 func (p *inPod) sandbox(*sandbox.Options) error { return nil }
 
+func (p *inPod) kept(*upFlags) {}
+
 func (p *inPod) lab(context.Context, *target, *lab.Options) error { return nil }
+
+// begin applies what --apply names.
+func (p *inPod) begin(ctx context.Context, s *liveOperator) error {
+	for _, sample := range p.examples {
+		if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *inPod) samples(s *liveOperator) []tui.Sample { return offer(s, p.examples) }
+
+func (p *inPod) awaitEnd(ctx context.Context, s *liveOperator) error {
+	return awaitOwnEnd(ctx, s, p.flags.until)
+}
+
+func (p *inPod) summary(context.Context, *liveOperator) error { return nil }
+
+func (p *inPod) end() error { return nil }
 
 // install applies what makes the pod. The context that it returns ends when the pod cannot serve, and stop ends the watch for that.
 func (p *inPod) install(ctx context.Context, s *liveOperator) (_ context.Context, stop func(), err error) {
-	if err := project.ApplyAll(ctx, s.target, p.before, metav1.NamespaceDefault); err != nil {
+	if err := project.ApplyAll(ctx, s.target, p.manifests, metav1.NamespaceDefault); err != nil {
 		return ctx, nil, err
 	}
 	client, err := kubernetes.NewForConfig(s.target.Config())

@@ -102,9 +102,13 @@ func (f *ownFlags) check(named bool) error {
 	return nil
 }
 
-// runOwn runs the project or the program that the arguments name.
+// runOwn runs the project or the program that the arguments name, or the chart or the hooks that flags name.
 func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) error {
-	if err := f.check(len(args) > 0); err != nil {
+	check := func() error { return f.check(len(args) > 0) }
+	if f.hooks.set() {
+		check = func() error { return f.checkHooks(cmd.Flags(), args) }
+	}
+	if err := check(); err != nil {
 		return err
 	}
 	cluster, err := f.cluster(cmd.Flags())
@@ -121,6 +125,8 @@ func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) err
 		}
 	}
 	switch {
+	case f.hooks.set():
+		err = own.hooks(cmd.Context())
 	case len(args) == 0:
 		err = own.chart(cmd.Context())
 	case dir == "":
@@ -238,7 +244,7 @@ func (o *ownOperator) findIn(ctx context.Context, dir string) (err error) {
 	if o.project.InProcess() && (o.flags.noTaps || len(o.flags.tags) > 0) {
 		return usageError("leave them out", "--no-taps and --tags are for a program that is built, and %s has none", dir)
 	}
-	if o.project.Hook != "" && o.cluster != nil {
+	if o.project.Hooked && o.cluster != nil {
 		return usageError("leave --kubeconfig out", "%s has a hook, whose controllers run in a sandbox only", dir)
 	}
 	return o.makePlan(ctx)

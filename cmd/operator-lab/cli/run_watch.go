@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -43,7 +42,7 @@ func (o *ownOperator) follow(s *liveOperator) {
 			if !open {
 				return
 			}
-			if (o.isRead() || isSource(e.Name)) && !e.Has(fsnotify.Chmod) {
+			if o.project.IsSource(e.Name) && !e.Has(fsnotify.Chmod) {
 				saved.Reset(savePause)
 			}
 		case err, open := <-o.watcher.Errors:
@@ -58,30 +57,18 @@ func (o *ownOperator) follow(s *liveOperator) {
 	}
 }
 
-// isRead reports whether the operator is made of files that are read when it starts, of whatever name, and not compiled.
-func (o *ownOperator) isRead() bool { return o.project.InProcess() || o.project.Ansible != nil }
-
-// isSource reports whether a file is part of a program.
-func isSource(name string) bool {
-	switch filepath.Ext(name) {
-	case ".go", ".mod", ".sum", ".s":
-		return true
-	}
-	return false
-}
-
 // buildAgain builds the project and starts the operator with it.
 func (o *ownOperator) buildAgain(s *liveOperator) {
 	began := time.Now()
 	err := o.operator.BuildAgain()
 	switch {
-	case err != nil && o.isRead():
-		o.notef(s, "the operator runs on as it was, because its files cannot be read: %v", "ファイルを読めないので、オペレーターは元のまま動いています: %v", err)
+	case err != nil && o.project.IsRead():
+		o.notef(s, "the operator runs on as it was, because its files cannot be used: %v", "ファイルを使えないので、オペレーターは元のまま動いています: %v", err)
 		return
 	case err != nil:
 		o.notef(s, "the operator runs on as it was, because its source does not compile: %v", "ソースをコンパイルできないので、オペレーターは元のまま動いています: %v", err)
 		return
-	case o.isRead():
+	case o.project.IsRead():
 		o.notef(s, "its files were read again; the next life begins", "ファイルを読み直しました。オペレーターを新しく起動します")
 	default:
 		o.notef(s, "built again in %.1fs; the next life begins", "ビルドし直しました (%.1f 秒)。オペレーターを新しく起動します", time.Since(began).Seconds())
