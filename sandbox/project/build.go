@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/keymutex"
+
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
@@ -64,9 +66,15 @@ func (e *BuildError) Error() string {
 // maxBuildLines is the number of messages of a BuildError.
 const maxBuildLines = 20
 
+// builds are the private directories in which a build is under way.
+var builds = keymutex.NewHashed(0)
+
 // Build builds the program, with the taps if the project is Linked, and returns its path in the private directory. A
-// source that does not compile is a [BuildError].
+// source that does not compile is a [BuildError]. It waits for a build that has begun there before: that might take longer,
+// and put an older program in the place of the newer one.
 func (p *Project) Build(ctx context.Context, o BuildOptions) (binary string, err error) {
+	builds.LockKey(p.options.WorkDir)
+	defer func() { err = errors.Join(err, builds.UnlockKey(p.options.WorkDir)) }()
 	binary = filepath.Join(p.options.WorkDir, "bin", p.Name)
 	args := []string{"build", "-v", "-buildvcs=false", "-o", binary}
 	var files overlay

@@ -2,12 +2,16 @@ package project_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/project"
@@ -73,9 +77,45 @@ func TestBuild(t *testing.T) {
 		t.Error("the user's tree has changed")
 	}
 
-	// Errors name the files of the project, and their lines, also in a file of the overlay.
+	// One that begins while another is under way waits for it, else an older program could take the place of the newer one.
 	app := filepath.Join(dir, "app", "app.go")
-	lines := strings.Split(read(t, app), "\n")
+	source := read(t, app)
+	save := func(version string) { // with a name that nothing compiled has, so that the main package is compiled again, too
+		text := strings.Replace(source, "\t{", "\t{ println("+strconv.Quote(version)+")", 1)
+		write(t, app, fmt.Appendf(nil, "%s\nvar At%d int\n", text, time.Now().UnixNano()))
+	}
+	wantVersion := func(version string) {
+		if !strings.Contains(read(t, binary), version) {
+			t.Errorf("the program is not that of %s", version)
+		}
+	}
+	later := sync.OnceValue(func() <-chan error {
+		save("version two")
+		done := make(chan error, 1)
+		go func() {
+			_, err := p.Build(t.Context(), project.BuildOptions{Progress: func(string) { wantVersion("version one") }})
+			done <- err
+		}()
+		return done
+	})
+	save("version one")
+	overlapped := false
+	_, err = p.Build(t.Context(), project.BuildOptions{Progress: func(path string) {
+		if path == p.MainPath { // all else is compiled
+			overlapped = true
+			later()
+		}
+	}})
+	if err = errors.Join(err, <-later()); err != nil {
+		t.Fatal(err)
+	}
+	if wantVersion("version two"); !overlapped {
+		t.Error("the second build began after the first one")
+	}
+	write(t, app, []byte(source))
+
+	// Errors name the files of the project, and their lines, also in a file of the overlay.
+	lines := strings.Split(source, "\n")
 	at := slices.Index(lines, "\t{") + 1
 	lines[at-1] += " unknown()"
 	write(t, app, []byte(strings.Join(lines, "\n")))
