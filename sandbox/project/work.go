@@ -13,7 +13,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// Work is the private directory of a project or program, which is kept between its runs. A lock keeps other runs out of it.
+// Work is the private directory of a project or program, which is kept between its runs. A lock keeps other runs out of
+// it: those at the same time have others.
 type Work struct {
 	// Dir is its path.
 	Dir  string
@@ -30,7 +31,8 @@ const (
 )
 
 // OpenWork makes the private directory of a project or program, below the state directory, and locks it until it is
-// closed. It removes those of others that are not needed any more.
+// closed. If another run has it, as when a project runs in a lesson and is verified, it is one with -2 in its name, and so
+// on. It removes those of others that are not needed any more.
 func OpenWork(of string) (*Work, error) {
 	state, err := sandbox.StateDir()
 	if err != nil {
@@ -41,14 +43,18 @@ func OpenWork(of string) (*Work, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(full))
-	w := &Work{Dir: filepath.Join(state, "projects", fmt.Sprintf("%s-%x", filepath.Base(full), sum[:4]))}
-	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	if w.lock, err = lockDir(w.Dir); errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, problem("end the other one, or use a copy of the project", "%s runs already, in another operator-lab", of)
-	} else if err != nil {
-		return nil, err
+	first := filepath.Join(state, "projects", fmt.Sprintf("%s-%x", filepath.Base(full), sum[:4]))
+	w := &Work{Dir: first}
+	for n := 2; ; n++ {
+		if err := os.MkdirAll(w.Dir, 0o700); err != nil {
+			return nil, err
+		}
+		if w.lock, err = lockDir(w.Dir); err == nil {
+			break
+		} else if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, err
+		}
+		w.Dir = fmt.Sprintf("%s-%d", first, n)
 	}
 	now := time.Now()
 	// What was killed has left its files.

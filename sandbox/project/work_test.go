@@ -9,7 +9,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/project"
 )
 
-// TestOpenWork checks that a private directory has one user, and that those that are not needed any more go.
+// TestOpenWork checks that a private directory has one user, with others for those that run at the same time, and that
+// directories that are not needed any more go.
 func TestOpenWork(t *testing.T) {
 	t.Setenv("OPERATOR_LAB_STATE_DIR", t.TempDir())
 	open := func(of string) *project.Work {
@@ -30,8 +31,16 @@ func TestOpenWork(t *testing.T) {
 	w := open(used)
 	defer w.Close()
 	dirs["used"] = w.Dir
-	_, err := project.OpenWork(used)
-	wantProblem(t, err, "a copy of the project", "runs already")
+	second := open(used)
+	if second.Dir != w.Dir+"-2" {
+		t.Errorf("a second run has %s beside %s", second.Dir, w.Dir)
+	}
+	second.Close()
+	if again := open(used); again.Dir != second.Dir {
+		t.Errorf("after it %s is taken, not %s", again.Dir, second.Dir)
+	} else {
+		again.Close()
+	}
 
 	long := time.Now().AddDate(0, 0, -31)
 	for _, name := range []string{"old", "used"} {
