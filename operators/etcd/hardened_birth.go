@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -49,6 +50,9 @@ type birth struct {
 	Source string `json:"source,omitempty"`
 	// Restored is the UID of the restore the data came from last, in this life or an earlier one.
 	Restored string `json:"restored,omitempty"`
+	// Approved is the last approval of a backup by which a person had the cluster go back to it, in this life or an earlier
+	// one: it is good for no second time.
+	Approved string `json:"approved,omitempty"`
 	// Formed: the first member has answered. Until then no client was let in, it may be begun again, and the members of
 	// the life before are kept, for it may have to be given up. From then on they go.
 	Formed bool `json:"formed,omitempty"`
@@ -211,11 +215,12 @@ func (p *clusterState) nextBirth() (next birth, why string) {
 	if p.birth.Token == "" {
 		return p.firstBirth()
 	}
-	next = birth{Life: p.birth.Life + 1, Restored: p.birth.Restored, Before: p.birth.before()}
+	next = birth{Life: p.birth.Life + 1, Restored: p.birth.Restored, Approved: p.birth.Approved, Before: p.birth.before()}
 	approved := p.cluster.Annotations[v1beta2.RecoverAnnotation]
 	switch {
 	case p.wantsRestore():
 		next.Source = fromRestore + string(p.restore.UID)
+		next.Approved = cmp.Or(p.restore.Annotations[v1beta2.RecoverAnnotation], p.birth.Approved)
 		why = fmt.Sprintf("EtcdRestore %s: the members and their data give way to the backup, as soon as a first member has it", p.restore.Name)
 	case p.givenUp():
 		return p.backToBefore()
@@ -268,7 +273,7 @@ func (p *clusterState) backToBefore() (next birth, why string) {
 	if err := json.Unmarshal([]byte(p.birth.Before), &next); err != nil || next.Token == "" {
 		return birth{}, "" // not written by us
 	}
-	next.Life = p.birth.Life + 1
+	next.Life, next.Approved = p.birth.Life+1, p.birth.Approved
 	return next, "What the cluster was to begin anew with is not wanted any more: it goes on with the members of before"
 }
 

@@ -32,7 +32,7 @@ func (r *hardenedMembers) tend(ctx context.Context, p *clusterPass) error {
 	case !p.birth.Formed:
 		moves = append(moves, r.begin)
 	case !p.view.quorum:
-		moves = append(moves, r.clearEarlierLives, r.bringBack, r.makePods, r.undoImages, r.tellOfLoss)
+		moves = append(moves, r.clearEarlierLives, r.bringBack, r.makePods, r.undoImages, r.restoreLast, r.tellOfLoss)
 	default:
 		moves = append(moves, r.clearEarlierLives, r.bringBack, r.removeGone, r.deleteStrangers, r.makePods, r.tendLearner, r.resize,
 			r.settleImages, r.upgrade, r.roll)
@@ -342,8 +342,12 @@ func (r *hardenedMembers) makePods(ctx context.Context, p *clusterPass) (busy bo
 }
 
 // tellOfLoss says what a person can do about a lost quorum. Nothing is done about it without one: members that come back
-// bring everything, and a beginning with the data of one loses what only others knew.
-func (r *hardenedMembers) tellOfLoss(_ context.Context, p *clusterPass) (busy bool, err error) {
+// bring everything, a beginning with the data of one loses what only others knew, and the last backup all that came later.
+func (r *hardenedMembers) tellOfLoss(ctx context.Context, p *clusterPass) (busy bool, err error) {
+	backup, err := r.lastBackup(ctx, p.cluster)
+	if err != nil {
+		return false, err
+	}
 	var answer, back, lost []string
 	for _, m := range p.members {
 		switch {
@@ -356,10 +360,17 @@ func (r *hardenedMembers) tellOfLoss(_ context.Context, p *clusterPass) (busy bo
 		}
 	}
 	approve := fmt.Sprintf("kubectl annotate --overwrite etcdcluster %s -n %s %s=", p.cluster.Name, p.cluster.Namespace, recoverKey)
+	goBack := ""
+	if backup != nil {
+		goBack = fmt.Sprintf("go back to the last backup, of %s, which loses what came later: %s%s",
+			backup.Status.LastSuccessDate.UTC().Format(time.RFC3339), approve, approvalOf(backup))
+	}
 	switch {
 	case len(p.members) == 0 && len(p.claims) == 0:
-		p.trouble(ReasonDataLost, "no member is left, and no volume claim with data: restore a backup by an EtcdRestore named %s, or begin without data: %s%s",
-			p.cluster.Name, approve, Nothing)
+		if goBack == "" {
+			goBack = "restore a backup by an EtcdRestore named " + p.cluster.Name
+		}
+		p.trouble(ReasonDataLost, "no member is left, and no volume claim with data: %s, or begin without data: %s%s", goBack, approve, Nothing)
 	case len(answer) == 0 && len(lost) == 0 && p.starting():
 		p.progress("Starting", "waiting for members that start: "+strings.Join(back, ", "))
 	default:
@@ -377,6 +388,9 @@ func (r *hardenedMembers) tellOfLoss(_ context.Context, p *clusterPass) (busy bo
 			}
 			text += fmt.Sprintf("; %sbegin anew with the data of one that answers (%s), which loses what only the others knew: %s%s",
 				or, strings.Join(answer, ", "), approve, answer[0])
+		}
+		if goBack != "" {
+			text += "; or " + goBack
 		}
 		p.trouble(ReasonQuorumLost, "%s", text)
 	}

@@ -129,7 +129,7 @@ func TestGivenUp(t *testing.T) {
 		{name: "nothing", birth: birth{Source: Nothing}},
 		{name: "too late", birth: birth{Source: "restore/2", Formed: true}},
 	} {
-		x.birth.Life, x.birth.Token, x.birth.Before = 4, "b", before.before()
+		x.birth.Life, x.birth.Token, x.birth.Before, x.birth.Approved = 4, "b", before.before(), "backup/b@7"
 		cluster.Annotations = map[string]string{v1beta2.RecoverAnnotation: x.approved}
 		p := &clusterState{cluster: cluster, birth: x.birth, restore: x.restore}
 		if got := p.givenUp(); got != x.want {
@@ -137,6 +137,7 @@ func TestGivenUp(t *testing.T) {
 		}
 		next, _ := p.backToBefore()
 		want := before
+		want.Approved = x.birth.Approved // an approval of a backup is used up
 		if want.Life = 5; next != want {
 			t.Errorf("%s: it goes back to %+v, want %+v", x.name, next, want)
 		}
@@ -146,6 +147,29 @@ func TestGivenUp(t *testing.T) {
 		p.birth.Before = ""
 		if p.givenUp() {
 			t.Errorf("%s: there is nothing to go back to", x.name)
+		}
+	}
+}
+
+// TestBacksUp: of which cluster an EtcdBackup is, its endpoints tell.
+func TestBacksUp(t *testing.T) {
+	cluster := &v1beta2.EtcdCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "db"}}
+	for endpoint, want := range map[string]bool{
+		"http://db-client:2379":                      true,
+		"http://db-client.a:2379":                    true,
+		"https://db-client.a.svc:2379":               true,
+		"https://db-client.a.svc.cluster.local:2379": true,
+		"http://db-x1.db.a.svc:2379":                 true,
+		"http://db-client.b.svc:2379":                false,
+		"http://db-client.b:2379":                    false,
+		"http://other-client.a.svc:2379":             false,
+		"http://db-x1.db.b.svc:2379":                 false,
+		"http://10.0.0.1:2379":                       false,
+		"http://db-client.a.example.com:2379":        false,
+	} {
+		backup := &v1beta2.EtcdBackup{Spec: v1beta2.EtcdBackupSpec{EtcdEndpoints: []string{endpoint}}}
+		if got := backsUp(backup, cluster); got != want {
+			t.Errorf("%s: it is a backup of the cluster: %v", endpoint, got)
 		}
 	}
 }

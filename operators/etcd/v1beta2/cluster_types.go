@@ -13,8 +13,9 @@ const (
 	// ScopeClusterwide is the one value of ScopeAnnotation that means something.
 	ScopeClusterwide = "clusterwide"
 
-	// RecoverAnnotation approves, by a person, that a cluster without a quorum begins anew with the data of one member:
-	// its value is that member's name. Whatever only the others knew is lost. Hardened only.
+	// RecoverAnnotation approves, by a person, that a cluster without a quorum begins anew. Its value is the name of the
+	// member whose data it begins with: whatever only the others knew is lost. Or it is backup/<name>@<revision>, an
+	// EtcdBackup and the revision that it took last: whatever came later is lost. Hardened only.
 	RecoverAnnotation = Group + "/recover-from"
 )
 
