@@ -344,10 +344,7 @@ func (r *hardenedMembers) makePods(ctx context.Context, p *clusterPass) (busy bo
 // tellOfLoss says what a person can do about a lost quorum. Nothing is done about it without one: members that come back
 // bring everything, a beginning with the data of one loses what only others knew, and the last backup all that came later.
 func (r *hardenedMembers) tellOfLoss(ctx context.Context, p *clusterPass) (busy bool, err error) {
-	backup, err := r.lastBackup(ctx, p.cluster)
-	if err != nil {
-		return false, err
-	}
+	backup, err := r.lastBackup(ctx, p.cluster) // without an answer the rest is told all the same
 	var answer, back, lost []string
 	for _, m := range p.members {
 		switch {
@@ -395,7 +392,7 @@ func (r *hardenedMembers) tellOfLoss(ctx context.Context, p *clusterPass) (busy 
 		p.trouble(ReasonQuorumLost, "%s", text)
 	}
 	p.lookAgain(changeInterval)
-	return false, nil
+	return false, err
 }
 
 // startPatience is the time after which an etcd that runs and does not answer is no longer taken for starting.
