@@ -18,8 +18,8 @@ import (
 // backup.
 const fromBackup = "backup/"
 
-// approvalOf returns the value of RecoverAnnotation that approves a backup. It has the revision, so it is no approval of a
-// later backup.
+// approvalOf returns the value of RecoverAnnotation that approves a backup. It has the revision, so it is no approval
+// of a later backup.
 func approvalOf(backup *v1beta2.EtcdBackup) string {
 	return fmt.Sprintf("%s%s@%d", fromBackup, backup.Name, backup.Status.EtcdRevision)
 }
@@ -66,9 +66,9 @@ func backsUp(backup *v1beta2.EtcdBackup, cluster *v1beta2.EtcdCluster) bool {
 	return false
 }
 
-// restoreLast makes the EtcdRestore of the last backup once a person has approved that backup. From then on it is a restore
-// as any other: the backup is read first, and what there is stays until a member with it answers. An approval is good for
-// one restore, which the birth remembers: whatever happens later, nothing is restored without another one.
+// restoreLast makes the EtcdRestore of the last backup once a person has approved that backup. From then on it is a
+// restore as any other: the backup is read first, and what there is stays until a member with it answers. An approval is
+// good for one restore, which the birth remembers: whatever happens later, nothing is restored without another one.
 func (r *hardenedMembers) restoreLast(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	approved := p.cluster.Annotations[recoverKey]
 	if !strings.HasPrefix(approved, fromBackup) || approved == p.birth.Approved {

@@ -31,8 +31,8 @@ const (
 )
 
 // OpenWork makes the private directory of a project or program, below the state directory, and locks it until it is
-// closed. If another run has it, as when a project runs in a lesson and is verified, it is one with -2 in its name, and so
-// on. It removes those of others that are not needed any more.
+// closed. If another run has it, as when a project runs in a lesson and is verified, it is one with -2 in its name, and
+// so on. It removes those of others that are not needed any more.
 func OpenWork(of string) (*Work, error) {
 	state, err := sandbox.StateDir()
 	if err != nil {
