@@ -34,8 +34,8 @@ type Project struct {
 	InPlace bool
 }
 
-// longestRelease is the length of the longest name that Helm gives a release. It is that of the object.
-const longestRelease = 53
+// LongestRelease is the length of the longest name that Helm gives a release. For the objects of [Files] it is that of the object.
+const LongestRelease = 53
 
 // ParseKind returns the kind of an apiVersion, such as apache.org/v1alpha1, and a name, such as Tomcat.
 func ParseKind(apiVersion, kind string) (schema.GroupVersionKind, error) {
@@ -256,8 +256,8 @@ func (f *files) definition() error {
 		},
 		// Of a longer one Helm would take neither the installation nor the end, so that its finalizer would stay for ever.
 		XValidations: apiextensionsv1.ValidationRules{{
-			Rule:    fmt.Sprintf("size(self.metadata.name) <= %d", longestRelease),
-			Message: fmt.Sprintf("its release has the same name, and Helm takes at most %d characters", longestRelease),
+			Rule:    fmt.Sprintf("size(self.metadata.name) <= %d", LongestRelease),
+			Message: fmt.Sprintf("its release has the same name, and Helm takes at most %d characters", LongestRelease),
 		}},
 	}
 	f.yaml("config/crd/bases/"+f.Kind.Group+"_"+f.plural+".yaml", object("apiextensions.k8s.io/v1", "CustomResourceDefinition", name, map[string]any{
@@ -361,5 +361,5 @@ operator-lab run . --dry-run    # what is applied, and what the operator may do
 
 On a cluster of your own the operator is a program of helm-operator-plugins with watches.yaml and the chart beside it. Build
 such an image, name it in `+"`config/default/deployment.yaml`"+`, and `+"`kubectl apply -k config/default`"+`.
-`, f.Name, f.Kind.Kind, f.chart.Name(), longestRelease)
+`, f.Name, f.Kind.Kind, f.chart.Name(), LongestRelease)
 }

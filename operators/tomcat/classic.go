@@ -89,6 +89,12 @@ func (r *classic) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		// The whole object, as it was in the cache (H-04).
 		return ctrl.Result{}, r.client.Update(ctx, tomcat)
 	}
+	if err := checkReleaseName(tomcat); err != nil {
+		if tomcat.GetDeletionTimestamp() != nil { // there is nothing to uninstall
+			err = r.letGo(ctx, tomcat)
+		}
+		return ctrl.Result{}, err
+	}
 	helm, err := r.actions.ActionClientFor(ctx, tomcat)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -210,7 +216,7 @@ func put(c kube.Interface, manifest string) error {
 }
 
 func (r *classic) uninstall(ctx context.Context, helm helmclient.ActionInterface, tomcat *unstructured.Unstructured) error {
-	if !controllerutil.RemoveFinalizer(tomcat, finalizer) {
+	if !controllerutil.ContainsFinalizer(tomcat, finalizer) {
 		return nil
 	}
 	name := ReleaseName(tomcat)
@@ -218,16 +224,35 @@ func (r *classic) uninstall(ctx context.Context, helm helmclient.ActionInterface
 		return err
 	}
 	log.FromContext(ctx).Info("Uninstalled release", "release", name)
+	return r.letGo(ctx, tomcat)
+}
+
+// letGo takes the finalizer from a Tomcat that is being deleted.
+func (r *classic) letGo(ctx context.Context, tomcat *unstructured.Unstructured) error {
+	if !controllerutil.RemoveFinalizer(tomcat, finalizer) {
+		return nil
+	}
 	return r.client.Update(ctx, tomcat)
 }
 
 // ReleaseName returns the name of the release of a Tomcat with the variant classic: its own, and its UID as a number to the
-// base 36, so that two of one name in different namespaces do not collide. Helm takes 53 characters, so the Tomcat may
-// have 27.
+// base 36, so that two of one name in different namespaces do not collide.
 func ReleaseName(tomcat client.Object) string {
 	var number big.Int
 	if uid, err := uuid.Parse(string(tomcat.GetUID())); err == nil {
 		number.SetBytes(uid[:])
 	}
 	return tomcat.GetName() + "-" + number.Text(36)
+}
+
+// checkReleaseName reports that the name of a Tomcat's release is longer than Helm takes: a Tomcat may have 27 characters, or
+// a few more if its UID is a small number.
+func checkReleaseName(tomcat client.Object) error {
+	release := ReleaseName(tomcat)
+	over := len(release) - helm.LongestRelease
+	if over <= 0 {
+		return nil
+	}
+	return fmt.Errorf("its release would be %s, and Helm takes at most %d characters: give the Tomcat a name of at most %d",
+		release, helm.LongestRelease, len(tomcat.GetName())-over)
 }
