@@ -55,10 +55,13 @@ var findings = map[string]string{
 	"e-19-rights-to-definitions":  "definitions",
 	"e-20-long-name":              "refused",
 
-	"h-01-failure-not-told":     "said",
-	"h-02-release-in-status":    "read",
-	"h-03-written-all-the-time": "at-rest",
-	"h-06-no-schema":            "refused",
+	"h-01-failure-not-told":           "said",
+	"h-02-release-in-status":          "read",
+	"h-03-written-all-the-time":       "at-rest",
+	"h-04-faster-writer":              "said",
+	"h-05-owner-in-another-namespace": "kept",
+	"h-06-no-schema":                  "refused",
+	"h-07-selector-changed":           "said",
 
 	"m-01-service-deleted":          "delete",
 	"m-01-service-turned":           "back",

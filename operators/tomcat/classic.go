@@ -1,6 +1,7 @@
 package tomcat
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/helm"
 )
@@ -138,6 +141,9 @@ func (r *classic) apply(ctx context.Context, helm helmclient.ActionInterface, to
 	if err != nil {
 		return err
 	}
+	owned := helmclient.PostRendererFunc(func(manifest *bytes.Buffer) (*bytes.Buffer, error) {
+		return own(helm.Config().KubeClient, tomcat, manifest)
+	})
 	current, err := helm.Get(name)
 	if err == nil && current.Info.Status != release.StatusDeployed {
 		// A half of an installation would be in the way of the next one.
@@ -148,7 +154,7 @@ func (r *classic) apply(ctx context.Context, helm helmclient.ActionInterface, to
 	}
 	switch {
 	case errors.Is(err, driver.ErrReleaseNotFound):
-		installed, err := helm.Install(name, namespace, r.chart, values)
+		installed, err := helm.Install(name, namespace, r.chart, values, helmclient.WithInstallPostRenderer(owned))
 		if err != nil {
 			return err
 		}
@@ -156,7 +162,7 @@ func (r *classic) apply(ctx context.Context, helm helmclient.ActionInterface, to
 	case err != nil:
 		return err
 	}
-	candidate, err := helm.Upgrade(name, namespace, r.chart, values, func(u *action.Upgrade) error {
+	candidate, err := helm.Upgrade(name, namespace, r.chart, values, helmclient.WithUpgradePostRenderer(owned), func(u *action.Upgrade) error {
 		u.DryRun = true
 		return nil
 	})
@@ -167,11 +173,35 @@ func (r *classic) apply(ctx context.Context, helm helmclient.ActionInterface, to
 		log.FromContext(ctx).Info("Reconciled release", "release", name)
 		return put(helm.Config().KubeClient, current.Manifest)
 	}
-	upgraded, err := helm.Upgrade(name, namespace, r.chart, values)
+	upgraded, err := helm.Upgrade(name, namespace, r.chart, values, helmclient.WithUpgradePostRenderer(owned))
 	if err != nil {
 		return err
 	}
 	return r.note(ctx, tomcat, upgraded, "Updated")
+}
+
+// own makes a Tomcat the owner of all objects of a manifest. It cannot be that of what is cluster-scoped or in another namespace:
+// the garbage collector finds no such owner there, and deletes what is in another namespace (H-05).
+func own(c kube.Interface, tomcat *unstructured.Unstructured, manifest *bytes.Buffer) (*bytes.Buffer, error) {
+	objects, err := c.Build(manifest, false)
+	if err != nil {
+		return nil, err
+	}
+	owned := &bytes.Buffer{}
+	err = objects.Visit(func(info *resource.Info, err error) error {
+		if err != nil {
+			return err
+		}
+		object, err := meta.Accessor(info.Object)
+		if err != nil {
+			return err
+		}
+		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(tomcat, Kind)})
+		raw, err := yaml.Marshal(info.Object)
+		fmt.Fprintf(owned, "---\n%s", raw)
+		return err
+	})
+	return owned, err
 }
 
 // note writes the whole release into the Tomcat's status: what Helm needs to go on after a restart, and with it the chart,

@@ -31,11 +31,13 @@
 //	H-01  what fails is in the log only: no phase, no condition, no event
 //	H-02  the status has the release with its chart and all values, in an object that etcd limits to 1.5 MB
 //	H-03  what the release consists of is not watched: it is written again every five seconds, changed or not
-//	H-04  the finalizer is added by an update of what the cache had, which conflicts with a faster writer
-//	H-05  cluster-scoped objects of a chart cannot be owned by a Tomcat
+//	H-04  finalizer and status are written by an update of what the cache had, which conflicts with a faster writer: the
+//	      finalizer is tried again, a status that is lost so is never written
+//	H-05  a Tomcat is made the owner of cluster-scoped objects and of those in other namespaces, which it cannot be: the garbage
+//	      collector deletes the latter
 //	H-06  the kind has no schema: whatever is written reaches Helm
-//	H-07  a chart whose new version has another selector can never be upgraded
+//	H-07  an upgrade that gives the Deployment another selector fails again and again, and nothing says so
 //
-// There are scenarios for H-01, H-02, H-03 and H-06. H-04 heals itself with the next try. The chart here has no cluster-scoped
-// objects and one version, so H-05 and H-07 do not show.
+// Upstream's reconciler of today adds the finalizer in the same way, with the same conflict, and such an upgrade fails there,
+// too; but the conditions say what is the case.
 package tomcat

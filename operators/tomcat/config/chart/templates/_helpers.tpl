@@ -1,14 +1,18 @@
-{{/* The name of what a release consists of: the release's, with the chart's if it is not in there. */}}
+{{- define "tomcat.name" -}}
+{{- default .Chart.Name .Values.nameOverride -}}
+{{- end -}}
+
+{{/* The name of what a release consists of: the release's, with tomcat.name if that is not in there. */}}
 {{- define "tomcat.fullname" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- if contains (include "tomcat.name" .) .Release.Name -}}
 {{- .Release.Name | trunc 63 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name (include "tomcat.name" .) | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "tomcat.selector" -}}
-app: {{ .Chart.Name }}
+app: {{ include "tomcat.name" . }}
 release: {{ .Release.Name }}
 {{- end -}}
 
