@@ -278,11 +278,9 @@ func ReleaseName(tomcat client.Object) string {
 // checkReleaseName reports that the name of a Tomcat's release is longer than Helm takes: a Tomcat may have 27 characters, or
 // a few more if its UID is a small number.
 func checkReleaseName(tomcat client.Object) error {
-	release := ReleaseName(tomcat)
-	over := len(release) - helm.LongestRelease
+	over := len(ReleaseName(tomcat)) - helm.LongestRelease
 	if over <= 0 {
 		return nil
 	}
-	return fmt.Errorf("its release would be %s, and Helm takes at most %d characters: give the Tomcat a name of at most %d",
-		release, helm.LongestRelease, len(tomcat.GetName())-over)
+	return fmt.Errorf("its name may have %d characters, as Helm takes %d with a dash and the UID", len(tomcat.GetName())-over, helm.LongestRelease)
 }
