@@ -34,7 +34,7 @@ type Project struct {
 	InPlace bool
 }
 
-// LongestRelease is the length of the longest name that Helm gives a release. For the objects of [Files] it is that of the object.
+// LongestRelease is the length of the longest name that Helm gives a release. An operator of [Files] names it as the object.
 const LongestRelease = 53
 
 // ParseKind returns the kind of an apiVersion, such as apache.org/v1alpha1, and a name, such as Tomcat.

@@ -162,10 +162,11 @@ func (r *classic) apply(ctx context.Context, helm helmclient.ActionInterface, to
 	case err != nil:
 		return err
 	}
-	candidate, err := helm.Upgrade(name, namespace, r.chart, values, helmclient.WithUpgradePostRenderer(owned), func(u *action.Upgrade) error {
-		u.DryRun = true
-		return nil
-	})
+	candidate, err := helm.Upgrade(name, namespace, r.chart, values, helmclient.WithUpgradePostRenderer(owned),
+		func(u *action.Upgrade) error {
+			u.DryRun = true
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -180,8 +181,8 @@ func (r *classic) apply(ctx context.Context, helm helmclient.ActionInterface, to
 	return r.note(ctx, tomcat, upgraded, "Updated")
 }
 
-// own makes a Tomcat the owner of all objects of a manifest. It cannot be that of what is cluster-scoped or in another namespace:
-// the garbage collector finds no such owner there, and deletes what is in another namespace (H-05).
+// own makes a Tomcat the owner of all objects of a manifest. It cannot be that of what is cluster-scoped or in another
+// namespace: the garbage collector finds no such owner there, and deletes what is in another namespace (H-05).
 func own(c kube.Interface, tomcat *unstructured.Unstructured, manifest *bytes.Buffer) (*bytes.Buffer, error) {
 	objects, err := c.Build(manifest, false)
 	if err != nil {
@@ -275,12 +276,13 @@ func ReleaseName(tomcat client.Object) string {
 	return tomcat.GetName() + "-" + number.Text(36)
 }
 
-// checkReleaseName reports that the name of a Tomcat's release is longer than Helm takes: a Tomcat may have 27 characters, or
-// a few more if its UID is a small number.
+// checkReleaseName reports that the name of a Tomcat's release is longer than Helm takes: a Tomcat may have 27 characters,
+// or one or two more if its UID is a small number.
 func checkReleaseName(tomcat client.Object) error {
 	over := len(ReleaseName(tomcat)) - helm.LongestRelease
 	if over <= 0 {
 		return nil
 	}
-	return fmt.Errorf("its name may have %d characters, as Helm takes %d with a dash and the UID", len(tomcat.GetName())-over, helm.LongestRelease)
+	return fmt.Errorf("its name may have %d characters, as Helm takes %d with a dash and the UID",
+		len(tomcat.GetName())-over, helm.LongestRelease)
 }

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestLongName checks that the error of a Tomcat whose release Helm would not take says how long its name may be, and that such
-// a Tomcat can be deleted.
+// TestLongName checks that the error of a Tomcat whose release Helm would not take says how long its name may be, and that
+// such a Tomcat can be deleted.
 func TestLongName(t *testing.T) {
 	tomcat := newTomcat()
 	tomcat.SetNamespace("default")
@@ -25,7 +25,8 @@ func TestLongName(t *testing.T) {
 	key := client.ObjectKeyFromObject(tomcat)
 	c := fake.NewClientBuilder().WithObjects(tomcat).Build()
 	r := &classic{client: c, cache: c} // nothing to install with
-	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err == nil || !strings.Contains(err.Error(), "may have 27 characters") {
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	if err == nil || !strings.Contains(err.Error(), "may have 27 characters") {
 		t.Errorf("28 characters: %v", err)
 	}
 	if err := c.Delete(t.Context(), tomcat); err != nil {

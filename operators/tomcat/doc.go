@@ -23,8 +23,9 @@
 // The release's name is the object's with its UID as a number to the base 36. Only the object is watched, and each is
 // looked at every five seconds. If the chart with the object's spec has another manifest than the release, the release is
 // upgraded; if not, all of its objects are written again. What Helm knows is in memory, and for the next start in the
-// object's status. A failed installation is uninstalled, and a failed upgrade rolled back. Helm takes 53 characters, so a Tomcat
-// may have 27. The published operator had no check of that; here the error of a longer one says so, and it can be deleted.
+// object's status. A failed installation is uninstalled, and a failed upgrade rolled back. Helm takes 53 characters, so a
+// Tomcat may have 27. The published operator had no check of that; here the error of a longer one says so, and it can be
+// deleted.
 //
 // Flaws that are kept, by the numbers of the findings:
 //
@@ -33,11 +34,11 @@
 //	H-03  what the release consists of is not watched: it is written again every five seconds, changed or not
 //	H-04  finalizer and status are written by an update of what the cache had, which conflicts with a faster writer: the
 //	      finalizer is tried again, a status that is lost so is never written
-//	H-05  a Tomcat is made the owner of cluster-scoped objects and of those in other namespaces, which it cannot be: the garbage
-//	      collector deletes the latter
+//	H-05  a Tomcat is made the owner of cluster-scoped objects and of those in other namespaces, which it cannot be: the
+//	      garbage collector deletes the latter
 //	H-06  the kind has no schema: whatever is written reaches Helm
 //	H-07  an upgrade that gives the Deployment another selector fails again and again, and nothing says so
 //
-// Upstream's reconciler of today adds the finalizer in the same way, with the same conflict, and such an upgrade fails there,
-// too; but the conditions say what is the case.
+// Upstream's reconciler of today adds the finalizer in the same way, with the same conflict, and such an upgrade fails
+// there, too; but the conditions say what is the case.
 package tomcat
