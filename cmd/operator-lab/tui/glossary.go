@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -268,26 +269,27 @@ func touches(left, right string) bool {
 	return latin(left[len(left)-1]) && latin(right[0])
 }
 
-// words are rows that say what the terms of the screen mean.
+// words are rows that say what all terms mean, those on the screen first.
 func (th *theme) words(shown string, l trace.Language, w int) []row {
-	var rows []row
+	var on, other []row
 	for i := range glossary {
-		g := &glossary[i]
-		if !g.in(shown, th.lang) {
-			continue
+		if g := &glossary[i]; g.in(shown, th.lang) {
+			on = append(on, th.wordRows(g, l, w)...)
+		} else {
+			other = append(other, th.wordRows(g, l, w)...)
 		}
-		help := g.help
-		if l == trace.Japanese {
-			help = g.jhelp
-		}
-		name := g.names(l)[0]
-		for k, line := range wrap(help, max(20, w-15)) {
-			if k > 0 {
-				name = ""
-			}
-			r := text(plain, " ")
-			rows = append(rows, *r.cell(th, tool, name, 13).add(plain, line))
-		}
+	}
+	return slices.Concat(on, []row{{}, text(bold, l.Choose(" Words that are not on the screen now", " 今の画面にはない用語"))}, other)
+}
+
+// wordRows are rows that say what one term means.
+func (th *theme) wordRows(g *term, l trace.Language, w int) []row {
+	name, help := g.names(l)[0], l.Choose(g.help, g.jhelp)
+	var rows []row
+	for _, line := range wrap(help, max(20, w-18)) {
+		r := text(plain, " ")
+		rows = append(rows, *r.cell(th, tool, name, 16).add(plain, line))
+		name = ""
 	}
 	return rows
 }

@@ -41,6 +41,30 @@ func TestGlossaryIsKept(t *testing.T) {
 	golden(t, "glossary", out.String())
 }
 
+// TestWordsAreListed checks that the window of words has every term whole in both languages, those on the screen first.
+func TestWordsAreListed(t *testing.T) {
+	for _, l := range []trace.Language{trace.English, trace.Japanese} {
+		m := modelOf(t, Options{Journal: story().journal, Replay: true, Language: l}, 80, 24)
+		screen := ansi.Strip(m.frame())
+		press(m, "w")
+		var listed strings.Builder
+		for _, r := range m.popup.(*wordsPopup).rows(&m.state) {
+			listed.WriteString(r.plain())
+		}
+		squeeze := func(text string) string { return strings.Join(strings.Fields(text), "") }
+		on, other, _ := strings.Cut(squeeze(listed.String()), squeeze(l.Choose("Words that are not on the screen now", "今の画面にはない用語")))
+		for i := range glossary {
+			g, where := &glossary[i], other
+			if g.in(screen, l) {
+				where = on
+			}
+			if want := squeeze(g.names(l)[0] + l.Choose(g.help, g.jhelp)); !strings.Contains(where, want) {
+				t.Errorf("%s is not listed where it belongs:\n%s", want, listed.String())
+			}
+		}
+	}
+}
+
 // TestGlossary checks that each word of the screens is a plain one (testdata/plain.txt), one of the journal's own, or a
 // term with help in both languages, and that each term that is shown has its Japanese word on the Japanese screen.
 func TestGlossary(t *testing.T) {

@@ -143,7 +143,7 @@ func newKeyMap() keyMap {
 		bind(groupLesson, 13, k("v"), "v", "solution|look at the solution", "解答|解答を見る", (*Model).solve, noLesson),
 		bind(groupLesson, 0, k("t"), "t", "check now|check the task now; it is also checked by itself", "確認|今すぐ確認する (自動でも確認される)", asks(ActCheck), noLesson),
 
-		bind(groupLook, 7, k("w"), "w", "words|what the words on the screen mean, and its sentences whole; again: in the other language", "用語|画面の用語の意味と、文の全体。もう一度で英語", explain, nil),
+		bind(groupLook, 7, k("w"), "w", "words|the sentences whole, and what all words mean, those shown first; again: in the other language", "用語|文の全体と全用語の意味 (画面の用語から)。もう一度で英語", explain, nil),
 		bind(groupLook, 0, k("d"), "d", "detail: what changed", "詳細: 差分", goes(func(n navigator) { n.showTab(DiffTab) }), nil),
 		bind(groupLook, 0, k("y"), "y", "detail: the object as YAML", "詳細: YAML", goes(func(n navigator) { n.showTab(YAMLTab) }), nil),
 		bind(groupLook, 0, k("c"), "c", "detail: conditions", "詳細: conditions", goes(func(n navigator) { n.showTab(ConditionsTab) }), nil),

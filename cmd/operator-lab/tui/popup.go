@@ -76,7 +76,7 @@ func (p *messagePopup) press(m *Model, pressed string) tea.Cmd {
 	return p.scroll(m, pressed, len(p.rows(&m.state)))
 }
 
-// wordsPopup tells whole what the screen may have had no room for, and what the words on the screen mean.
+// wordsPopup tells whole what the screen may have had no room for, and what all words mean, those on the screen first.
 type wordsPopup struct {
 	textPopup
 	lang  trace.Language
