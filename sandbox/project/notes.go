@@ -94,7 +94,7 @@ var japanese = map[NoteKind]noteText{
 	Unreadable:          {"%[1]s %[2]sを読めません: %[3]v", ""},
 	NoVariables:         {"マニフェストにないので、%[1]s %[2]sの変数は設定されません", ConfigName + "に書くか、--env NAME=VALUEで設定できます"},
 	NoVariable:          {"値の元がマニフェストにないので、変数%[1]sは設定されません", ConfigName + "に書くか、--env %[1]s=VALUEで設定できます"},
-	ShellCommand:        {"コンテナはプログラムをシェルから起動するので、引数がわかりません", ConfigName + "に書くか、--の後に書いてください"},
+	ShellCommand:        {"コンテナはプログラムをシェルから起動するので、引数が分かりません", ConfigName + "に書くか、--の後に書いてください"},
 	HiddenVolume:        {"ボリューム%[1]sは%[2]sではなく%[3]sにあります。%[2]sを指す引数も変数もありません", ""},
 	NoToken:             {"投影されるトークン%[1]sは書かれません", ""},
 	NothingToMount:      {"マウントされる%[1]s %[2]sがマニフェストにありません", "それを含むマニフェストを--manifests FILEで渡してください"},

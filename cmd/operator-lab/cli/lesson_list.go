@@ -19,7 +19,7 @@ import (
 // modules maps the modules of the book to their titles.
 var modules = map[string]map[book.Language]string{
 	"resources": {book.English: "Resources", book.Japanese: "リソース"},
-	"loop":      {book.English: "The loop", book.Japanese: "調整ループ"},
+	"loop":      {book.English: "The loop", book.Japanese: "reconcile ループ"},
 	"children":  {book.English: "Real children", book.Japanese: "実体のある子リソース"},
 	"packaging": {book.English: "Adapters and packaging", book.Japanese: "アダプターとパッケージング"},
 	"etcd":      {book.English: "Full lifecycle: etcd", book.Japanese: "フルライフサイクル: etcd"},

@@ -197,15 +197,15 @@ func (o *ownOperator) levelText() string {
 	japanese := o.flags.look.language() == trace.Japanese
 	text := "This program has no taps. Its requests and what it is told are seen at the gate; its work queue, its reconciles and its cache are not."
 	if japanese {
-		text = "このプログラムにはタップがありません。見えるのはゲートを通るリクエストとウォッチの通知だけで、ワークキュー、Reconcile、キャッシュは見えません。"
+		text = "このプログラムにはタップがありません。見えるのはゲートを通るリクエストと watch イベントだけで、キュー、reconcile、キャッシュは見えません。"
 	}
 	switch {
 	case o.saysMore() && japanese:
-		text = "このプログラムにはタップがありません。リクエストとウォッチの通知はゲートで見えます。調整は、プログラムのログに出てくれば見えます。ワークキューとキャッシュは見えません。"
+		text = "このプログラムにはタップがありません。リクエストと watch イベントはゲートで見えます。reconcile は、プログラムのログに出てくれば見えます。キューとキャッシュは見えません。"
 	case o.saysMore():
 		text = "This program has no taps. Its requests and what it is told are seen at the gate, its reconciles once its log tells of them; its work queue and its cache are not."
 	case o.couldSayMore() && japanese:
-		text += "引数 " + strings.Join(project.LogArguments, " ") + " を加えると、ログから調整も分かります。"
+		text += "引数 " + strings.Join(project.LogArguments, " ") + " を加えると、ログから reconcile も分かります。"
 	case o.couldSayMore():
 		text += " With the arguments " + strings.Join(project.LogArguments, " ") + " its log would tell of its reconciles, too."
 	}

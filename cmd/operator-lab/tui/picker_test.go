@@ -24,7 +24,7 @@ func demoPick(l trace.Language) PickOptions {
 			Note: th.t("What a watch tells, and how the owner of an object is found from it.", "watch で何がわかり、そこから所有者をどう見つけるか。"),
 		})
 	}
-	a, b := th.t("A  Resources", "A  リソース"), th.t("B  The loop", "B  調整ループ")
+	a, b := th.t("A  Resources", "A  リソース"), th.t("B  The loop", "B  reconcile ループ")
 	add(a, "stateless", th.t("Stateless and stateful", "ステートレスとステートフル"), 3, 3, "P0")
 	add(a, "crd", th.t("A CRD adds an endpoint", "CRD でエンドポイントが増える"), 2, 2, "P0", "ten", "author")
 	add(b, "zundoko", th.t("Run zundoko", "zundoko を動かす"), 1, 3, "P1 H2", "ten", "author", "sre")
