@@ -3,9 +3,6 @@ package cli
 import (
 	"context"
 	"sync"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -34,7 +31,7 @@ var _ tui.Demo = (*pace)(nil)
 
 // open lets the loop do one reconcile, that of the first deed, and pauses it then until the person asks the demo to go on, or
 // resumes the loop by its own key. It returns at once; await waits until the loop goes on.
-func (p *pace) open(ctx context.Context, loop openLoop, text string) {
+func (p *pace) open(ctx context.Context, journal *trace.Journal, loop openLoop, text string) {
 	opened := make(chan struct{})
 	p.mu.Lock()
 	on := p.auto || p.unasked
@@ -45,13 +42,20 @@ func (p *pace) open(ctx context.Context, loop openLoop, text string) {
 	if on {
 		return
 	}
+	changed, unsubscribe := journal.Subscribe()
 	loop.StepBy(trace.Demo) // it may take a while, and the screen asks for Waiting meanwhile
 	ctx, cancel := context.WithCancel(ctx)
-	go wait.UntilWithContext(ctx, func(context.Context) {
-		if !loop.Paused() {
-			cancel()
+	go func() {
+		defer unsubscribe()
+		defer cancel()
+		for loop.Paused() {
+			select {
+			case <-changed: // the journal has who resumes it
+			case <-ctx.Done():
+				return
+			}
 		}
-	}, pausedEvery)
+	}()
 	go func() {
 		defer close(opened)
 		defer cancel()
@@ -60,9 +64,6 @@ func (p *pace) open(ctx context.Context, loop openLoop, text string) {
 		}
 	}()
 }
-
-// pausedEvery is how often open looks whether the loop is paused still.
-const pausedEvery = 50 * time.Millisecond
 
 // await returns when a deed may be done, or with the context.
 func (p *pace) await(ctx context.Context, deed string) {

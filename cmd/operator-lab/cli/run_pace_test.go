@@ -13,15 +13,17 @@ import (
 
 // pausedLoop is a loop that notes who goes on.
 type pausedLoop struct {
-	mu    sync.Mutex
-	calls []string
-	pause bool
+	journal *trace.Journal
+	mu      sync.Mutex
+	calls   []string
+	pause   bool
 }
 
 func (l *pausedLoop) note(call string, pause bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.calls, l.pause = append(l.calls, call), pause
+	l.mu.Unlock()
+	l.journal.Append(trace.Event{Kind: trace.KindControl})
 }
 
 func (l *pausedLoop) StepBy(actor string) { l.note("step by "+actor, true) }
@@ -40,10 +42,11 @@ func TestOpening(t *testing.T) {
 		"g": {"step by the demo", "resume"}, "space": {"step by the demo", "resume"}, "q": {"step by the demo"}, "none": nil,
 	} {
 		ctx, quit := context.WithCancel(t.Context())
-		p, loop := &pace{unasked: key == "none"}, &pausedLoop{}
+		journal := trace.New(trace.Options{})
+		p, loop := &pace{unasked: key == "none"}, &pausedLoop{journal: journal}
 		steps := &stepRecorder{
-			journal: trace.New(trace.Options{}), deeds: map[string]bool{"apply": true, "patch": true}, first: "apply",
-			await: func(deed string) { p.await(ctx, deed) }, open: func() { p.open(ctx, loop, "go on") },
+			journal: journal, deeds: map[string]bool{"apply": true, "patch": true}, first: "apply",
+			await: func(deed string) { p.await(ctx, deed) }, open: func() { p.open(ctx, journal, loop, "go on") },
 		}
 		steps.BeginStep(nil, &report.Step{Name: "apply"})
 		over := make(chan struct{})

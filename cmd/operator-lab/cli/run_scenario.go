@@ -69,7 +69,7 @@ func (d *demo) play(ctx context.Context, s *liveOperator) (*playing, error) {
 	steps.await = func(text string) { d.pace.await(ctx, text) }
 	steps.first = found[0].Test.Spec.Steps[0].Name
 	steps.open = func() {
-		d.pace.open(ctx, s.loop, s.flags.look.language().Choose("The loop, paused after one reconcile, goes on.",
+		d.pace.open(ctx, s.journal, s.loop, s.flags.look.language().Choose("The loop, paused after one reconcile, goes on.",
 			"最初の reconcile のあとで止めたループを再開します。"))
 	}
 	options.Sink = steps
