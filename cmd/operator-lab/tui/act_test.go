@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -34,6 +35,45 @@ func TestBreakMenu(t *testing.T) {
 	}
 	if !strings.Contains(b.flash, "forbidden") {
 		t.Errorf("the error is not shown: %q", b.flash)
+	}
+}
+
+// TestFieldMenu narrows the fields of an object by what is typed, completes it, and says who acts on a change.
+func TestFieldMenu(t *testing.T) {
+	b := newBench(t, story())
+	raw := []byte(`{"metadata":{"ownerReferences":[{"kind":"Hikawa","name":"demo","controller":true}]},"spec":{"jobs":3,"template":{"image":"a","pullPolicy":"b"}}}`)
+	o := &trace.Object{Ref: trace.Ref{Kind: "Song", Name: "one"}, Raw: raw}
+	fieldMenu(b.Model, o, drifts(raw))
+	for typing, want := range map[string][]string{
+		"j": {"spec.jobs"}, "backspace": {"spec.jobs", "spec.template.image", "spec.template.pullPolicy"},
+		"t tab": {"spec.template.image", "spec.template.pullPolicy"}, "t tab p o": nil,
+	} {
+		b.popup.(*menu).text = ""
+		press(b.Model, typing)
+		var got []string
+		for _, c := range b.popup.(*menu).shown() {
+			got = append(got, c.text)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("after %q it shows %q, want %q", typing, got, want)
+		}
+	}
+	b.popup.(*menu).text = "nowhere"
+	if press(b.Model, "enter down"); b.popup == nil || len(b.cluster.calls) > 0 {
+		t.Errorf("enter without a field does %q", b.cluster.calls)
+	}
+	b.popup.(*menu).text = ""
+	press(b.Model, "t tab i")
+	if frame := ansi.Strip(b.frame()); !strings.Contains(frame, "spec.template.i_") || !strings.Contains(frame, "the controller of Hikawa demo sets the field back") {
+		t.Errorf("the menu does not show what is typed, and who acts:\n%s", frame)
+	}
+	b.keys("enter")
+	if want := `patch Song one {"spec":{"template":{"image":"a-drift"}}}`; !slices.Equal(b.cluster.calls, []string{want}) {
+		t.Errorf("asked for %q, want %q", b.cluster.calls, want)
+	}
+	o = &trace.Object{Ref: o.Ref, Raw: []byte(`{"spec":{"size":3}}`)}
+	if fieldMenu(b.Model, o, drifts(o.Raw)); !strings.Contains(ansi.Strip(b.frame()), "no controller owns this object") {
+		t.Errorf("of an object that nobody owns it says:\n%s", b.frame())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,11 +27,20 @@ type menu struct {
 	heading string
 	choices []choice
 	at      int
+	// narrows has what is typed narrow the choices, to those that contain it.
+	narrows bool
+	text    typed
+}
+
+// shown are the choices that contain what was typed.
+func (p *menu) shown() []choice {
+	return slices.DeleteFunc(slices.Clone(p.choices), func(c choice) bool { return !strings.Contains(c.text, string(p.text)) })
 }
 
 func (p *menu) window(s *state) []string {
-	rows := make([]row, len(p.choices))
-	for i, c := range p.choices {
+	choices, least := p.shown(), 40
+	rows := make([]row, len(choices))
+	for i, c := range choices {
 		r := text(plain, "  "+c.text)
 		if i == p.at {
 			r = text(plain, s.at+" "+c.text)
@@ -40,36 +50,73 @@ func (p *menu) window(s *state) []string {
 			r.add(dim, "  "+c.more)
 		}
 		rows[i] = *r.add(plain, " ")
+		least = max(least, rows[i].width()+1)
 	}
-	if help := p.choices[p.at].help; help != "" {
-		rows = append(rows, row{})
-		rows = append(rows, wrapped(note, " ", help, min(90, s.w-8))...)
+	var below []row
+	if p.narrows {
+		below = append(below, row{}, *(&row{}).add(dim, s.t(" contains: ", " 絞り込み: ")).add(plain, string(p.text)+"_"))
 	}
-	return s.theme.window(s.screen(), p.heading, rows, 40, window(len(rows), p.at, s.h-4))
+	if len(choices) > 0 && choices[p.at].help != "" {
+		below = append(append(below, row{}), wrapped(note, " ", choices[p.at].help, min(90, s.w-8))...)
+	}
+	h := max(1, s.h-4-len(below)) // what is chosen leads to stays in sight below a long list
+	top := window(len(rows), p.at, h)
+	rows = slices.Concat(rows[top:min(len(rows), top+h)], below)
+	return s.theme.window(s.screen(), p.heading, rows, least, 0)
 }
 
 func (p *menu) keys(s *state) ([]string, []string) {
-	return []string{"j k", "enter", "esc"}, []string{s.t("choose", "選択"), s.t("do it", "実行"), s.t("never mind", "やめる")}
+	choose, do, never := s.t("choose", "選択"), s.t("do it", "実行"), s.t("never mind", "やめる")
+	if p.narrows {
+		return []string{s.t("type", "入力"), "tab", "up down", "enter", "esc"},
+			[]string{s.t("to narrow", "で絞り込み"), s.t("complete", "補完"), choose, do, never}
+	}
+	return []string{"j k", "enter", "esc"}, []string{choose, do, never}
 }
 
 func (p *menu) press(m *Model, pressed string) tea.Cmd {
-	n := len(p.choices)
-	switch pressed {
-	case "up", "k", "shift+tab":
-		p.at = (p.at + n - 1) % n
-	case "down", "j", "tab":
-		p.at = (p.at + 1) % n
-	case "home":
-		p.at = 0
-	case "end":
-		p.at = n - 1
-	case "enter":
+	n := len(p.shown())
+	switch {
+	case pressed == "esc":
 		m.popup = nil
-		return p.choices[p.at].do(m)
-	case "esc", "q", "x":
+	case pressed == "enter" && n > 0:
+		m.popup = nil
+		return p.shown()[p.at].do(m)
+	case p.narrows && pressed == "tab":
+		p.complete()
+	case p.narrows && pressed != "up" && pressed != "down":
+		p.text.press(pressed, maxFilter)
+		p.at = 0
+	case n == 0:
+	case pressed == "up", pressed == "k", pressed == "shift+tab":
+		p.at = (p.at + n - 1) % n
+	case pressed == "down", pressed == "j", pressed == "tab":
+		p.at = (p.at + 1) % n
+	case pressed == "home":
+		p.at = 0
+	case pressed == "end":
+		p.at = n - 1
+	case pressed == "q", pressed == "x":
 		m.popup = nil
 	}
 	return nil
+}
+
+// complete types on as far as all choices that are shown agree.
+func (p *menu) complete() {
+	common, choices := "", p.shown()
+	if len(choices) > 0 {
+		common = choices[0].text
+	}
+	for _, c := range choices {
+		for !strings.HasPrefix(c.text, common) {
+			common = withoutLast(common)
+		}
+	}
+	if strings.Contains(common, string(p.text)) {
+		p.text = ""
+		p.text.add(common, maxFilter)
+	}
 }
 
 // drift is a change of one field, as a user might make it by hand.
@@ -289,8 +336,7 @@ func faultMenu(m *Model, o *trace.Object) {
 	if fields := drifts(o.Raw); len(fields) > 0 {
 		p.choices = append(p.choices, choice{
 			text: m.t("change a field...", "フィールドを変更..."), do: just(func(m *Model) { fieldMenu(m, o, fields) }),
-			help: m.t("A watch event MODIFIED comes; whoever manages the field sets it back, or follows it where it is the spec of yours.",
-				"watch イベント MODIFIED が届く。管理者がいれば元に戻し、自分の spec ならそれに従う。"),
+			help: m.driftHelp(o),
 		})
 	}
 	add(false)
@@ -301,13 +347,25 @@ func faultMenu(m *Model, o *trace.Object) {
 	m.popup = p
 }
 
+// driftHelp says what follows when a field of an object is changed by hand.
+func (s *state) driftHelp(o *trace.Object) string {
+	for _, owner := range o.Meta().Owners {
+		if owner.Controller {
+			return fmt.Sprintf(s.t("A watch event MODIFIED comes; the controller of %s %s sets the field back, if it is one that it manages.",
+				"watch イベント MODIFIED が届く。%s %s のコントローラーは、自分が管理しているフィールドなら元に戻す。"), owner.Kind, owner.Name)
+		}
+	}
+	return s.t("A watch event MODIFIED comes; no controller owns this object, so the new value is taken as what you want: who reads it acts on it.",
+		"watch イベント MODIFIED が届く。管理しているコントローラーはないので、新しい値は要望になり、読む側がそれに従う。")
+}
+
 // fieldMenu offers a change of one of the fields of an object.
 func fieldMenu(m *Model, o *trace.Object, fields []drift) {
 	cluster := m.controls.Cluster
-	p := &menu{heading: m.t("Change which field of ", "変更するフィールド: ") + o.Ref.String()}
+	p := &menu{heading: m.t("Change which field of ", "変更するフィールド: ") + o.Ref.String(), narrows: true}
 	for _, d := range fields {
 		p.choices = append(p.choices, choice{
-			text: d.path, more: d.from + " " + m.theme.arrow + " " + d.to,
+			text: d.path, more: d.from + " " + m.theme.arrow + " " + d.to, help: m.driftHelp(o),
 			do: func(m *Model) tea.Cmd {
 				return m.act(o.Ref.String()+" "+d.path, func(ctx context.Context) error { return cluster.Patch(ctx, o.Ref, d.merge) })
 			},
