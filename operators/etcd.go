@@ -151,11 +151,11 @@ func clusterText(cluster *v1beta2.EtcdCluster) string {
 }
 
 // Summary tells how the cluster is, or of what it has left behind when it is gone.
-func (d *etcdDemo) Summary(ctx context.Context, r client.Reader) ([][2]string, error) {
+func (d *etcdDemo) Summary(ctx context.Context, r client.Reader, choose func(english, japanese string) string) ([][2]string, error) {
 	var cluster v1beta2.EtcdCluster
 	switch err := r.Get(ctx, client.ObjectKey{Namespace: etcdNamespace, Name: etcdDemoCluster}, &cluster); {
 	case err == nil:
-		return [][2]string{{"members", clusterText(&cluster)}, {"requested", "etcd " + cluster.Status.CurrentVersion}}, nil
+		return [][2]string{{choose("members", "メンバー"), clusterText(&cluster)}, {choose("requested", "要求"), "etcd " + cluster.Status.CurrentVersion}}, nil
 	case !apierrors.IsNotFound(err):
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (d *etcdDemo) Summary(ctx context.Context, r client.Reader) ([][2]string, e
 		}
 	}
 	if len(left) == 0 {
-		left = []string{"nothing"}
+		left = []string{choose("nothing", "なし")}
 	}
-	return [][2]string{{"left", strings.Join(left, ", ")}}, nil
+	return [][2]string{{choose("left", "残り"), strings.Join(left, ", ")}}, nil
 }

@@ -93,4 +93,6 @@ func (noDemo) Values() (map[string]any, error) { return nil, nil }
 
 func (noDemo) Caption(string, json.RawMessage) string { return "" }
 
-func (noDemo) Summary(context.Context, client.Reader) ([][2]string, error) { return nil, nil }
+func (noDemo) Summary(context.Context, client.Reader, func(english, japanese string) string) ([][2]string, error) {
+	return nil, nil
+}

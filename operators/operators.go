@@ -70,8 +70,8 @@ type Demo interface {
 	Values() (map[string]any, error)
 	// Caption describes an object to people, such as a word that is sung; empty if there is nothing to say.
 	Caption(kind string, object json.RawMessage) string
-	// Summary describes the result in pairs of a name and a value, read from the cluster.
-	Summary(context.Context, client.Reader) ([][2]string, error)
+	// Summary describes the result in pairs of a name and a value, read from the cluster, in the language that choose takes.
+	Summary(_ context.Context, _ client.Reader, choose func(english, japanese string) string) ([][2]string, error)
 }
 
 // Traffic is implemented by a Demo of an operator whose work people see at a URL.

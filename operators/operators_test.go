@@ -1,13 +1,18 @@
 package operators_test
 
 import (
+	"context"
+	"fmt"
 	"io/fs"
 	"path"
 	"testing"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
@@ -43,6 +48,33 @@ func TestOperators(t *testing.T) {
 				t.Errorf("it has types of its own, and %d CRDs: %v", len(crds), err)
 			}
 		})
+	}
+}
+
+// nothing is a cluster without objects.
+type nothing struct{ client.Reader }
+
+func (nothing) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// TestSummary checks that a demo tells what it has left behind in both languages.
+func TestSummary(t *testing.T) {
+	english := func(english, _ string) string { return english }
+	japanese := func(_, japanese string) string { return japanese }
+	for name, want := range map[string][2]string{
+		"etcd": {"[[left nothing]]", "[[残り なし]]"}, "maintpage": {"[]", "[]"}, "tomcat": {"[[left nothing]]", "[[残り なし]]"},
+		"visitors": {"[[left 0 Deployments]]", "[[残り 0 Deployments]]"}, "zundoko": {"[[song ] [words 0]]", "[[歌 ] [語数 0]]"},
+	} {
+		op, _ := operators.Find(name)
+		for i, choose := range []func(english, japanese string) string{english, japanese} {
+			lines, err := op.New().Demo().Summary(t.Context(), nothing{}, choose)
+			if err != nil || fmt.Sprint(lines) != want[i] {
+				t.Errorf("%s tells %v (error: %v), want %s", name, lines, err, want[i])
+			}
+		}
 	}
 }
 

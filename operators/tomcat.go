@@ -83,15 +83,15 @@ func (d *tomcatDemo) Traffic() string {
 	return "http://" + tomcatSample + "-tomcat." + tomcatNamespace + ".svc.cluster.local/sample/"
 }
 
-func (d *tomcatDemo) Summary(ctx context.Context, r client.Reader) ([][2]string, error) {
+func (d *tomcatDemo) Summary(ctx context.Context, r client.Reader, choose func(english, japanese string) string) ([][2]string, error) {
 	all := &unstructured.UnstructuredList{}
 	all.SetGroupVersionKind(tomcat.Kind)
 	if err := r.List(ctx, all); err != nil {
 		return nil, err
 	}
-	left := "nothing"
+	left := choose("nothing", "なし")
 	if n := len(all.Items); n > 0 {
 		left = strconv.Itoa(n) + " Tomcat"
 	}
-	return [][2]string{{"left", left}}, nil
+	return [][2]string{{choose("left", "残り"), left}}, nil
 }

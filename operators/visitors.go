@@ -72,14 +72,14 @@ func (d *visitorsDemo) Traffic() string {
 	return "http://" + visitorsSample + "-frontend-service." + visitorsNamespace + ".svc.cluster.local:3000"
 }
 
-func (d *visitorsDemo) Summary(ctx context.Context, r client.Reader) ([][2]string, error) {
+func (d *visitorsDemo) Summary(ctx context.Context, r client.Reader, choose func(english, japanese string) string) ([][2]string, error) {
 	var all appsv1.DeploymentList
 	if err := r.List(ctx, &all, client.InNamespace(visitorsNamespace), client.MatchingLabels{"app": "visitors"}); err != nil {
 		return nil, err
 	}
-	lines := [][2]string{{"left", strconv.Itoa(len(all.Items)) + " Deployments"}}
+	lines := [][2]string{{choose("left", "残り"), strconv.Itoa(len(all.Items)) + " Deployments"}}
 	for i := range all.Items {
-		lines = append(lines, [2]string{all.Items[i].Name, fmt.Sprintf("%d available", all.Items[i].Status.AvailableReplicas)})
+		lines = append(lines, [2]string{all.Items[i].Name, fmt.Sprintf(choose("%d available", "利用可能 %d"), all.Items[i].Status.AvailableReplicas)})
 	}
 	return lines, nil
 }

@@ -96,7 +96,7 @@ func (d *zundokoDemo) Caption(kind string, object json.RawMessage) string {
 	return captions[said.Spec.Say]
 }
 
-func (d *zundokoDemo) Summary(ctx context.Context, r client.Reader) ([][2]string, error) {
+func (d *zundokoDemo) Summary(ctx context.Context, r client.Reader, choose func(english, japanese string) string) ([][2]string, error) {
 	var words v1beta1.ZundokoList
 	var kiyoshis v1beta1.KiyoshiList
 	err := errors.Join(
@@ -114,8 +114,8 @@ func (d *zundokoDemo) Summary(ctx context.Context, r client.Reader) ([][2]string
 		sung = append(sung, captions["Kiyoshi!"])
 	}
 	return [][2]string{
-		{"song", strings.Join(sung, " ")},
-		{"words", strconv.Itoa(len(words.Items))},
+		{choose("song", "歌"), strings.Join(sung, " ")},
+		{choose("words", "語数"), strconv.Itoa(len(words.Items))},
 	}, nil
 }
 

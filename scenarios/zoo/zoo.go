@@ -74,6 +74,6 @@ func (demo) Values() (map[string]any, error) { return nil, nil }
 func (demo) Caption(string, json.RawMessage) string { return "" }
 
 // Summary is not called.
-func (demo) Summary(context.Context, client.Reader) ([][2]string, error) {
+func (demo) Summary(context.Context, client.Reader, func(english, japanese string) string) ([][2]string, error) {
 	return nil, errors.New("there is no demo")
 }

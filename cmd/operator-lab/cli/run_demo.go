@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -131,15 +130,9 @@ func (d *demo) summary(ctx context.Context, s *liveOperator) error {
 	if err != nil {
 		return err
 	}
-	lines, err := d.instance.Demo().Summary(ctx, reader)
+	lines, err := d.instance.Demo().Summary(ctx, reader, s.flags.look.language().Choose)
 	for _, line := range lines {
-		if s.flags.look.language() == trace.Japanese {
-			line = [2]string{cmp.Or(inJapanese[line[0]], line[0]), cmp.Or(inJapanese[line[1]], line[1])}
-		}
 		fmt.Fprintf(s.io.out, "%s%s %s\n", line[0], strings.Repeat(" ", max(0, 10-trace.TextWidth(line[0]))), line[1])
 	}
 	return err
 }
-
-// inJapanese has the words of the demos' summaries that are not those of Kubernetes.
-var inJapanese = map[string]string{"left": "残り", "members": "メンバー", "nothing": "なし", "requested": "要求", "song": "歌", "words": "語数"}
