@@ -199,22 +199,29 @@ func (p *picker) top() row {
 	return *left.to(p.w-width(right)).add(plain, right)
 }
 
-// tracks lists the tracks; the one that is shown is in brackets.
+// tracks lists the tracks; the one that is shown is in brackets. It stands alone beside a filter, and the first ones are left
+// out where there is no room for it otherwise.
 func (p *picker) tracks() row {
 	r := text(plain, " ")
-	names := []string{cmp.Or(p.All, p.t("all", "すべて"))}
+	names, at, f := []string{cmp.Or(p.All, p.t("all", "すべて"))}, p.track, string(p.filter)
 	for _, t := range p.Tracks {
 		names = append(names, t.Title)
 	}
+	if f != "" || p.typing {
+		names, at = names[at:at+1], 0
+	}
+	for at > 0 && width(strings.Join(names[:at+1], "   "))+4 > p.w {
+		names, at = names[1:], at-1
+	}
 	for i, name := range names {
-		if i == p.track {
+		if i == at {
 			r.add(bold, "["+name+"]")
 		} else {
 			r.add(dim, " "+name+" ")
 		}
 		r.add(plain, " ")
 	}
-	if f := string(p.filter); f != "" || p.typing {
+	if f != "" || p.typing {
 		r.add(plain, "  /"+f)
 		if p.typing {
 			r.add(plain, "_")

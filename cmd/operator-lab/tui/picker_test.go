@@ -115,6 +115,19 @@ func TestPickNothing(t *testing.T) {
 		t.Error("it is not said what the items are")
 	}
 	o := demoPick(trace.English)
+	for range 5 { // more tracks than have room
+		o.Tracks = append(o.Tracks, PickTrack{Title: "the track of somebody"})
+	}
+	o.Tracks = append(o.Tracks, PickTrack{Title: "the last one"})
+	p = newPicker(o)
+	p.w, p.h = 80, 24
+	if pick(p, "shift+tab"); !strings.Contains(ansi.Strip(p.frame()), "[the last one]") {
+		t.Errorf("the track that is shown is cut off:\n%s", p.frame())
+	}
+	if pick(p, "tab / z u n"); !strings.Contains(ansi.Strip(p.frame()), "[all]   /zun_") {
+		t.Errorf("what is typed is cut off:\n%s", p.frame())
+	}
+	o = demoPick(trace.English)
 	o.Suggested = "gone"
 	if p := newPicker(o); p.at != "stateless" {
 		t.Errorf("the cursor stands on %q", p.at)
