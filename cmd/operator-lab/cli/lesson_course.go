@@ -74,11 +74,11 @@ func lessonError(err error) error {
 	if !is {
 		return err
 	}
-	hint := "'operator-lab lesson list' shows all"
-	if unknown.Hint != "" {
-		hint = unknown.Hint + " " + hint
+	hint := unknown.Hint
+	if hint != "" && !strings.HasSuffix(hint, "?") {
+		hint += ";"
 	}
-	return usageError(hint, "%w", err)
+	return usageError(strings.TrimSpace(hint+" 'operator-lab lesson list' shows all"), "%w", err)
 }
 
 // follow leaves only the lessons of a track, in its order.

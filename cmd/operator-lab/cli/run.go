@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,6 +136,9 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 		Use:   op.Name,
 		Short: op.Summary,
 		Args:  noArgs,
+		Example: strings.ReplaceAll(`  operator-lab run NAME
+  operator-lab run NAME --variant classic --lang ja
+  operator-lab run NAME --plain --record run.jsonl`, "NAME", op.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			values, err := instance.Demo().Values()
 			if err != nil {
