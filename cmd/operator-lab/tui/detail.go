@@ -59,8 +59,8 @@ func (s detailPane) draw(in Rect) content {
 	if len(rows) == 0 {
 		rows = []row{text(dim, s.t("  nothing selected", "  何も選択されていない"))}
 	}
-	if s.focus == DetailPane { // nothing is cut there
-		rows = folded(rows, in.W)
+	if whole := folded(rows, in.W); s.focus == DetailPane || len(whole) <= in.H { // nothing is cut there, or where there is room
+		rows = whole
 	}
 	p.rows = scrolled(s.state, DetailPane, rows, in.H)
 	return p
@@ -118,6 +118,8 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 	case e == nil && sub.reconcile != nil:
 		rows := []row{text(dim, "  "+s.nothingWritten(sub.reconcile))}
 		return append(rows, s.objectRows(sub, in)...)
+	case sub.item != nil && sub.object == nil:
+		return []row{text(dim, s.t("  a key that waits: what it changes is told of its reconcile", "  待っているキー。何を変更したかは reconcile の行に出る"))}
 	case e == nil && sub.object == nil:
 		return nil
 	case e == nil || sub.reconcile == nil && sub.object != nil && (s.from != LoopPane || e.Kind == trace.KindWatch):

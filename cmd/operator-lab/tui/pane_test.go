@@ -189,6 +189,15 @@ func TestChangedLinesComeFirst(t *testing.T) {
 	}
 }
 
+// TestAKeyThatWaits checks that the detail pane does not call a selected key nothing.
+func TestAKeyThatWaits(t *testing.T) {
+	m := modelOf(t, Options{Journal: trace.New(trace.Options{})}, 80, 24)
+	rows := detailPane{&m.state}.diffRows(subject{item: &trace.Item{}}, Rect{W: 80, H: 10})
+	if len(rows) != 1 || !strings.Contains(rows[0].plain(), "a key that waits:") {
+		t.Errorf("of a selected key it says %v", rows)
+	}
+}
+
 func TestWindows(t *testing.T) {
 	story, duet := story().journal, duet().journal
 	goldenParts(t, "windows", []partCase{

@@ -100,7 +100,8 @@ func (m *Model) showSource(p place) {
 		window.heading += m.t("  (the file may have changed since)", "  (その後ファイルが変わった可能性あり)")
 	}
 	window.text = sourceRows(text, marked)
-	window.top = max(0, min(marked-1-(m.h-4)/2, len(window.text)-(m.h-4)))
+	before := len(folded(window.text[:min(max(0, marked-1), len(window.text))], m.w-6))
+	window.top = max(0, min(before-(m.h-4)/2, len(window.rows(&m.state))-(m.h-4)))
 	m.popup = window
 }
 
@@ -121,15 +122,18 @@ func sourceRows(source string, marked int) []row {
 }
 
 func (p *sourcePopup) window(s *state) []string {
-	return s.theme.window(s.screen(), p.heading, p.text, 50, p.top)
+	return s.theme.window(s.screen(), p.heading, p.rows(s), 50, p.top)
 }
+
+// rows are the lines of the file, each whole.
+func (p *sourcePopup) rows(s *state) []row { return folded(p.text, s.w-6) }
 
 func (p *sourcePopup) keys(s *state) ([]string, []string) {
 	return []string{"j k", "esc"}, []string{s.t("scroll", "スクロール"), s.t("close", "閉じる")}
 }
 
 func (p *sourcePopup) press(m *Model, pressed string) tea.Cmd {
-	return p.scroll(m, pressed, len(p.text))
+	return p.scroll(m, pressed, len(p.rows(&m.state)))
 }
 
 // sourceRow says in the detail pane which line of source made a call; nil if it is not known.

@@ -28,16 +28,17 @@ func TestSource(t *testing.T) {
 	d.want(ansi.Strip(d.frame()), true, "the source is not at hand: controller/copier.go:41")
 
 	var changed bool
-	failed := error(nil)
+	failed, long := error(nil), strings.Repeat("a ", 100)+"end of the line"
 	d.source = func(operator, file string) (string, bool, error) {
 		if operator != "keeper" || file != "controller/copier.go" {
 			t.Errorf("asked for %s of %s", file, operator)
 		}
-		return strings.Repeat("\n", 40) + "\treturn c.Create(ctx, to)\n}\n", changed, failed
+		return strings.Repeat(long+"\n", 40) + "\treturn c.Create(ctx, to)\n}\n", changed, failed
 	}
 	d.press("C")
 	d.want(ansi.Strip(d.frame()), true, ">   41      return c.Create(ctx, to)")
 	d.want(ansi.Strip(d.frame()), true, "42  }")
+	d.want(ansi.Strip(d.frame()), true, "end of the line")
 	d.want(ansi.Strip(d.frame()), false, "may have changed")
 	d.press("esc")
 	d.want(ansi.Strip(d.frame()), false, "return c.Create")
