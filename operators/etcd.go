@@ -164,12 +164,12 @@ func (d *etcdDemo) Summary(ctx context.Context, r client.Reader, choose func(eng
 	for _, kind := range []struct {
 		name string
 		list client.ObjectList
-	}{{"pods", &corev1.PodList{}}, {"Services", &corev1.ServiceList{}}, {"claims", &corev1.PersistentVolumeClaimList{}}} {
+	}{{"Pod", &corev1.PodList{}}, {"Service", &corev1.ServiceList{}}, {"PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}}} {
 		if err := r.List(ctx, kind.list, of...); err != nil {
 			return nil, err
 		}
 		if n := meta.LenList(kind.list); n > 0 {
-			left = append(left, fmt.Sprintf("%d %s", n, kind.name))
+			left = append(left, fmt.Sprintf("%s %d", kind.name, n))
 		}
 	}
 	if len(left) == 0 {

@@ -66,7 +66,7 @@ func TestSummary(t *testing.T) {
 	japanese := func(_, japanese string) string { return japanese }
 	for name, want := range map[string][2]string{
 		"etcd": {"[[left nothing]]", "[[残り なし]]"}, "maintpage": {"[]", "[]"}, "tomcat": {"[[left nothing]]", "[[残り なし]]"},
-		"visitors": {"[[left 0 Deployments]]", "[[残り 0 Deployments]]"}, "zundoko": {"[[song ] [words 0]]", "[[歌 ] [語数 0]]"},
+		"visitors": {"[[left Deployment 0]]", "[[残り Deployment 0]]"}, "zundoko": {"[[song ] [words 0]]", "[[歌 ] [語数 0]]"},
 	} {
 		op, _ := operators.Find(name)
 		for i, choose := range []func(english, japanese string) string{english, japanese} {

@@ -91,7 +91,7 @@ func (d *tomcatDemo) Summary(ctx context.Context, r client.Reader, choose func(e
 	}
 	left := choose("nothing", "なし")
 	if n := len(all.Items); n > 0 {
-		left = strconv.Itoa(n) + " Tomcat"
+		left = "Tomcat " + strconv.Itoa(n)
 	}
 	return [][2]string{{choose("left", "残り"), left}}, nil
 }

@@ -77,7 +77,7 @@ func (d *visitorsDemo) Summary(ctx context.Context, r client.Reader, choose func
 	if err := r.List(ctx, &all, client.InNamespace(visitorsNamespace), client.MatchingLabels{"app": "visitors"}); err != nil {
 		return nil, err
 	}
-	lines := [][2]string{{choose("left", "残り"), strconv.Itoa(len(all.Items)) + " Deployments"}}
+	lines := [][2]string{{choose("left", "残り"), "Deployment " + strconv.Itoa(len(all.Items))}}
 	for i := range all.Items {
 		lines = append(lines, [2]string{all.Items[i].Name, fmt.Sprintf(choose("%d available", "利用可能 %d"), all.Items[i].Status.AvailableReplicas)})
 	}
