@@ -139,7 +139,7 @@ func (l *loops) step(e *Event) {
 		return
 	}
 	reconcile.Last = e.Seq
-	if held := reconcile.Held; held != nil && held.Seq == e.Cause { // it passed, and may be held once more
+	if held := reconcile.Held; held != nil && (held.Seq == e.Cause || e.lostOf(held)) { // it passed, and may be held once more
 		reconcile.Steps = without(reconcile.Steps, held)
 		reconcile.Held = nil
 	}
@@ -162,7 +162,8 @@ func (l *loops) late(e *Event) {
 	if e.Kind == KindEnd {
 		reconcile.End, reconcile.Ended = e, e.At
 	} else {
-		reconcile.Steps = append(reconcile.Steps, e)
+		sent := func(step *Event) bool { return step.Kind == KindHold && e.lostOf(step) }
+		reconcile.Steps = append(slices.DeleteFunc(slices.Clone(reconcile.Steps), sent), e)
 	}
 	reconcile.Tally = Counters{}
 	for _, step := range append(slices.Clip(reconcile.Steps), reconcile.End) {
@@ -170,6 +171,13 @@ func (l *loops) late(e *Event) {
 	}
 	l.finished = slices.Clone(l.finished)
 	l.finished[i] = reconcile
+}
+
+// lostOf reports whether an event is that of a write that was held before, and was carried out without an answer.
+func (e *Event) lostOf(held *Event) bool {
+	to, of := e.Object, held.Object
+	to.UID, of.UID = "", "" // what is to be created has none yet
+	return e.Lost && e.Verb == held.Verb && to == of
 }
 
 // without returns a new slice of the steps without one of them; the old slice may be shared with a checkpoint.
