@@ -106,9 +106,12 @@ func TestCrashedIsNotLive(t *testing.T) {
 	d.reconcile("configmap")
 	d.want(d.at(time.Millisecond, "header"), true, "LIVE")
 	crash := trace.FaultPayload{Kind: trace.FaultCrash, Detail: "After", Of: []string{"5s"}}
+	d.of("configmap", trace.Event{Kind: trace.KindDequeue, Key: trace.Key{Namespace: "default", Name: "a"}, Reconcile: d.journal.NewReconcile()})
 	d.of("", trace.Event{Kind: trace.KindFault, Reason: "f", Values: crash.Values()})
 	d.of("", trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
 	d.want(d.at(2*time.Second, "header"), true, "CRASHED, back in 3s")
+	d.want(d.at(2*time.Second, "strip"), true, "#2 aborted")
+	d.want(d.at(2*time.Second, "strip"), true, "on restart")
 	d.want(d.at(6*time.Second, "header"), true, "CRASHED, starts again")
 	d.of("", trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
 	d.want(d.at(6*time.Second, "header"), true, "LIVE")

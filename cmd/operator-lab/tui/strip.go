@@ -52,13 +52,15 @@ func (s stripBar) draw(r Rect) []row {
 		if r.W < 160 && stageID(i) == stageStatus {
 			continue
 		}
-		if i > 0 {
-			values.add(dim, arrow)
-			names.to(values.width())
+		joint := arrow
+		if i == 0 {
+			joint = ""
 		}
-		if values.width()+max(width(st.value), width(st.name)) > r.W { // a number is not cut
+		if values.width()+width(joint)+max(width(st.value), width(st.name)) > r.W { // a number is not cut
 			break
 		}
+		values.add(dim, joint)
+		names.to(values.width())
 		name, value := dim|bold, plain
 		if stageID(i) == now {
 			name, value = stage, bold
@@ -190,6 +192,9 @@ func (s stripBar) reconcileText(reconcile *trace.Reconcile) string {
 	case reconcile.Running():
 		return "#" + itoa(reconcile.ID) + s.t(" running", " 実行中")
 	}
+	if reconcile.Outcome() == trace.OutcomeAborted {
+		return "#" + itoa(reconcile.ID) + s.t(" aborted", " 中断")
+	}
 	return "#" + itoa(reconcile.ID) + s.t(" ended", " 終了")
 }
 
@@ -234,6 +239,8 @@ func (s stripBar) againStage(reconcile *trace.Reconcile) stageText {
 		return s.unseen(st.name)
 	case reconcile.End.Delay > 0:
 		st.value = s.t("in ", "") + trace.FormatDuration(reconcile.End.Delay) + s.t("", " 後")
+	case reconcile.Outcome() == trace.OutcomeAborted:
+		st.value = s.t("on restart", "再起動時")
 	default:
 		st.value = s.t("when changed", "変更時")
 	}
