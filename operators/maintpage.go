@@ -119,7 +119,7 @@ func shownBy(selector map[string]string) string {
 	return "app=" + selector["app"]
 }
 
-func (d *maintpageDemo) Summary(ctx context.Context, r client.Reader, choose func(english, japanese string) string) ([][2]string, error) {
+func (d *maintpageDemo) Summary(ctx context.Context, r client.Reader, _ func(english, japanese string) string) ([][2]string, error) {
 	sample, err := maintpage.Sample()
 	if err != nil {
 		return nil, err
