@@ -262,8 +262,19 @@ func (c *pod) order(o images.Order) {
 // Signal sends the program a signal.
 func (c *pod) Signal(s syscall.Signal) { c.order(images.Order{Signal: s}) }
 
-// Kill kills the program.
-func (c *pod) Kill() { _ = c.conn.Close() } // as it is when it has ended
+// killPatience limits the wait for a node to kill a program.
+const killPatience = 5 * time.Second
+
+// Kill has the node kill the program, and returns when it has ended: what the lab does next, such as to close a connection, it must
+// not see. A node that does not say so in time kills it when it sees that the connection is closed.
+func (c *pod) Kill() {
+	c.order(images.Order{Signal: syscall.SIGKILL})
+	select {
+	case <-c.ended:
+	case <-time.After(killPatience):
+	}
+	_ = c.conn.Close()
+}
 
 // release lets a program in a pod go on when the run is over, because a newer pod's is the operator's from now on. Only its requests
 // are recorded.
