@@ -42,6 +42,9 @@ type deed struct {
 	then then
 }
 
+// at says to which field of which object something is done.
+func (d *deed) at() string { return d.role.String() + " " + pathText(d.path) }
+
 // then is what comes after a deed.
 type then int
 
@@ -83,7 +86,7 @@ func (r *reference) changes() []drift {
 func (r *reference) remakes() []drift {
 	var out []drift
 	for _, s := range r.served {
-		of := roleOf(s.again)
+		of := s.role()
 		out = append(out, drift{at: of.String(), deeds: []deed{{role: of, then: atOnce}, {role: of, make: s.again}}})
 	}
 	return out
@@ -129,7 +132,7 @@ func (r *reference) changesOrMakes() []drift {
 			change := d.deeds[0]
 			other := s.again.DeepCopy()
 			setValue(other.Object, change.path, change.value)
-			of := roleOf(s.again)
+			of := s.role()
 			d.deeds = []deed{
 				{role: of, then: atOnce},
 				{role: of, make: other, then: remember},
@@ -152,8 +155,8 @@ func (r *reference) besides() []drift {
 	for _, s := range r.served {
 		second := s.again.DeepCopy()
 		second.SetName(second.GetName() + beside)
-		of := roleOf(second)
-		out = append(out, drift{at: roleOf(s.again).String(), deeds: []deed{{role: of, make: second, then: compareOthers}, {role: of}}})
+		of := role{second.GetAPIVersion(), second.GetKind(), second.GetName()}
+		out = append(out, drift{at: s.role().String(), deeds: []deed{{role: of, make: second, then: compareOthers}, {role: of}}})
 	}
 	return out
 }
@@ -233,7 +236,7 @@ func (d *deed) do(ctx context.Context, c client.Client, o *outcome) (why string,
 		if err := c.List(ctx, list, client.InNamespace(o.namespace)); err != nil {
 			return "", err
 		}
-		i := slices.IndexFunc(list.Items, func(item unstructured.Unstructured) bool { return roleOf(&item) == d.role })
+		i := slices.IndexFunc(list.Items, func(item unstructured.Unstructured) bool { return o.names.roleOf(&item) == d.role })
 		if i < 0 {
 			return "the operator did not make the object this time", nil
 		}

@@ -30,6 +30,11 @@ type served struct {
 	changes, spoils []drift
 }
 
+// role returns that of the object.
+func (s *served) role() role {
+	return role{s.again.GetAPIVersion(), s.again.GetKind(), s.again.GetName()}
+}
+
 // servedIn returns the objects of some kinds in the namespace of a play that have been keys of the operator's queue.
 func servedIn(ctx context.Context, c client.Client, o *outcome, kinds []schema.GroupVersionKind) ([]*served, error) {
 	keys := map[string]bool{}
@@ -47,7 +52,7 @@ func servedIn(ctx context.Context, c client.Client, o *outcome, kinds []schema.G
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			made := slices.ContainsFunc(o.children, func(c *child) bool { return c.role == roleOf(object) })
+			made := slices.ContainsFunc(o.children, func(c *child) bool { return c.role == o.names.roleOf(object) })
 			if !keys[object.GetName()] || object.GetGenerateName() != "" || made || isOfKubernetes(object.GetKind(), object.GetName()) {
 				continue
 			}
@@ -65,7 +70,7 @@ func servedIn(ctx context.Context, c client.Client, o *outcome, kinds []schema.G
 					if !ok {
 						continue
 					}
-					d, err := changeOf(ctx, c, object, path, value)
+					d, err := changeOf(ctx, c, object, deed{role: o.names.roleOf(object), path: path, value: value})
 					if err != nil {
 						return nil, err
 					}
@@ -111,13 +116,18 @@ func childrenOf(ctx context.Context, c client.Client, o *outcome) ([]*child, err
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, err
-		case !known[roleOf(object)]:
-			known[roleOf(object)] = true
-			changes, err := changesOf(ctx, c, object)
+		case object.GetDeletionTimestamp() != nil:
+		case !known[o.names.roleOf(object)]:
+			of := o.names.roleOf(object)
+			known[of] = true
+			changes, err := changesOf(ctx, c, object, of)
+			if apierrors.IsNotFound(err) {
+				continue // it is gone now
+			}
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, &child{roleOf(object), changes})
+			out = append(out, &child{of, changes})
 		}
 	}
 	return out, nil
@@ -125,7 +135,7 @@ func childrenOf(ctx context.Context, c client.Client, o *outcome) ([]*child, err
 
 // changesOf returns a change of each field of an object that is not the API server's, and that has another value than it would
 // have if nobody had set it.
-func changesOf(ctx context.Context, c client.Client, o *unstructured.Unstructured) ([]drift, error) {
+func changesOf(ctx context.Context, c client.Client, o *unstructured.Unstructured, of role) ([]drift, error) {
 	var out []drift
 	asked := map[string]bool{} // by path: whether it has its value by default
 	for _, path := range leavesOf(o.Object, nil) {
@@ -148,7 +158,7 @@ func changesOf(ctx context.Context, c client.Client, o *unstructured.Unstructure
 		if byDefault {
 			continue
 		}
-		d, err := changeOf(ctx, c, o, path, changed)
+		d, err := changeOf(ctx, c, o, deed{role: of, path: path, value: changed})
 		if err != nil {
 			return nil, err
 		}
@@ -158,9 +168,8 @@ func changesOf(ctx context.Context, c client.Client, o *unstructured.Unstructure
 }
 
 // changeOf returns the drift that gives a field of an object another value.
-func changeOf(ctx context.Context, c client.Client, o *unstructured.Unstructured, path []any, value any) (drift, error) {
-	change := deed{role: roleOf(o), path: path, value: value}
-	d := drift{at: change.role.String() + " " + pathText(path), deeds: []deed{change}}
+func changeOf(ctx context.Context, c client.Client, o *unstructured.Unstructured, change deed) (drift, error) {
+	d := drift{at: change.at(), deeds: []deed{change}}
 	err := change.patch(ctx, c, o.DeepCopy(), client.DryRunAll)
 	if isRefused(err) {
 		d.refused, err = "the API server refuses the change: "+err.Error(), nil

@@ -227,7 +227,7 @@ func plansOf(r *reference, only []string) []*Plan {
 		}
 		seen := map[string]int32{}
 		for i, e := range all {
-			match := matchOf(e)
+			match := r.matchOf(e)
 			at := strings.TrimSpace(e.Verb + " " + objectText(e.Object.Kind, match))
 			seen[at]++
 			match.Nth = seen[at]
@@ -246,8 +246,9 @@ func plansOf(r *reference, only []string) []*Plan {
 }
 
 // matchOf returns a match for a write or an event.
-func matchOf(e *trace.Event) *v1alpha1.FaultMatch {
-	m := &v1alpha1.FaultMatch{Verbs: []string{e.Verb}, Kind: e.Object.Kind, Name: e.Object.Name}
+func (r *reference) matchOf(e *trace.Event) *v1alpha1.FaultMatch {
+	of := r.names.of(role{e.Object.APIVersion, e.Object.Kind, e.Object.Name})
+	m := &v1alpha1.FaultMatch{Verbs: []string{e.Verb}, Kind: of.kind, Name: of.name}
 	if prefix := generateName(e); prefix != "" {
 		m.Name = prefix + "*"
 	}

@@ -115,6 +115,9 @@ func (p *player) play(ctx context.Context, plan *Plan) (*outcome, error) {
 		LabHooks: scenarios.NewLabHooks(p.lab, p.options.Client, p.options.Selection), player: p,
 		outcome: &outcome{plan: plan, namespace: test.Spec.Namespace}, kinds: map[schema.GroupVersionKind]bool{},
 	}
+	if p.reference != nil {
+		hooks.outcome.names = p.reference.names
+	}
 	loaded := *p.options.Test
 	loaded.Test = &test
 	o := p.options.Runner
@@ -298,7 +301,7 @@ func (h *playHooks) Settled(ctx context.Context, test *format.Test, r *report.Te
 	if o.cut {
 		return found // the oracles would judge a play that was cut short
 	}
-	if o.state, err = look(ctx, h.Reader, o.journal, o.namespace); err != nil && ctx.Err() == nil {
+	if err = o.look(ctx, h.Reader); err != nil && ctx.Err() == nil {
 		found = append(found, report.Finding{Oracle: "state", Message: "the cluster cannot be read: " + err.Error()})
 	}
 	return append(found, h.LabHooks.Settled(ctx, test, r, ok)...)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,9 +35,11 @@ type outcome struct {
 	remembered state
 	// wrong are the failed operation of the scenario, if one failed, and what the oracles found.
 	wrong []string
-	// differences from the reference, and the cluster that settled.
+	// differences from the reference, and the cluster that settled: its objects, and these by their roles.
 	differences []difference
+	objects     []unstructured.Unstructured
 	state       state
+	names       randomNames
 	journal     *trace.Journal
 	// settled is the Seq of the journal when it had settled.
 	settled int64

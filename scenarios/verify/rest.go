@@ -100,7 +100,7 @@ func (h *playHooks) lasting(ctx context.Context, test *format.Test) (last state,
 			return false, err
 		}
 		all, err := objects(ctx, h.Reader, h.outcome.journal, h.outcome.namespace)
-		now := stateOf(all)
+		now := h.outcome.names.stateOf(all)
 		same := last != nil && h.outcome.isCollected(all) && len(h.player.reference.instead(last).differences(now)) == 0
 		last = now
 		return same && err == nil, err
@@ -109,14 +109,14 @@ func (h *playHooks) lasting(ctx context.Context, test *format.Test) (last state,
 }
 
 // cutShort takes what is there for the result, and then deletes what would have been deleted: else it would be told as left over.
-func (h *playHooks) cutShort(ctx context.Context) (err error) {
+func (h *playHooks) cutShort(ctx context.Context) error {
 	o, c := h.outcome, h.player.options.Client
 	left := o.plan.drift.deeds[o.done:]
 	if len(left) == 0 {
 		return nil
 	}
 	o.cut = true
-	if o.state, err = look(ctx, h.Reader, o.journal, o.namespace); err != nil {
+	if err := o.look(ctx, h.Reader); err != nil {
 		return err
 	}
 	for _, d := range left {
@@ -141,7 +141,7 @@ func (h *playHooks) awaitSame(ctx context.Context, test *format.Test) (same bool
 	err = wait.PollUntilContextTimeout(ctx, sameEvery, h.player.options.Patience, true, func(ctx context.Context) (bool, error) {
 		all, err := objects(ctx, h.Reader, h.outcome.journal, h.outcome.namespace)
 		// An operator that had not yet heard of a deletion may have made an object that Kubernetes still has to delete.
-		same = err == nil && h.outcome.isCollected(all) && len(h.outcome.compare(h.player.reference, stateOf(all))) == 0
+		same = err == nil && h.outcome.isCollected(all) && len(h.outcome.compare(h.player.reference, h.outcome.names.stateOf(all))) == 0
 		return same, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {

@@ -154,7 +154,7 @@ func (p *Plan) operations(o *outcome) []any {
 			}
 			try = append(try, object{"delete": remove})
 		default:
-			try = append(try, script(deed.script()))
+			try = append(try, script(deed.script(o.names)))
 		}
 		if deed.then == settles || deed.then == remember || deed.then == compareOthers || d.stays != nil {
 			try = append(try, script(versions(o.state)+settledScript(time.Second)))
@@ -164,10 +164,13 @@ func (p *Plan) operations(o *outcome) []any {
 }
 
 // script returns a deed on an object that is there as commands for a shell.
-func (d *deed) script() string {
+func (d *deed) script(names randomNames) string {
 	of := trace.Ref{APIVersion: d.role.apiVersion, Kind: d.role.kind}.KubectlKind() + ` --namespace "$NAMESPACE"`
 	out, name := "", d.role.name
-	if prefix, generated := strings.CutSuffix(d.role.name, "*"); generated {
+	if names.madeUp(d.role) {
+		out = fmt.Sprintf("set -- $(kubectl get %s --output jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}' | grep -E '%s')\n", of, expressionOf(d.role.name))
+		name = `"$1"`
+	} else if prefix, generated := strings.CutSuffix(d.role.name, "*"); generated {
 		out = fmt.Sprintf("set -- $(kubectl get %s --output jsonpath='{.items[?(@.metadata.generateName==\"%s\")].metadata.name}')\n", of, prefix)
 		name = `"$1"`
 	}
@@ -278,7 +281,7 @@ func (f *Finding) wanted() []any {
 		switch {
 		case d.Path == "" && !counted[d.role]:
 			counted[d.role] = true
-			out = append(out, object{"assert": object{"resource": object{"(" + numberOf(d.role) + ")": yamlValue(d.Want)}}})
+			out = append(out, object{"assert": object{"resource": object{"(" + f.outcome.names.numberOf(d.role) + ")": yamlValue(d.Want)}}})
 		case d.Path != "" && !strings.Contains(d.Want, "<") && !strings.Contains(d.role.name, "*"):
 			if byRole[d.role] == nil {
 				byRole[d.role] = object{"apiVersion": d.role.apiVersion, "kind": d.role.kind, "metadata": object{"name": d.role.name}}
@@ -296,9 +299,11 @@ func (f *Finding) wanted() []any {
 }
 
 // numberOf returns an expression for the number of objects with a role.
-func numberOf(r role) string {
+func (n randomNames) numberOf(r role) string {
 	of := fmt.Sprintf("metadata.name == '%s'", r.name)
-	if prefix, generated := strings.CutSuffix(r.name, "*"); generated {
+	if n.madeUp(r) {
+		of = fmt.Sprintf("regex_match('%s', metadata.name)", expressionOf(r.name))
+	} else if prefix, generated := strings.CutSuffix(r.name, "*"); generated {
 		of = fmt.Sprintf("metadata.generateName == '%s'", prefix)
 	}
 	return fmt.Sprintf("length(x_k8s_list($client, '%s', '%s', $namespace).items[?%s])", r.apiVersion, r.kind, of)

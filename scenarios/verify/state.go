@@ -19,10 +19,15 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// role identifies an object in all plays: its kind and its name, with * for a generated part.
+// role identifies an object in all plays: its kind and its name, with * for a part that is made up.
 type role struct{ apiVersion, kind, name string }
 
 func (r role) String() string { return r.kind + " " + r.name }
+
+// compare orders roles by kind.
+func (r role) compare(with role) int {
+	return cmp.Or(cmp.Compare(r.kind, with.kind), cmp.Compare(r.name, with.name), cmp.Compare(r.apiVersion, with.apiVersion))
+}
 
 // fields maps the paths of an object's fields, as expressions of Chainsaw, to their values as JSON.
 type fields map[string]string
@@ -61,20 +66,27 @@ func objects(ctx context.Context, reader client.Reader, journal *trace.Journal, 
 	return out, nil
 }
 
-// look returns what is in a namespace.
-func look(ctx context.Context, reader client.Reader, journal *trace.Journal, namespace string) (state, error) {
-	all, err := objects(ctx, reader, journal, namespace)
-	if err != nil {
-		return nil, err
-	}
-	return stateOf(all), nil
+// look looks at what is in the namespace of a play.
+func (o *outcome) look(ctx context.Context, reader client.Reader) (err error) {
+	o.objects, err = objects(ctx, reader, o.journal, o.namespace)
+	o.state = o.names.stateOf(o.objects)
+	return err
 }
 
 // stateOf returns the objects by their roles.
-func stateOf(all []unstructured.Unstructured) state {
+func (n randomNames) stateOf(all []unstructured.Unstructured) state {
 	s := state{}
+	var madeUp []string
 	for i := range all {
-		s.add(&all[i])
+		if r := n.roleOf(&all[i]); r.name != all[i].GetName() {
+			madeUp = append(madeUp, all[i].GetName(), "<"+r.name+">")
+		}
+	}
+	for i := range all {
+		o := &all[i]
+		if r := n.roleOf(o); !isOfKubernetes(r.kind, o.GetName()) {
+			s[r] = append(s[r], flat(o, r.name != o.GetName(), madeUp))
+		}
 	}
 	for r := range s {
 		slices.SortFunc(s[r], func(a, b fields) int { return cmp.Compare(a.text(), b.text()) })
@@ -82,32 +94,17 @@ func stateOf(all []unstructured.Unstructured) state {
 	return s
 }
 
-func (s state) add(o *unstructured.Unstructured) {
-	if isOfKubernetes(o.GetKind(), o.GetName()) {
-		return
-	}
-	s[roleOf(o)] = append(s[roleOf(o)], flat(o))
-}
-
 // isOfKubernetes reports whether an object is in each namespace. It comes when it likes, also before a test has made its fault.
 func isOfKubernetes(kind, name string) bool { return kind == "ConfigMap" && name == "kube-root-ca.crt" }
-
-func roleOf(o *unstructured.Unstructured) role {
-	name := o.GetName()
-	if prefix := o.GetGenerateName(); prefix != "" && strings.HasPrefix(name, prefix) {
-		name = prefix + "*"
-	}
-	return role{o.GetAPIVersion(), o.GetKind(), name}
-}
 
 // own are the fields of metadata that are the API server's, or that differ in each namespace.
 var own = []string{
 	"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "namespace", "name", "generateName", "selfLink",
 }
 
-// flat returns the fields of an object without what is new each time. The generation that a status has observed
-// becomes whether it is the current one.
-func flat(o *unstructured.Unstructured) fields {
+// flat returns the fields of an object without what is new each time: its own name, if it is made up, and the names of others that
+// are, each before its pattern. The generation that a status has observed becomes whether it is the current one.
+func flat(o *unstructured.Unstructured, madeUp bool, names []string) fields {
 	copied := o.DeepCopy().Object
 	metadata, _ := copied["metadata"].(map[string]any)
 	for _, name := range own {
@@ -117,11 +114,11 @@ func flat(o *unstructured.Unstructured) fields {
 		delete(annotations, "deployment.kubernetes.io/revision") // it counts the changes
 	}
 	changes := []string{o.GetNamespace(), "<namespace>", string(o.GetUID()), "<uid>"}
-	if o.GetGenerateName() != "" {
+	if madeUp {
 		changes = append(changes, o.GetName(), "<name>")
 	}
 	out := fields{}
-	out.add("", copied, same{strings.NewReplacer(changes...), o.GetGeneration()})
+	out.add("", copied, same{strings.NewReplacer(append(changes, names...)...), o.GetGeneration()})
 	delete(out, "apiVersion")
 	delete(out, "kind")
 	return out
@@ -142,7 +139,7 @@ func (f fields) add(path string, value any, s same) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			f.add(strings.TrimPrefix(path+"."+quoted(key), "."), v[key], s)
+			f.add(strings.TrimPrefix(path+"."+quoted(s.Replace(key)), "."), v[key], s)
 		}
 		if len(v) == 0 && path != "" {
 			f[path] = "{}"
@@ -191,7 +188,7 @@ func (f fields) text() string {
 
 // Difference is one way in which a cluster settled differently.
 type Difference struct {
-	// Object is its kind and its name; * stands for a generated part of the name.
+	// Object is its kind and its name; * stands for a part of the name that is made up.
 	Object string `json:"object"`
 	// Path is the path of the field that differs; empty if the number of such objects differs.
 	Path string `json:"path,omitempty"`
@@ -230,6 +227,8 @@ type reference struct {
 	namespace      string
 	// own are the events that the operator caused itself, by Seq.
 	own map[int64]bool
+	// names are those that are made up in each play.
+	names randomNames
 	// children are the objects that it made in the first play, served those of the scenario that it did something about.
 	children []*child
 	served   []*served
@@ -239,7 +238,18 @@ type reference struct {
 // reference.
 func newReference(outcomes []*outcome) (r *reference, unsteady []Difference) {
 	first := outcomes[0]
-	r = &reference{state: first.state, varies: map[role]map[string]bool{}, own: map[int64]bool{}, children: first.children, served: first.served, namespace: first.namespace}
+	var played []map[role]bool
+	for _, o := range outcomes {
+		played = append(played, namesIn(o))
+	}
+	names := learnNames(played)
+	for _, o := range outcomes {
+		o.state = names.stateOf(o.objects)
+	}
+	r = &reference{
+		state: first.state, varies: map[role]map[string]bool{}, own: map[int64]bool{}, names: names,
+		children: names.children(first.children), served: first.served, namespace: first.namespace,
+	}
 	for _, o := range outcomes[1:] {
 		for _, d := range r.differences(o.state) {
 			if d.Path == "" {
@@ -287,9 +297,7 @@ func (r *reference) differences(s state) []difference {
 			roles = append(roles, of)
 		}
 	}
-	slices.SortFunc(roles, func(a, b role) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name), cmp.Compare(a.apiVersion, b.apiVersion))
-	})
+	slices.SortFunc(roles, role.compare)
 	for _, of := range roles {
 		want, is := r.state[of], s[of]
 		if len(want) != len(is) {

@@ -301,7 +301,7 @@ func (v *verifier) playAll(ctx context.Context, e *exploration, from int) {
 				}
 				o.judge(e.reference)
 				if len(o.wrong) == 0 {
-					o.state, o.journal = nil, nil // memory must not grow with the plans
+					o.objects, o.state, o.journal = nil, nil, nil // memory must not grow with the plans
 				}
 				mu.Lock()
 				e.outcomes[i] = o

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,6 +62,8 @@ const (
 	counted = "generated name, counted in the cache"
 	// countedLive asks the API server instead.
 	countedLive = "generated name, counted live"
+	// named and namedLive do the same with a name that they make up themselves.
+	named, namedLive = "a name of its own, counted in the cache", "a name of its own, counted live"
 	// unwatched does not hear of what happens to the objects that it makes.
 	unwatched = "child not restored"
 	// notCompared takes an object that is there for the one that it wants.
@@ -125,6 +128,7 @@ const (
 // bugs are the bugs, each with the fault that finds it, without the bug, and with the scenario that it is found with.
 var bugs = []struct{ name, by, mended, scenario string }{
 	{counted, "stale-restart", countedLive, keep},
+	{named, "stale-restart", namedLive, keep},
 	{madeInTheMiddle, "crash-after", mended, keep},
 	{statusFirst, "crash-after", mended, keep},
 	{existsIsFatal, "lost-reply", mended, keep},
@@ -156,7 +160,7 @@ var bugs = []struct{ name, by, mended, scenario string }{
 // depend on the fault alone.
 func (k *keeper) reader() client.Reader {
 	switch k.bug {
-	case counted, cleansUnseen, cleansGone, deletesStale, deletesLive, endsByName, endsByOwner:
+	case counted, named, cleansUnseen, cleansGone, deletesStale, deletesLive, endsByName, endsByOwner:
 		return k.Client
 	}
 	return k.live
@@ -201,7 +205,8 @@ func (k *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	case endsByName, endsByOwner:
 		return ctrl.Result{}, k.untilItEnds(ctx, parent)
 	}
-	if k.bug == counted || k.bug == countedLive {
+	switch k.bug {
+	case counted, countedLive, named, namedLive:
 		return ctrl.Result{}, k.atLeastOne(ctx, parent)
 	}
 	if k.bug == statusFirst {
@@ -308,7 +313,7 @@ func (k *keeper) untilItEnds(ctx context.Context, parent *corev1.ConfigMap) erro
 	return client.IgnoreNotFound(k.Delete(ctx, secret))
 }
 
-// atLeastOne makes an object with a generated name unless the parent has one.
+// atLeastOne makes an object with a name that is made up, by the API server or here, unless the parent has one.
 func (k *keeper) atLeastOne(ctx context.Context, parent *corev1.ConfigMap) error {
 	of := map[string]string{"of": parent.Name}
 	var have corev1.ConfigMapList
@@ -318,6 +323,9 @@ func (k *keeper) atLeastOne(ctx context.Context, parent *corev1.ConfigMap) error
 	i := slices.IndexFunc(have.Items, func(child corev1.ConfigMap) bool { return metav1.IsControlledBy(&child, parent) })
 	if i < 0 {
 		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, GenerateName: parent.Name + "-", Labels: of}}
+		if k.bug == named || k.bug == namedLive {
+			child.GenerateName, child.Name = "", parent.Name+"-"+rand.String(6)+"-child"
+		}
 		if err := errors.Join(ctrl.SetControllerReference(parent, child, k.Scheme()), k.Create(ctx, child)); err != nil {
 			return err
 		}
