@@ -145,7 +145,7 @@ func summary(r *Run) string {
 	if c.NotRun > 0 {
 		fmt.Fprintf(&text, ", %d not run", c.NotRun)
 	}
-	fmt.Fprintf(&text, " in %s, seed %d\n\n", seconds(took(r.Started, r.Ended)), r.Seed)
+	fmt.Fprintf(&text, " in %s%s\n\n", seconds(took(r.Started, r.Ended)), r.seed())
 	rows := append(withStatus(r, Failed), withStatus(r, Passed, Skipped, NotRun)...)
 	if len(rows) == 0 {
 		return text.String()

@@ -12,6 +12,7 @@ type jsonRun struct {
 	StartTime time.Time  `json:"startTime"`
 	EndTime   time.Time  `json:"endTime"`
 	Seed      int64      `json:"seed"`
+	Shard     Shard      `json:"shard,omitzero"`
 	Counts    Counts     `json:"counts"`
 	Tests     []jsonTest `json:"tests,omitempty"`
 }
@@ -81,7 +82,7 @@ type jsonFinding struct {
 }
 
 func runJSON(r *Run) jsonRun {
-	j := jsonRun{Name: r.Name, StartTime: r.Started, EndTime: r.Ended, Seed: r.Seed, Counts: r.Counts()}
+	j := jsonRun{Name: r.Name, StartTime: r.Started, EndTime: r.Ended, Seed: r.Seed, Shard: r.Shard, Counts: r.Counts()}
 	for _, t := range r.Tests {
 		test := testJSON(t)
 		for _, s := range t.Steps {
@@ -133,4 +134,50 @@ func writeJSON(w io.Writer, r *Run) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(runJSON(r))
+}
+
+// ReadJSON reads a report that was written as JSON. Of failed assertions it has no values of single fields, only their messages.
+func ReadJSON(text []byte) (*Run, error) {
+	var j jsonRun
+	if err := json.Unmarshal(text, &j); err != nil {
+		return nil, err
+	}
+	r := &Run{Name: j.Name, Started: j.StartTime, Ended: j.EndTime, Seed: j.Seed, Shard: j.Shard}
+	for i := range j.Tests {
+		r.Tests = append(r.Tests, j.Tests[i].test())
+	}
+	return r, nil
+}
+
+func (j *jsonTest) test() *Test {
+	t := &Test{
+		Folder: j.BasePath, Name: j.Name, ID: j.ID, File: j.File, Line: j.Line, Scenario: j.Scenario, Description: j.Description,
+		Concurrent: j.Concurrent, Skipped: j.Status == Skipped, SkipReason: j.SkipReason, Unfinished: j.Status == NotRun,
+		Started: j.StartTime, Ended: j.EndTime, Namespace: j.Namespace, Notes: j.Notes, Journal: j.Journal,
+	}
+	for _, f := range j.Findings {
+		t.Findings = append(t.Findings, Finding(f))
+	}
+	for _, s := range j.Steps {
+		step := &Step{Name: s.Name, Description: s.Description, Started: s.StartTime, Ended: s.EndTime}
+		for i := range s.Operations {
+			step.Operations = append(step.Operations, s.Operations[i].operation())
+		}
+		t.Steps = append(t.Steps, step)
+	}
+	return t
+}
+
+func (j *jsonOperation) operation() *Operation {
+	o := &Operation{
+		Name: j.Name, Type: j.Type, Phase: j.Phase, Description: j.Description, File: j.File, Line: j.Line,
+		Interrupted: j.Status == NotRun, Started: j.StartTime, Ended: j.EndTime, Output: j.Output,
+	}
+	if f := j.Failure; f != nil {
+		o.Failure = &Failure{Message: f.Error, Hint: f.Hint, Object: f.Object, Others: f.Others, Diff: f.Diff, Loop: f.Loop}
+		for _, d := range f.Differences {
+			o.Failure.Differences = append(o.Failure.Differences, Difference{Path: d.Path, Message: d.Message})
+		}
+	}
+	return o
 }

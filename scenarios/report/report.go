@@ -13,6 +13,8 @@ type Run struct {
 	Name string
 	// Seed is the seed of everything random in the run; the same seed gives the same run.
 	Seed int64
+	// Shard is which part of the suite it is.
+	Shard Shard
 	// Started and Ended are the times of its begin and end.
 	Started, Ended time.Time
 	// Tests are the tests in the order they were found, including skipped ones. A test that is repeated, or has a

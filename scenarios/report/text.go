@@ -156,7 +156,7 @@ func (x *Text) EndRun(r *Run) {
 	if !x.o.Quiet || c.Failed > 0 {
 		p.line("")
 	}
-	p.line("%s in %s, seed %d", x.counts(c), seconds(took(r.Started, r.Ended)), r.Seed)
+	p.line("%s in %s%s", x.counts(c), seconds(took(r.Started, r.Ended)), r.seed())
 	if slow := slowest(r.Tests); slow != "" && !x.o.Quiet {
 		p.line("%-8s %s", "slowest", slow)
 	}

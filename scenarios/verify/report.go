@@ -132,8 +132,11 @@ func groups(outcomes []*outcome) [][]*outcome {
 
 // Report is the result of an exploration.
 type Report struct {
-	// Scenario is the name of the scenario.
+	// Scenario is the name of the scenario, File the file that it was read from.
 	Scenario string `json:"scenario"`
+	File     string `json:"file,omitempty"`
+	// Shard is which of the plans were played.
+	Shard report.Shard `json:"shard,omitzero"`
 	// Writes is how many writes the operator made without a fault, Kinds are the kinds of the objects that were compared.
 	Writes int      `json:"writes"`
 	Kinds  []string `json:"kinds"`
@@ -181,6 +184,8 @@ const (
 	Needless Result = "needless"
 	// Skipped: it was not played to its end, or its fault did not happen.
 	Skipped Result = "skipped"
+	// Elsewhere: another shard plays it.
+	Elsewhere Result = "elsewhere"
 )
 
 // Finding is something that goes wrong with a fault.
@@ -243,39 +248,52 @@ func (p *Plan) sentence(operator string) string {
 	return k.sentence(operator, at)
 }
 
-// record records what came of the plans. Outcomes are those of the plans that are not needless, in order; unplayed is the result
-// of those without one.
+// record records what came of the plans. Outcomes are those of the plans that this shard has to play, in order; unplayed is the
+// result of those without one.
 func (r *Report) record(plans []*Plan, outcomes []*outcome, unplayed PlanResult) {
-	of := map[string]*FaultCount{}
 	for _, p := range plans {
-		result, c := PlanResult{Fault: p.Name, At: p.At}, of[p.Name]
-		if c == nil {
-			k := kindNamed(p.Name)
-			c = &FaultCount{Name: k.name, Says: k.sentence("the operator", k.place())}
-			of[p.Name] = c
-		}
-		c.Plans++
-		if p.Needless != "" {
+		result := PlanResult{Fault: p.Name, At: p.At}
+		switch {
+		case p.Needless != "":
 			result.Result, result.Why = Needless, p.Needless
-			c.Needless++
-		} else {
+		case !p.isOf(r.Shard):
+			result.Result, result.Why = Elsewhere, "another shard plays it"
+		default:
 			result.Result, result.Why = unplayed.Result, unplayed.Why
 			if outcomes[0] != nil {
 				result.Result, result.Why = outcomes[0].result()
 			}
 			outcomes = outcomes[1:]
-			switch result.Result {
-			case Skipped:
-				c.Skipped++
-			case Wrong:
-				c.Wrong++
-				c.Played++
-			case Right:
-				c.Played++
-			}
 		}
 		r.Plans = append(r.Plans, result)
 	}
+	r.count()
+}
+
+// count counts the plans for each fault.
+func (r *Report) count() {
+	of := map[string]*FaultCount{}
+	for _, p := range r.Plans {
+		c := of[p.Fault]
+		if c == nil {
+			k := kindNamed(p.Fault)
+			c = &FaultCount{Name: k.name, Says: k.sentence("the operator", k.place())}
+			of[p.Fault] = c
+		}
+		c.Plans++
+		switch p.Result {
+		case Needless:
+			c.Needless++
+		case Skipped:
+			c.Skipped++
+		case Wrong:
+			c.Wrong++
+			c.Played++
+		case Right:
+			c.Played++
+		}
+	}
+	r.Faults = nil
 	for _, name := range append(FaultNames(), pairName) {
 		if c := of[name]; c != nil {
 			r.Faults = append(r.Faults, *c)
@@ -308,9 +326,8 @@ func (r *Report) New() []Finding {
 	return slices.DeleteFunc(r.Steady(), func(f Finding) bool { return f.Known })
 }
 
-// Run returns the report as a run of scenarios, one for each plan, for the writers of those. Scenarios are read from files:
-// file is that of the scenario that was explored.
-func (r *Report) Run(file string) *report.Run {
+// Run returns the report as a run of scenarios, one for each plan, for the writers of those.
+func (r *Report) Run() *report.Run {
 	run := &report.Run{Name: "verify " + r.Scenario}
 	found := map[string]*Finding{}
 	for i := range r.Findings {
@@ -325,7 +342,7 @@ func (r *Report) Run(file string) *report.Run {
 	}
 	for _, p := range plans {
 		name := strings.TrimSuffix((&Plan{Name: p.Fault, At: p.At}).String(), " at ")
-		test := &report.Test{Name: name, Folder: r.Scenario + ": " + p.Fault, File: file, Skipped: p.Why != "", SkipReason: p.Why}
+		test := &report.Test{Name: name, Folder: r.Scenario + ": " + p.Fault, File: r.File, Skipped: p.Why != "", SkipReason: p.Why}
 		switch f := found[name]; {
 		case f == nil:
 		case !f.Steady:
@@ -352,6 +369,9 @@ const shownWrong = 8
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scenario %s: %d writes without a fault, %d plans\n", r.Scenario, r.Writes, len(r.Plans))
+	if r.Shard.Count > 0 {
+		fmt.Fprintf(&b, "shard %s: the others play the rest\n", r.Shard)
+	}
 	fmt.Fprintf(&b, "compared: %s\n\n", strings.Join(r.Kinds, ", "))
 	fmt.Fprintf(&b, "  %-13s %6s %6s %6s %9s %8s\n", "fault", "plans", "played", "wrong", "needless", "skipped")
 	for i, f := range r.Faults {
@@ -393,7 +413,7 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 // marks are what the table has for each result.
-var marks = map[Result]string{Right: ".", Wrong: "X", Needless: "-", Skipped: "?"}
+var marks = map[Result]string{Right: ".", Wrong: "X", Needless: "-", Skipped: "?", Elsewhere: "/"}
 
 // writeMatrix writes a table: a line for each write and event, a column for each fault.
 func (r *Report) writeMatrix(b *strings.Builder) {
@@ -401,7 +421,10 @@ func (r *Report) writeMatrix(b *strings.Builder) {
 		return
 	}
 	places := r.Places()
-	const legend = ". right, X wrong, - needless, ? skipped"
+	legend := ". right, X wrong, - needless, ? skipped"
+	if r.Shard.Count > 0 {
+		legend += ", / another shard"
+	}
 	wide := len(legend)
 	for _, p := range places {
 		wide = max(wide, len(p.Name))

@@ -13,7 +13,7 @@ import (
 // told is a report of four plans, one with each result.
 func told() *verify.Report {
 	return &verify.Report{
-		Scenario: "song", Writes: 2, Kinds: []string{"Word"},
+		Scenario: "song", File: "song/chainsaw-test.yaml", Writes: 2, Kinds: []string{"Word"},
 		Plans: []verify.PlanResult{
 			{Fault: "crash-after", At: "create Word one", Result: verify.Wrong},
 			{Fault: "crash-after", At: "update Song a", Result: verify.Right},
@@ -93,7 +93,7 @@ func TestReportRun(t *testing.T) {
 	r := told()
 	junit := func() string {
 		var b strings.Builder
-		if err := report.JUnitTest.Write(&b, r.Run("song/chainsaw-test.yaml")); err != nil {
+		if err := report.JUnitTest.Write(&b, r.Run()); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -105,7 +105,7 @@ func TestReportRun(t *testing.T) {
 	}
 	var b strings.Builder
 	github := report.NewGitHub(report.GitHubOptions{Commands: &b})
-	github.EndRun(r.Run("song/chainsaw-test.yaml"))
+	github.EndRun(r.Run())
 	if !strings.HasPrefix(b.String(), "::error file=song/chainsaw-test.yaml,line=1,title=crash-after at create Word one") || strings.Count(b.String(), "::error") != 1 {
 		t.Error(b.String())
 	}
@@ -118,7 +118,7 @@ func TestReportRun(t *testing.T) {
 		t.Error("what is known fails")
 	}
 	self := &verify.Report{Findings: []verify.Finding{{Plan: "no fault", Text: "it differs", Steady: true}}}
-	if run := self.Run(""); len(run.Tests) != 1 || !run.Tests[0].Failed() || run.Tests[0].Name != "no fault" {
+	if run := self.Run(); len(run.Tests) != 1 || !run.Tests[0].Failed() || run.Tests[0].Name != "no fault" {
 		t.Errorf("%+v", run.Tests)
 	}
 }

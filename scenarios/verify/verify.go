@@ -22,6 +22,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
@@ -51,6 +52,8 @@ type Options struct {
 	Pairs int
 	// Only are the names of the faults to explore; see [FaultNames]. Default: all.
 	Only []string
+	// Shard is which of the plans to play, and of the pairs how many. Default: all.
+	Shard report.Shard
 	// Progress is told what has been done so far. Calls do not overlap. Default: nobody is told.
 	Progress func(Progress)
 }
@@ -162,7 +165,7 @@ func (v *verifier) run(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Scenario: v.Test.Test.Name, Writes: len(reference.writes), Kinds: reference.state.kinds(), Findings: []Finding{}}
+	r := &Report{Scenario: v.Test.Test.Name, File: v.Test.File, Shard: v.Shard, Writes: len(reference.writes), Kinds: reference.state.kinds(), Findings: []Finding{}}
 	if len(unsteady) > 0 {
 		r.Findings = []Finding{byItself(unsteady)}
 		return r, nil
@@ -189,7 +192,8 @@ func (v *verifier) run(ctx context.Context) (*Report, error) {
 	}
 	v.playAll(playing, e, 0)
 	if played := len(e.plans); v.Pairs > 0 {
-		e.add(pairsOf(e.plans, e.outcomes, v.Pairs, v.Lab.Seed))
+		shards := max(v.Shard.Count, 1)
+		e.add(pairsOf(e.plans, e.outcomes, (v.Pairs+shards-1)/shards, v.Lab.Seed))
 		v.playAll(playing, e, played)
 	}
 	r.record(e.all, e.outcomes, PlanResult{Result: Skipped, Why: "it was not played to its end"})
@@ -211,7 +215,7 @@ type exploration struct {
 func (e *exploration) add(plans []*Plan) {
 	e.all = append(e.all, plans...)
 	for _, p := range plans {
-		if p.Needless == "" {
+		if p.Needless == "" && p.isOf(e.report.Shard) {
 			e.plans = append(e.plans, p)
 		}
 	}

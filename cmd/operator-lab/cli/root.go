@@ -59,7 +59,7 @@ Learn with:  operator-lab lesson`,
 			kubectlCommand(programs), ocCommand(io, programs), etcdctlCommand(programs), etcdutlCommand(programs), trafficCommand(io), membersCommand(io), envCommand(io), proxyCommand(io),
 		}},
 		{"develop", []*cobra.Command{
-			testCommand(io), verifyCommand(io), loadCommand(io), lintCommand(io), scorecardCommand(io), newCommand(io), bundleCommand(io), operatorCommand(io), assetsCommand(io),
+			testCommand(io), verifyCommand(io), loadCommand(io), lintCommand(io), scorecardCommand(io), reportCommand(io), newCommand(io), bundleCommand(io), operatorCommand(io), assetsCommand(io),
 		}},
 		{"", []*cobra.Command{versionCommand(io), manCommand(io), buildCommand()}},
 	} {

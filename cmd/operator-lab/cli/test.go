@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -105,7 +106,7 @@ func (t *suite) run(ctx context.Context) error {
 		return t.printPlan()
 	}
 	if some, err := t.anySelected(); err != nil || !some {
-		return err
+		return errors.Join(err, t.saveNothing())
 	}
 	return t.runAll(ctx)
 }
@@ -127,6 +128,27 @@ func (t *suite) anySelected() (bool, error) {
 	}
 	fmt.Fprintln(t.io.err, "none of the tests that failed in the last run in this directory is here")
 	return false, t.remember(&report.Run{})
+}
+
+// shardOf returns the shard that is played.
+func (t *suite) shardOf() report.Shard {
+	if t.shardCount == 0 {
+		return report.Shard{}
+	}
+	return report.Shard{Index: t.shardIndex + 1, Count: t.shardCount}
+}
+
+// saveNothing writes the report of a shard that has no test: else it would be missing when the reports are joined.
+func (t *suite) saveNothing() error {
+	if t.shardCount == 0 {
+		return nil
+	}
+	now := time.Now()
+	r := &reports{}
+	if err := r.openFile(t.configuration.Spec.Report); err != nil {
+		return err
+	}
+	return r.save(&report.Run{Name: reportName, Seed: t.seed, Shard: t.shardOf(), Started: now, Ended: now})
 }
 
 // load reads the configuration, the values and the tests. Its error has all problems of the files.
@@ -324,7 +346,11 @@ func (t *suite) runIn(ctx context.Context, target *target, sink report.Sink) (_ 
 	if t.last != nil {
 		o.Selected = t.last.selected
 	}
-	return runner.Run(ctx, o)
+	run, err := runner.Run(ctx, o)
+	if run != nil {
+		run.Shard = t.shardOf()
+	}
+	return run, err
 }
 
 // sayf prints a message on standard error, unless --quiet is set.

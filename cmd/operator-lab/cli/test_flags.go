@@ -50,6 +50,7 @@ type testFlags struct {
 	selectors     []string
 	shardIndex    int
 	shardCount    int
+	shard         shardFlag
 	values        []string
 	set           []string
 	setString     []string
@@ -132,6 +133,7 @@ func (f *testFlags) bindRun(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.testDirs, "test-dir", nil, "folders with tests, as the arguments")
 	flags.StringSliceVar(&f.selectors, "selector", nil, "run only tests whose labels match, such as group=fast")
 	flags.IntVar(&f.shardIndex, "shard-index", 0, "which of the shards to run, from 0")
+	flags.Var(&f.shard, "shard", "run one part of the tests, such as 3/8, which is the third of eight; 'report merge' joins their reports")
 	flags.IntVar(&f.shardCount, "shard-count", 0, "split the tests into so many shards and run one of them (default: all)")
 	flags.StringSliceVar(&f.values, "values", nil, "files with values that tests use as $values")
 	flags.StringArrayVar(&f.set, "set", nil, "values: key1=val1,key2=val2")
@@ -236,6 +238,12 @@ func (f *testFlags) checkValues(flags *pflag.FlagSet) error {
 	}
 	if !(f.scale > 0 && f.scale <= 1000) {
 		return usageError("such as --timeout-scale 3, which waits three times as long", "--timeout-scale cannot be %v", f.scale)
+	}
+	if f.shard != (shardFlag{}) {
+		if flags.Changed("shard-index") || flags.Changed("shard-count") {
+			return usageError("leave out --shard-index and --shard-count, which count from 0", "--shard says it already")
+		}
+		f.shardIndex, f.shardCount = f.shard.Index-1, f.shard.Count
 	}
 	if f.shardCount < 0 || f.shardIndex < 0 || f.shardIndex >= max(f.shardCount, 1) {
 		return usageError("shards are counted from 0: of 3 there are 0, 1 and 2", "there is no shard %d of %d", f.shardIndex, f.shardCount)

@@ -33,6 +33,7 @@ type verifyFlags struct {
 	patience   time.Duration
 	pairs      int
 	only       []string
+	shard      shardFlag
 	save       string
 	seed       int64
 	output     string
@@ -62,7 +63,7 @@ One sandbox is booted. Plans are played side by side, each in a namespace of its
 operator sees. An operator of your own, given by its directory, is played with its samples by default,
 and one plan after the other if it has webhooks, or is a Helm chart or a hook. Timers of up to a
 second are waited for; keys with longer ones count as settled. What belongs to no namespace cannot be
-explored, nor can an operator that gives objects random names of its own.
+explored. A name that is another one in each play, such as a random one, counts as the same.
 
 Faults: ` + strings.Join(verify.FaultNames(), ", ") + `
 
@@ -79,7 +80,8 @@ Operators:
 ` + operatorList(),
 		Example: `  operator-lab verify zundoko --variant classic
   operator-lab verify maintpage --only crash-after,stale-view
-  operator-lab verify . --budget 5m --save findings`,
+  operator-lab verify . --budget 5m --save findings
+  operator-lab verify . --shard 3/8 --seed 7 --output json >3.json   # one of eight machines`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("operators: "+operatorNames()+"; or a directory of your own", "name one operator")
@@ -104,6 +106,7 @@ Operators:
 	flags.DurationVar(&f.patience, "patience", 5*time.Second, "how long an assertion may take to become true with a fault; at least three times as long as all took without")
 	flags.IntVar(&f.pairs, "pairs", 0, "then play so many plans with two faults, of those with which nothing went wrong; the seed chooses them")
 	flags.StringSliceVar(&f.only, "only", nil, "explore these faults only")
+	flags.Var(&f.shard, "shard", "play one part of the plans, such as 3/8, which is the third of eight; 'report merge' joins what they wrote with --output json")
 	flags.StringVar(&f.save, "save", "", "write each finding's journal, and a test that fails because of it, below this directory")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of everything random; 0: another one each time, which is printed")
 	flags.StringVarP(&f.output, "output", "o", "", strings.Join(verifyOutputs, ", ")+"; default: text")
@@ -207,6 +210,7 @@ func (v *verifying) run(ctx context.Context) error {
 	if found == nil {
 		return errors.Join(err, left)
 	}
+	found.File = shortPath(found.File)
 	found.Accept(known)
 	return errors.Join(v.conclude(found), left, err)
 }
@@ -259,7 +263,7 @@ func (v *verifying) explore(ctx context.Context, target *target) (*verify.Report
 	}
 	o := verify.Options{
 		Lab: options, Test: v.tests[0], Selection: v.given.selection(), Runner: v.runnerOptions(target, nil), Client: cluster,
-		Workers: workers, Programs: programs, Patience: v.asked.patience, Budget: v.asked.budget, Pairs: v.asked.pairs, Only: v.asked.only, Progress: v.progress(),
+		Workers: workers, Programs: programs, Patience: v.asked.patience, Budget: v.asked.budget, Pairs: v.asked.pairs, Only: v.asked.only, Shard: report.Shard(v.asked.shard), Progress: v.progress(),
 	}
 	if v.asked.plain || v.asked.output != "" || !v.io.terminal() {
 		return verify.Run(ctx, o)
@@ -285,26 +289,36 @@ func (v *verifying) progress() func(verify.Progress) {
 
 // write prints the report in the format that was asked for.
 func (v *verifying) write(r *verify.Report) error {
-	file := shortPath(v.tests[0].File)
-	switch v.asked.output {
-	case "json":
-		return r.WriteJSON(v.io.out)
-	case "html":
+	if v.asked.output == "html" {
 		return r.WriteHTML(v.io.out, v.testFlags.operators[0])
+	}
+	return writeVerified(v.io, r, v.asked.output)
+}
+
+// writeVerified prints what verify found, in one of its formats but HTML, which needs the journals of the plays.
+func writeVerified(io streams, r *verify.Report, output string) error {
+	switch output {
+	case "json":
+		return r.WriteJSON(io.out)
 	case "junit":
-		return report.JUnitTest.Write(v.io.out, r.Run(file))
+		return report.JUnitTest.Write(io.out, r.Run())
 	case "github":
-		github := report.NewGitHub(report.GitHubOptions{Commands: v.io.out, Workspace: os.Getenv("GITHUB_WORKSPACE")})
-		github.EndRun(r.Run(file))
-		return github.Err()
+		return writeAnnotations(io, r.Run())
 	case "sarif":
 		problems := &lintResult{}
 		for _, f := range r.New() {
-			problems.Problems = append(problems.Problems, lintProblem{Severity: "error", File: file, Line: 1, Message: f.Text})
+			problems.Problems = append(problems.Problems, lintProblem{Severity: "error", File: r.File, Line: 1, Message: f.Text})
 		}
-		return printJSON(v.io.out, problems.sarif("operator-lab verify", sarifRule{"withstands-faults", sarifText{"An operator settles with a fault as it does without"}}))
+		return printJSON(io.out, problems.sarif("operator-lab verify", sarifRule{"withstands-faults", sarifText{"An operator settles with a fault as it does without"}}))
 	}
-	return r.WriteText(v.io.out)
+	return r.WriteText(io.out)
+}
+
+// writeAnnotations prints what failed as annotations for GitHub.
+func writeAnnotations(io streams, run *report.Run) error {
+	github := report.NewGitHub(report.GitHubOptions{Commands: io.out, Workspace: os.Getenv("GITHUB_WORKSPACE")})
+	github.EndRun(run)
+	return github.Err()
 }
 
 // conclude prints the report and saves the findings.

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/operator-lab/operator-lab/scenarios/report"
+	"github.com/operator-lab/operator-lab/scenarios/verify"
+)
+
+// shardFlag is the value of --shard.
+type shardFlag report.Shard
+
+func (s *shardFlag) String() string {
+	if s.Count == 0 {
+		return ""
+	}
+	return report.Shard(*s).String()
+}
+
+func (s *shardFlag) Type() string { return "shard" }
+
+func (s *shardFlag) Set(text string) error {
+	parsed, err := report.ParseShard(text)
+	*s = shardFlag(parsed)
+	return err
+}
+
+// The formats of a joined report, of test and of verify.
+var (
+	testOutputs   = []string{"json", "junit", "github"}
+	mergedOutputs = append(slices.Clone(testOutputs), "sarif")
+)
+
+// mergeFlags are the flags of report merge.
+type mergeFlags struct {
+	output   string
+	baseline string
+	look     lookFlags
+}
+
+func reportCommand(io streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Join the reports of machines that share a suite",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(mergeCommand(io))
+	return cmd
+}
+
+func mergeCommand(io streams) *cobra.Command {
+	var f mergeFlags
+	cmd := &cobra.Command{
+		Use:   "merge [flags] <file>…",
+		Short: "Join the JSON reports of all shards into one",
+		Long: `Join what 'test --shard 1/3', 'test --shard 2/3'… wrote with --report-format JSON, or what 'verify --shard'
+wrote with --output json, into one report. It says so if a shard is missing; a shard that is there twice, or of another
+suite, is refused.
+
+Exit codes: 0 all shards are there, and nothing failed or was found, 1 otherwise, 2 the command line or a file is wrong.`,
+		Example: `  operator-lab report merge reports/*.json
+  operator-lab report merge --output junit reports/*.json >junit.xml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError("such as reports/*.json", "name the files to join")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return f.merge(io, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", "", strings.Join(mergedOutputs, ", ")+" (of verify only); default: text")
+	flags.StringVar(&f.baseline, "baseline", "", "accept the findings of this file, which an earlier verify wrote with --output json")
+	f.look.bind(flags)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(mergedOutputs, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// shardFile is a report that was read.
+type shardFile struct {
+	name string
+	text []byte
+	// Plans are there if verify wrote it, Counts if test did.
+	Plans, Counts json.RawMessage
+}
+
+func (f *mergeFlags) merge(io streams, names []string) error {
+	if err := f.look.check(); err != nil {
+		return err
+	}
+	var files []*shardFile
+	for _, name := range names {
+		file := &shardFile{name: name}
+		var err error
+		if file.text, err = os.ReadFile(name); err == nil {
+			err = json.Unmarshal(file.text, file)
+		}
+		if err == nil && file.Plans == nil && file.Counts == nil {
+			err = errors.New("neither test nor verify wrote it")
+		}
+		if err != nil {
+			return usageError("name files that 'test --report-format JSON' or 'verify --output json' wrote", "read %s: %w", name, err)
+		}
+		if len(files) > 0 && (file.Plans == nil) != (files[0].Plans == nil) {
+			return usageError("join them one after the other", "%s and %s are of other commands: test and verify", files[0].name, name)
+		}
+		files = append(files, file)
+	}
+	outputs := mergedOutputs
+	if files[0].Plans == nil {
+		outputs = testOutputs
+	}
+	if f.output != "" && !slices.Contains(outputs, f.output) {
+		return usageError("use "+strings.Join(outputs, ", ")+", or leave it out", "unknown output format %q", f.output)
+	}
+	join := f.tests
+	if files[0].Plans != nil {
+		join = f.verified
+	}
+	missing, failed, err := join(io, files)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(io.err, "%d of %d shards; missing: %s\n", len(files), missing[0].Count, joined(missing))
+	} else {
+		fmt.Fprintf(io.err, "all %d shards\n", len(files))
+	}
+	if failed || len(missing) > 0 {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}
+
+func joined(shards []report.Shard) string {
+	var names []string
+	for _, s := range shards {
+		names = append(names, s.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// notTogether is an error of files that cannot be joined.
+func notTogether(err error) error {
+	return usageError("name one file for each shard of one run", "%w", err)
+}
+
+// tests joins reports of test.
+func (f *mergeFlags) tests(io streams, files []*shardFile) (missing []report.Shard, failed bool, err error) {
+	var runs []*report.Run
+	for _, file := range files {
+		run, err := report.ReadJSON(file.text)
+		if err != nil {
+			return nil, false, usageError("name a file that 'test --report-format JSON' wrote", "read %s: %w", file.name, err)
+		}
+		runs = append(runs, run)
+	}
+	run, missing, err := report.Merge(runs)
+	if err != nil {
+		return nil, false, notTogether(err)
+	}
+	switch f.output {
+	case "json":
+		err = report.JSON.Write(io.out, run)
+	case "junit":
+		err = report.JUnitTest.Write(io.out, run)
+	case "github":
+		err = writeAnnotations(io, run)
+	default:
+		text := report.NewText(io.out, report.TextOptions{
+			Color: f.look.colors(io), Path: shortPath, Replay: func(journal string) string { return "operator-lab replay " + shellQuote(journal) },
+		})
+		for _, t := range run.Tests {
+			text.EndTest(t)
+		}
+		text.EndRun(run)
+		err = text.Err()
+	}
+	counts := run.Counts()
+	return missing, counts.Failed+counts.NotRun > 0, err
+}
+
+// verified joins reports of verify.
+func (f *mergeFlags) verified(io streams, files []*shardFile) (missing []report.Shard, failed bool, err error) {
+	known, err := (&verifyFlags{baseline: f.baseline}).known()
+	if err != nil {
+		return nil, false, err
+	}
+	var reports []*verify.Report
+	for _, file := range files {
+		r := &verify.Report{}
+		if err := json.Unmarshal(file.text, r); err != nil {
+			return nil, false, usageError("name a file that 'verify --output json' wrote", "read %s: %w", file.name, err)
+		}
+		reports = append(reports, r)
+	}
+	r, missing, err := verify.Merge(reports)
+	if err != nil {
+		return nil, false, notTogether(err)
+	}
+	r.Accept(known)
+	return missing, len(r.New()) > 0, writeVerified(io, r, f.output)
+}
