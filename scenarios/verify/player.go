@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -271,7 +272,7 @@ func (h *playHooks) Settled(ctx context.Context, test *format.Test, r *report.Te
 	var found []report.Finding
 	if ok {
 		h.awaitSeen(ctx)
-		err := h.settle(ctx, test, "")
+		err := errors.Join(awaitCollected(ctx, h.player.options.Client, o), h.settle(ctx, test, ""))
 		if err == nil && o.plan != nil && o.plan.atRest {
 			found, err = h.disturb(ctx, test)
 		}

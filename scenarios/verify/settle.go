@@ -173,9 +173,9 @@ func workIn(journal *trace.Journal) (w work) {
 	return w
 }
 
-// awaitCollected returns when Kubernetes has deleted what belonged to objects that somebody deleted.
+// awaitCollected returns when Kubernetes has deleted what belonged to objects that are gone.
 func awaitCollected(ctx context.Context, c client.Reader, o *outcome) error {
-	if len(o.gone) == 0 {
+	if len(o.gone) == 0 && !slices.ContainsFunc(o.journal.Since(0), func(e *trace.Event) bool { return e.Kind == trace.KindWatch && e.Verb == trace.Deleted }) {
 		return nil
 	}
 	err := wait.PollUntilContextTimeout(ctx, goneEvery, settlePatience, true, func(ctx context.Context) (bool, error) {
@@ -188,10 +188,22 @@ func awaitCollected(ctx context.Context, c client.Reader, o *outcome) error {
 	return err
 }
 
-// isCollected reports whether none of the objects belongs to one that somebody deleted: Kubernetes is about to delete such an object.
+// isCollected reports whether none of the objects belongs to one that is gone: Kubernetes is about to delete such an object.
 func (o *outcome) isCollected(all []unstructured.Unstructured) bool {
+	there, kinds := map[types.UID]bool{}, map[kind]bool{}
+	for i := range all {
+		there[all[i].GetUID()] = true
+		kinds[kind{all[i].GetAPIVersion(), all[i].GetKind()}] = true
+	}
+	for _, e := range o.journal.Since(0) {
+		if e.Kind == trace.KindWatch && e.Object.Namespace == o.namespace {
+			kinds[kind{e.Object.APIVersion, e.Object.Kind}] = true // of which there may be none any more
+		}
+	}
 	return !slices.ContainsFunc(all, func(object unstructured.Unstructured) bool {
-		return slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(o.gone, r.UID) })
+		return slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			return slices.Contains(o.gone, r.UID) || kinds[kind{r.APIVersion, r.Kind}] && !there[r.UID]
+		})
 	})
 }
 

@@ -84,7 +84,7 @@ func (n randomNames) stateOf(all []unstructured.Unstructured) state {
 	}
 	for i := range all {
 		o := &all[i]
-		if r := n.roleOf(o); !isOfKubernetes(r.kind, o.GetName()) {
+		if r := n.roleOf(o); !isOfKubernetes(r.kind, o.GetName()) && !isEnding(o) {
 			s[r] = append(s[r], flat(o, r.name != o.GetName(), madeUp))
 		}
 	}
@@ -92,6 +92,11 @@ func (n randomNames) stateOf(all []unstructured.Unstructured) state {
 		slices.SortFunc(s[r], func(a, b fields) int { return cmp.Compare(a.text(), b.text()) })
 	}
 	return s
+}
+
+// isEnding reports whether an object is as good as gone: nobody but Kubernetes has to do anything for that, such as end its containers.
+func isEnding(o *unstructured.Unstructured) bool {
+	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 }
 
 // isOfKubernetes reports whether an object is in each namespace. It comes when it likes, also before a test has made its fault.

@@ -20,8 +20,9 @@ var _ = skip()
 // the language is another one.
 func skip() error {
 	is := func(arg string) bool { return slices.Contains([]string{"kubectl", "oc"}, filepath.Base(arg)) }
-	language := cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG"), "C") // as kubectl looks for it
-	if slices.ContainsFunc(os.Args[:min(2, len(os.Args))], is) && language != "C" && !strings.HasPrefix(language, "en") {
+	// As kubectl looks for it; it is followed by an encoding, as in C.UTF-8.
+	language, _, _ := strings.Cut(cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_MESSAGES"), os.Getenv("LANG"), "C"), ".")
+	if slices.ContainsFunc(os.Args[:min(2, len(os.Args))], is) && language != "C" && language != "POSIX" && !strings.HasPrefix(language, "en") {
 		return nil
 	}
 	return i18n.SetLoadTranslationsFunc(func() error { return nil })
