@@ -126,14 +126,14 @@ func capabilities() *chartutil.Capabilities {
 	return c
 }
 
-// Render renders a chart with its own values, as the release of an object with the given name, and returns the objects.
-func Render(c *chart.Chart, name string) ([]Rendered, error) {
+// Execute returns the files that the templates of a chart make with the given values, by their names, as the first release of a name in
+// the namespace default, without notes and partial templates. Templates that look up objects of a cluster find none.
+func Execute(c *chart.Chart, name string, values map[string]any) (map[string]string, error) {
 	able := capabilities()
 	if needs := c.Metadata.KubeVersion; needs != "" && !chartutil.IsCompatibleRange(needs, able.KubeVersion.Version) {
 		return nil, fmt.Errorf("chart %s needs Kubernetes %s, and this is %s", c.Name(), needs, able.KubeVersion.Version)
 	}
-	values := map[string]any{}
-	if err := chartutil.ProcessDependencies(c, values); err != nil {
+	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
 		return nil, fmt.Errorf("chart %s: %s", c.Name(), firstLine(err))
 	}
 	release := chartutil.ReleaseOptions{Name: name, Namespace: "default", Revision: 1, IsInstall: true}
@@ -145,11 +145,21 @@ func Render(c *chart.Chart, name string) ([]Rendered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chart %s cannot be rendered: %s", c.Name(), firstLine(err))
 	}
+	maps.DeleteFunc(texts, func(name, _ string) bool {
+		base := path.Base(name)
+		return base == "NOTES.txt" || strings.HasPrefix(base, "_")
+	})
+	return texts, nil
+}
+
+// Render renders a chart with its own values, as the release of an object with the given name, and returns the objects.
+func Render(c *chart.Chart, name string) ([]Rendered, error) {
+	texts, err := Execute(c, name, map[string]any{})
+	if err != nil {
+		return nil, err
+	}
 	var all []Rendered
 	for _, file := range slices.Sorted(maps.Keys(texts)) {
-		if base := path.Base(file); base == "NOTES.txt" || strings.HasPrefix(base, "_") {
-			continue
-		}
 		documents := releaseutil.SplitManifests(texts[file])
 		for _, key := range slices.Sorted(maps.Keys(documents)) {
 			var o struct {

@@ -2,20 +2,16 @@ package project
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"maps"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-	"helm.sh/helm/v4/pkg/engine"
+	"helm.sh/helm/v3/pkg/cli/values"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
@@ -31,7 +27,7 @@ func (p *Project) renderChart(dir string) ([]*unstructured.Unstructured, error) 
 	if err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, &sandbox.Problem{
-			Err:  fmt.Errorf("chart %s cannot be rendered: %s", p.below(dir), strings.ReplaceAll(text, p.Root+"/", "")),
+			Err:  errors.New(strings.ReplaceAll(text, p.Root+"/", "")),
 			Hint: "'helm template' says the same; values are given with --values FILE, and dependencies are fetched by 'helm dependency build'",
 		}
 	}
@@ -46,37 +42,20 @@ func (p *Project) renderChart(dir string) ([]*unstructured.Unstructured, error) 
 	return all, nil
 }
 
-// executeChart returns the files that a chart consists of when its templates were executed, as a release of a name with the
-// values of files, without those that are no manifests.
+// executeChart returns the manifests of a chart, its definitions of kinds too, as a release of a name with the values of files.
 func executeChart(dir, name string, valueFiles []string) (map[string]string, error) {
-	chart, err := loader.Load(dir)
+	chart, err := helm.LoadChart(dir)
 	if err != nil {
 		return nil, err
 	}
-	given := map[string]any{}
-	for _, file := range valueFiles {
-		more, err := common.ReadValuesFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		given = loader.MergeMaps(given, more)
-	}
-	if err := chartutil.ProcessDependencies(chart, given); err != nil {
-		return nil, err
-	}
-	release := common.ReleaseOptions{Name: name, Namespace: "default", Revision: 1, IsInstall: true}
-	values, err := util.ToRenderValues(chart, given, release, common.DefaultCapabilities)
+	given, err := (&values.Options{ValueFiles: valueFiles}).MergeValues(nil)
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := engine.Render(chart, values)
+	rendered, err := helm.Execute(chart, name, given)
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(rendered, func(name, _ string) bool {
-		base := path.Base(name)
-		return base == "NOTES.txt" || strings.HasPrefix(base, "_")
-	})
 	for _, crd := range chart.CRDObjects() {
 		rendered[crd.Filename] = string(crd.File.Data)
 	}

@@ -2,6 +2,7 @@ package project_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -86,6 +87,8 @@ func TestChart(t *testing.T) {
 	wantProblem(t, err, "--values FILE", "none.yaml")
 	_, err = from(t, chart+"-- templates/wrong.yaml --\n{{ .Values.missing.level }}\n", project.Options{})
 	wantProblem(t, err, "helm template", "cannot be rendered")
+	_, err = from(t, strings.Replace(chart, "version: 1.0.0", "version: 1.0.0\nkubeVersion: '>=9.0.0'", 1), project.Options{})
+	wantProblem(t, err, "helm template", "needs Kubernetes >=9.0.0")
 	_, err = from(t, chart+"-- templates/wrong.yaml --\na: [\n", project.Options{})
 	wantProblem(t, err, "helm template", "templates/wrong.yaml: document 1")
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"go.yaml.in/yaml/v3"
-	"helm.sh/helm/v4/pkg/strvals"
+	"helm.sh/helm/v3/pkg/strvals"
 )
 
 // LoadValues returns the values that tests see as $values. It reads the files, each of which overrides the earlier
