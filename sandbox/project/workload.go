@@ -13,8 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/operator-lab/operator-lab/operators"
 )
 
 // workload is the operator's Deployment as it is read.
@@ -42,12 +40,7 @@ func (p *Project) planWorkload(plan *Plan, all []*unstructured.Unstructured) (*u
 		return nil, err
 	}
 	if object == nil {
-		if p.Hooked {
-			op := operators.Metacontroller(nil)
-			plan.Namespace, plan.ServiceAccount = op.Namespace, op.ServiceAccount
-			return nil, nil
-		}
-		if len(all) > 0 && len(plan.Notes) == 0 {
+		if len(all) > 0 && len(plan.Notes) == 0 && !p.Hooked { // metacontroller has a Deployment and an account of its own
 			plan.note(p.unless(NoDeployment, NoDeploymentForeign))
 		}
 		return nil, nil

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
@@ -376,7 +377,10 @@ func (o *ownOperator) describe(w io.Writer) {
 		line("cluster", "%s", o.cluster)
 		account = "you"
 	}
-	if plan.ServiceAccount != "" {
+	if p.Hooked {
+		op := operators.Metacontroller(nil)
+		account = op.Namespace + "/" + op.ServiceAccount
+	} else if plan.ServiceAccount != "" {
 		account = plan.Namespace + "/" + plan.ServiceAccount
 		if o.cluster != nil {
 			account += ", if it exists there; else you"
