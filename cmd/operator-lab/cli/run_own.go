@@ -359,8 +359,8 @@ func (o *ownOperator) describe(w io.Writer) {
 		}
 		line("seen", "all of its loop: helm-operator-plugins %s runs in this process, with taps", dependency(helm.Module))
 	case p.Hooked:
-		line("hook", "%s", cmp.Or(p.Hook, "where the URLs of its webhooks say"))
-		line("seen", "all of its loop, and what the hook was sent and answered")
+		line("hook", "%s", cmp.Or(p.Hook, "the servers that the webhooks name"))
+		line("seen", "all of its loop, and what the webhooks were sent and answered")
 	case o.tapped():
 		o.describeSource(line)
 		line("seen", "all of its loop: built with taps for controller-runtime %s", p.ControllerRuntime)
