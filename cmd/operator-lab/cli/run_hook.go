@@ -82,7 +82,7 @@ func (o *ownOperator) hooks(ctx context.Context) error {
 		return err
 	}
 	o.project, err = project.Find(ctx, project.Options{
-		WorkDir: o.work.Dir, Hook: o.flags.hooks.hook, Controllers: controllers, Manifests: o.flags.manifests, Samples: o.flags.apply,
+		WorkDir: o.work.Dir, Hook: o.flags.hooks.hook, Controllers: controllers, Manifests: o.flags.manifests,
 	})
 	if err != nil {
 		return usageOf(err)

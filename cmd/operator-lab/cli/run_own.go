@@ -32,6 +32,8 @@ type ownOperator struct {
 	flags   *ownFlags
 	project *project.Project
 	plan    *project.Plan
+	// toApply are the samples in the files that --apply names.
+	toApply []project.Sample
 	// cluster is that of the user's where it runs; nil: it runs in a sandbox.
 	cluster *userCluster
 	// work is its private directory.
@@ -152,30 +154,30 @@ func (o *ownOperator) begin(ctx context.Context, s *liveOperator) error {
 			return err
 		}
 	}
-	for _, name := range o.flags.apply {
-		if name == allSamples {
-			if len(o.plan.Samples) == 0 {
-				return usageError("name a file with --apply=FILE", "the project has no samples in config/samples")
-			}
-			for _, sample := range o.plan.Samples {
-				if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
-					s.note(err.Error()) // a scaffold's samples are not valid yet
-				}
-			}
-			continue
-		}
-		samples, err := project.ReadSamples(name)
-		if err != nil {
-			return usageOf(err)
-		}
-		for _, sample := range samples {
-			sample.Namespace = o.plan.Watched
+	if slices.Contains(o.flags.apply, allSamples) {
+		for _, sample := range o.plan.Samples {
 			if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
-				return err
+				s.note(err.Error()) // a scaffold's samples are not valid yet
 			}
 		}
 	}
+	for _, sample := range o.toApply {
+		if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// examples are the samples of the project, and those that --apply names.
+func (o *ownOperator) examples() []project.Sample {
+	all := slices.Clone(o.plan.Samples)
+	for _, sample := range o.toApply {
+		if !slices.ContainsFunc(all, func(of project.Sample) bool { return of.File == sample.File }) {
+			all = append(all, sample)
+		}
+	}
+	return all
 }
 
 // tellNotes puts what differs from a real deployment into the journal, so that it is on the screen.
@@ -241,7 +243,7 @@ func (o *ownOperator) notef(s *liveOperator, english, japanese string, args ...a
 	s.note(fmt.Sprintf(o.flags.look.language().Choose(english, japanese), args...))
 }
 
-func (o *ownOperator) samples(s *liveOperator) []tui.Sample { return offer(s, o.plan.Samples) }
+func (o *ownOperator) samples(s *liveOperator) []tui.Sample { return offer(s, o.examples()) }
 
 // offer offers samples to be applied.
 func offer(s *liveOperator, samples []project.Sample) []tui.Sample {
@@ -410,7 +412,7 @@ func (o *ownOperator) describe(w io.Writer) {
 	for _, l := range plan.LeftOut {
 		line("leaves out", "%s %s: %s", l.Kind, filepath.Join(l.Namespace, l.Name), l.Reason)
 	}
-	for _, s := range plan.Samples {
+	for _, s := range o.examples() {
 		line("sample", "%s", s.File)
 	}
 	for _, n := range o.notes() {

@@ -296,10 +296,26 @@ func (o *ownOperator) open(of string) (err error) {
 	return sandboxError(err)
 }
 
-// makePlan finds out what the operator needs.
+// makePlan finds out what the operator needs, and reads what --apply names.
 func (o *ownOperator) makePlan(ctx context.Context) (err error) {
 	if o.plan, err = o.project.Plan(ctx); err != nil {
 		return usageOf(err)
+	}
+	for _, name := range o.flags.apply {
+		if name == allSamples {
+			if len(o.plan.Samples) == 0 {
+				return usageError("name a file with --apply=FILE", "the project has no samples in config/samples")
+			}
+			continue
+		}
+		samples, err := project.ReadSamples(name)
+		if err != nil {
+			return usageOf(err)
+		}
+		for _, sample := range samples {
+			sample.Namespace = o.plan.Watched
+			o.toApply = append(o.toApply, sample)
+		}
 	}
 	return nil
 }
