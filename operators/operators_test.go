@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -48,6 +50,22 @@ func TestOperators(t *testing.T) {
 				t.Errorf("it has types of its own, and %d CRDs: %v", len(crds), err)
 			}
 		})
+	}
+}
+
+// TestSource checks that all code can be shown, and that tests and generated code are left out of the binary.
+func TestSource(t *testing.T) {
+	for _, pattern := range []string{"*/*.go", "*/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			out := strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.Base(file), "zz_")
+			if _, err := operators.Source("operators/" + filepath.ToSlash(file)); (err != nil) != out {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
 	}
 }
 

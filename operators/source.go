@@ -7,7 +7,9 @@ import (
 	"strings"
 )
 
-//go:embed */*.go */*/*.go metacontroller/examples
+// sources has the code but for tests, whose names end in st.go, and what is generated, whose names begin with z.
+//
+//go:embed */*[^t].go */*[^s]t.go */*/[^z]*[^t].go */*/[^z]*[^s]t.go metacontroller/examples
 var sources embed.FS
 
 // Source returns a file of the bundled operators by its path in this module, such as operators/zundoko/hardened.go; also one of
