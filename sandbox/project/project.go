@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/module"
+	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/helm"
 	"github.com/operator-lab/operator-lab/sandbox"
@@ -145,9 +146,23 @@ func Find(ctx context.Context, o Options) (*Project, error) {
 		return findAnsible(ctx, o, file)
 	}
 	if file := filepath.Join(dir, helm.WatchesFile); fileExists(file) && !fileExists(filepath.Join(dir, "go.mod")) && o.Main == "" {
-		return nil, problem("an entry has group, version, kind, and a chart, role or playbook", "%s names no chart, role or playbook", file)
+		return nil, noEntry(file)
 	}
 	return findGo(ctx, o, dir)
+}
+
+// noEntry says what is wrong with a file watches.yaml that is neither of charts nor of roles and playbooks.
+func noEntry(file string) error {
+	const hint = "an entry has group, version, kind, and a chart, role or playbook"
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = yaml.Unmarshal(raw, new(any))
+	}
+	if err != nil {
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		return problem(hint, "%s cannot be read: %s", file, text)
+	}
+	return problem(hint, "%s names no chart, role or playbook", file)
 }
 
 // findGo finds the program of the Go module that a directory is in.

@@ -162,3 +162,26 @@ func TestBundle(t *testing.T) {
 	_, err = from(t, "-- metadata/annotations.yaml --\n-- manifests/csv.yaml --\napiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: toy}\nspec: 1\n", project.Options{})
 	wantProblem(t, err, "bundle validate", "ClusterServiceVersion toy")
 }
+
+// TestBadWatches checks that one line says what is wrong with a watches.yaml of Helm charts, or of nothing.
+func TestBadWatches(t *testing.T) {
+	t.Parallel()
+	const entry = "- {group: example.com, version: v1, kind: Toy, chart: toy}\n"
+	for text, says := range map[string]string{
+		"- {group: [\n":           "watches.yaml cannot be read: ",
+		"- {kind: Toy}\n":         "watches.yaml names no chart, role or playbook",
+		entry + entry:             "duplicate GVK: example.com/v1, Kind=Toy",
+		"- {chart: toy}\n":        "version must not be empty",
+		entry + "- {kind: Top}\n": "entry 2 names no chart",
+		strings.Replace(entry, "chart: toy", "chart: gone", 1): "gone: no such file or directory",
+		"chart: toy\n": "is no list of kinds with charts",
+	} {
+		dir := t.TempDir()
+		for _, f := range txtar.Parse([]byte(chart)).Files {
+			write(t, filepath.Join(dir, "toy", filepath.FromSlash(f.Name)), f.Data)
+		}
+		write(t, filepath.Join(dir, "watches.yaml"), []byte(text))
+		_, err := project.Find(t.Context(), project.Options{Dir: dir, WorkDir: t.TempDir()})
+		wantProblem(t, err, "chart", says)
+	}
+}
