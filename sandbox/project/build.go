@@ -84,7 +84,7 @@ func (p *Project) Build(ctx context.Context, o BuildOptions) (binary string, err
 		}
 		args = append(args, "-overlay="+files.file())
 	}
-	cmd := goCommand(ctx, p.Root, p.goEnv(), append(append(args, p.flags()...), p.MainPath))
+	cmd := goCommand(ctx, p.Root, p.found.env(), append(append(args, p.flags()...), p.MainPath))
 	out := &buildOutput{progress: o.Progress}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := runGo(ctx, cmd); err != nil {
@@ -129,7 +129,7 @@ func (p *Project) buildError(files overlay, output string) error {
 	e := &BuildError{Lines: p.parseBuild(output, files.original())}
 	of := func(l BuildLine) bool { return strings.HasPrefix(l.File, inside+"/") }
 	if !slices.ContainsFunc(e.Lines, of) {
-		if hint := p.buildHint(e.Lines); hint != "" {
+		if hint := buildHint(p.Module, e.Lines); hint != "" {
 			return &sandbox.Problem{Err: e, Hint: hint}
 		}
 		return e
@@ -141,14 +141,14 @@ func (p *Project) buildError(files overlay, output string) error {
 }
 
 // buildHint says what to do about messages that do not say it themselves; empty if they do.
-func (p *Project) buildHint(lines []BuildLine) string {
+func buildHint(module string, lines []BuildLine) string {
 	says := func(texts ...string) bool {
 		return slices.ContainsFunc(lines, func(l BuildLine) bool {
 			return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(l.Message, text) })
 		})
 	}
 	switch {
-	case says("missing method DeepCopyObject", "provides package "+p.Module+"/", "providing package "+p.Module+"/", "no matching files found"):
+	case says("missing method DeepCopyObject", "provides package "+module+"/", "providing package "+module+"/", "no matching files found"):
 		return "if that is generated code, have it generated first, such as with 'make generate'"
 	case says("C compiler"):
 		return "install a C compiler, which cgo needs, or build without cgo: CGO_ENABLED=0"

@@ -25,7 +25,7 @@ const bundleManifests = "operators.operatorframework.io.bundle.manifests.v1"
 func isBundle(dir string) bool { return fileExists(filepath.Join(dir, bundleFile)) }
 
 // bundleDir returns the directory with the manifests of a bundle.
-func (p *Project) bundleDir(dir string) (string, error) {
+func (r manifestReader) bundleDir(dir string) (string, error) {
 	file := filepath.Join(dir, bundleFile)
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -33,11 +33,11 @@ func (p *Project) bundleDir(dir string) (string, error) {
 	}
 	var says struct{ Annotations map[string]string }
 	if err := yaml.Unmarshal(raw, &says); err != nil {
-		return "", problem("'operator-sdk bundle validate' says the same", "%s: %w", p.below(file), err)
+		return "", problem("'operator-sdk bundle validate' says the same", "%s: %w", r.below(file), err)
 	}
 	below := filepath.FromSlash(cmp.Or(says.Annotations[bundleManifests], "manifests/"))
 	if !filepath.IsLocal(below) {
-		return "", problem("it is a directory of the bundle", "%s: the manifests cannot be in %q", p.below(file), below)
+		return "", problem("it is a directory of the bundle", "%s: the manifests cannot be in %q", r.below(file), below)
 	}
 	return filepath.Join(dir, below), nil
 }
@@ -68,9 +68,9 @@ type permission struct {
 	Rules              []rbacv1.PolicyRule
 }
 
-// expandBundle replaces the ClusterServiceVersions among objects by what OLM makes of them, in the namespace of the Project:
+// expandBundle replaces the ClusterServiceVersions among objects by what OLM makes of them, in the namespace of the project:
 // Deployments, ServiceAccounts, their permissions and the configurations of webhooks.
-func (p *Project) expandBundle(all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (r manifestReader) expandBundle(all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, o := range all {
 		if gvk := o.GroupVersionKind(); gvk.Group != "operators.coreos.com" || gvk.Kind != "ClusterServiceVersion" {
@@ -85,7 +85,7 @@ func (p *Project) expandBundle(all []*unstructured.Unstructured) ([]*unstructure
 		if err != nil {
 			return nil, problem("'operator-sdk bundle validate' says the same", "ClusterServiceVersion %s: %w", o.GetName(), err)
 		}
-		b := &bundle{name: o.GetName(), namespace: cmp.Or(o.GetAnnotations()["operatorframework.io/suggested-namespace"], p.Name+"-system"), csv: csv}
+		b := &bundle{name: o.GetName(), namespace: cmp.Or(o.GetAnnotations()["operatorframework.io/suggested-namespace"], r.name+"-system"), csv: csv}
 		more, err := b.expand()
 		if err != nil {
 			return nil, fmt.Errorf("ClusterServiceVersion %s: %w", o.GetName(), err)

@@ -20,14 +20,14 @@ const chartFile = "Chart.yaml"
 
 func isChart(dir string) bool { return fileExists(filepath.Join(dir, chartFile)) }
 
-// renderChart renders a Helm chart with its default values and those of Options.Values, as a release with the project's name
-// in the namespace default. Templates that look up objects of the cluster find none.
-func (p *Project) renderChart(dir string) ([]*unstructured.Unstructured, error) {
-	files, err := executeChart(dir, p.Name, p.options.Values)
+// renderChart renders a Helm chart with its default values and those of files, as a release with the project's name in the
+// namespace default. Templates that look up objects of the cluster find none.
+func (r manifestReader) renderChart(dir string) ([]*unstructured.Unstructured, error) {
+	files, err := executeChart(dir, r.name, r.values)
 	if err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, &sandbox.Problem{
-			Err:  errors.New(strings.ReplaceAll(text, p.Root+"/", "")),
+			Err:  errors.New(strings.ReplaceAll(text, r.home+"/", "")),
 			Hint: "'helm template' says the same; values are given with --values FILE, and dependencies are fetched by 'helm dependency build'",
 		}
 	}
@@ -35,7 +35,7 @@ func (p *Project) renderChart(dir string) ([]*unstructured.Unstructured, error) 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		objects, err := decodeObjects(bytes.NewReader([]byte(files[name])))
 		if err != nil {
-			return nil, problem("'helm template' shows what was rendered", "chart %s: %s: %w", p.below(dir), name, err)
+			return nil, problem("'helm template' shows what was rendered", "chart %s: %s: %w", r.below(dir), name, err)
 		}
 		all = append(all, objects...)
 	}

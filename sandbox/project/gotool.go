@@ -121,10 +121,10 @@ func goProblem(err error, stderr []byte) error {
 	return &sandbox.Problem{Err: errors.New(first), Hint: hint}
 }
 
-// goEnv is what is added to the user's environment.
-func (p *Project) goEnv() []string {
-	if p.found.GoWork != "" {
-		return []string{"GOWORK=" + p.found.GoWork}
+// env is what is added to the user's environment.
+func (f found) env() []string {
+	if f.GoWork != "" {
+		return []string{"GOWORK=" + f.GoWork}
 	}
 	return nil
 }

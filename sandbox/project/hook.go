@@ -37,10 +37,10 @@ func findHook(o Options) (*Project, error) {
 		}
 	}
 	p.options = o
-	if err := p.checkHook(); err != nil {
+	if err := checkHook(p.Hook); err != nil {
 		return nil, err
 	}
-	all, err := p.readManifests(o.Manifests)
+	all, err := p.reader().read(o.Manifests)
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +65,12 @@ func (p *Project) hookFiles() []string {
 	return files
 }
 
-// checkHook reports whether the hook can be run, if there is one.
-func (p *Project) checkHook() error {
-	if p.Hook == "" {
+// checkHook reports whether the program of a hook can be run; empty: there is none.
+func checkHook(file string) error {
+	if file == "" {
 		return nil
 	}
-	program, err := hook.New(hook.Options{File: p.Hook})
+	program, err := hook.New(hook.Options{File: file})
 	if err == nil {
 		program.Close()
 	}

@@ -199,7 +199,7 @@ func TestBuildHint(t *testing.T) {
 		`cgo: C compiler "gcc" not found: exec: "gcc": executable file not found in $PATH`:                            "CGO_ENABLED=0",
 		"package example.com/toy\n\timports example.com/c: build constraints exclude all Go files in /home/you/toy/c": "CGO_ENABLED=1",
 	} {
-		if got := p.buildHint([]BuildLine{{Message: "first"}, {Message: message}}); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := buildHint(p.Module, []BuildLine{{Message: "first"}, {Message: message}}); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %q", message, got)
 		}
 	}

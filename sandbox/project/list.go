@@ -75,7 +75,7 @@ func (p *Project) needsCgo(ctx context.Context) bool {
 func (p *Project) list(ctx context.Context, env ...string) ([]listed, error) {
 	args := []string{"list", "-e", "-deps", "-json=ImportPath,Name,Dir,Standard,Imports,Module,Error"}
 	args = append(append(args, p.flags()...), "./...")
-	out, wrong, err := goTool(ctx, p.Root, slices.Concat(p.goEnv(), env), args)
+	out, wrong, err := goTool(ctx, p.Root, slices.Concat(p.found.env(), env), args)
 	if err != nil {
 		return nil, goProblem(err, wrong)
 	}

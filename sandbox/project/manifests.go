@@ -33,25 +33,25 @@ func kustomization(dir string) (file string, found bool) {
 }
 
 // render builds a kustomization.
-func (p *Project) render(dir string) ([]*unstructured.Unstructured, error) {
+func (r manifestReader) render(dir string) ([]*unstructured.Unstructured, error) {
 	k := krusty.MakeKustomizer(&krusty.Options{LoadRestrictions: types.LoadRestrictionsNone, PluginConfig: types.DisabledPluginConfig()})
 	rendered, err := k.Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		text, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, &sandbox.Problem{
-			Err:  fmt.Errorf("%s cannot be rendered: %s", p.below(dir), strings.ReplaceAll(text, p.Root+"/", "")),
+			Err:  fmt.Errorf("%s cannot be rendered: %s", r.below(dir), strings.ReplaceAll(text, r.home+"/", "")),
 			Hint: "generate what is missing ('make manifests'), or name others: --manifests FILE",
 		}
 	}
 	var all []*unstructured.Unstructured
-	for _, r := range rendered.Resources() {
-		raw, err := r.MarshalJSON()
+	for _, resource := range rendered.Resources() {
+		raw, err := resource.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
 		objects, err := decodeObjects(bytes.NewReader(raw))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.below(dir), err)
+			return nil, fmt.Errorf("%s: %w", r.below(dir), err)
 		}
 		all = append(all, objects...)
 	}
@@ -77,13 +77,26 @@ type file struct {
 	wrong   error
 }
 
-// readManifests reads files and directories. What a bundle of OLM installs is made.
-func (p *Project) readManifests(paths []string) ([]*unstructured.Unstructured, error) {
-	all, err := p.readObjects(paths)
+// manifestReader reads manifests that the user wrote.
+type manifestReader struct {
+	userFiles
+	// name is the project's, and that of a chart's release. values are files of values for charts.
+	name   string
+	values []string
+}
+
+// reader returns the reader of the project's manifests.
+func (p *Project) reader() manifestReader {
+	return manifestReader{userFiles: p.files(), name: p.Name, values: p.options.Values}
+}
+
+// read reads files and directories. What a bundle of OLM installs is made.
+func (r manifestReader) read(paths []string) ([]*unstructured.Unstructured, error) {
+	all, err := r.objects(paths)
 	if err != nil {
 		return nil, err
 	}
-	return p.expandBundle(all)
+	return r.expandBundle(all)
 }
 
 // ReadManifests reads files and directories as a project's are read, without choosing among the objects.
@@ -92,12 +105,12 @@ func ReadManifests(paths []string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&Project{Root: home, options: Options{Dir: home}}).readManifests(paths)
+	return manifestReader{userFiles: userFiles{home}}.read(paths)
 }
 
-// readObjects reads files and directories. A directory that is a kustomization or a Helm chart is rendered; of a bundle of
+// objects reads files and directories. A directory that is a kustomization or a Helm chart is rendered; of a bundle of
 // OLM and of others the YAML and JSON files are read, without those in directories below.
-func (p *Project) readObjects(paths []string) ([]*unstructured.Unstructured, error) {
+func (r manifestReader) objects(paths []string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, name := range paths {
 		info, err := os.Stat(name)
@@ -109,7 +122,7 @@ func (p *Project) readObjects(paths []string) ([]*unstructured.Unstructured, err
 			dir = filepath.Dir(name)
 		}
 		if own, found := kustomization(dir); found && (info.IsDir() || filepath.Base(own) == filepath.Base(name)) {
-			objects, err := p.render(dir)
+			objects, err := r.render(dir)
 			if err != nil {
 				return nil, err
 			}
@@ -117,7 +130,7 @@ func (p *Project) readObjects(paths []string) ([]*unstructured.Unstructured, err
 			continue
 		}
 		if info.IsDir() && isChart(name) {
-			objects, err := p.renderChart(name)
+			objects, err := r.renderChart(name)
 			if err != nil {
 				return nil, err
 			}
@@ -125,13 +138,13 @@ func (p *Project) readObjects(paths []string) ([]*unstructured.Unstructured, err
 			continue
 		}
 		if info.IsDir() && isBundle(name) {
-			if name, err = p.bundleDir(name); err != nil {
+			if name, err = r.bundleDir(name); err != nil {
 				return nil, err
 			}
 		}
-		files := []file{p.files().file(name)}
+		files := []file{r.file(name)}
 		if info.IsDir() {
-			files = p.files().dir(name)
+			files = r.dir(name)
 		}
 		for _, f := range files {
 			if f.wrong != nil {

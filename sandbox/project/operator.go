@@ -165,7 +165,7 @@ func (o *Operator) newBuild() func() (string, error) {
 			return "", err
 		}
 		if o.options.Project.Hooked {
-			return "", o.options.Project.checkHook()
+			return "", checkHook(o.options.Project.Hook)
 		}
 		if o.options.Project.Ansible != nil {
 			err := CheckAnsible(o.building)

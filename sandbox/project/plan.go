@@ -139,7 +139,7 @@ func (p *Project) manifests(plan *Plan) ([]*unstructured.Unstructured, error) {
 		for _, name := range given {
 			plan.Sources = append(plan.Sources, p.below(absolute(name)))
 		}
-		return p.readManifests(given)
+		return p.reader().read(given)
 	}
 	for _, place := range []struct {
 		name     string
@@ -156,7 +156,7 @@ func (p *Project) manifests(plan *Plan) ([]*unstructured.Unstructured, error) {
 		if place.name != "config/default" {
 			plan.note(p.unless(NoDefault, NoDefaultForeign))
 		}
-		return p.readManifests([]string{dir})
+		return p.reader().read([]string{dir})
 	}
 	plan.note(NoManifests)
 	return nil, nil

@@ -41,7 +41,7 @@ func (p *Project) Shipped() (*Shipped, error) {
 		return s, nil
 	}
 	var err error
-	if s.Objects, err = p.readObjects(paths); err != nil {
+	if s.Objects, err = p.reader().objects(paths); err != nil {
 		return nil, err
 	}
 	for _, name := range p.samplePaths() {
