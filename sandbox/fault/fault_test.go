@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +125,38 @@ func TestReplyUnderWay(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"create Song one, rv 1, in #0"}, b.lost()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestSlowKill checks that the operator's requests go on while it is being killed, and that nobody takes it for dead before.
+func TestSlowKill(t *testing.T) {
+	b := newBench(t)
+	killing, killed := make(chan struct{}), make(chan struct{})
+	var over atomic.Bool
+	b.injector.OnDie(func() {
+		close(killing)
+		<-killed
+		over.Store(true)
+	})
+	var dying sync.WaitGroup
+	dying.Go(b.injector.Die)
+	<-killing
+	b.must("GET "+songs+"?watch=1", "")
+	dying.Go(func() {
+		b.injector.Die()
+		if !over.Load() {
+			t.Error("another death is over before it was killed")
+		}
+	})
+	dying.Go(func() {
+		if !b.injector.IsDead() || !over.Load() {
+			t.Error("it is not known that it is being killed")
+		}
+	})
+	close(killed)
+	dying.Wait()
+	if _, _, err := b.send("GET "+songs, ""); err == nil {
+		t.Error("it lives")
 	}
 }
 

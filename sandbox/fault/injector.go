@@ -25,6 +25,7 @@ type Injector struct {
 	dead   chan struct{} // closed when the operator dies
 
 	mu    sync.Mutex
+	dying bool              // it is being killed, or dead
 	kill  func()            // see OnDie; may be nil
 	flows map[flow]struct{} // the answers that the operator is still reading; nil once it is dead
 }
@@ -60,32 +61,41 @@ func (in *Injector) Dead() <-chan struct{} { return in.dead }
 // IsDead reports the same. It waits for an end that is under way: the process may be gone already.
 func (in *Injector) IsDead() bool {
 	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.isDead.Load()
+	dying := in.dying
+	in.mu.Unlock()
+	if dying {
+		<-in.dead
+	}
+	return dying
 }
 
 // OnDie has kill called when the operator's run ends, before a connection is closed or a call fails: a process that is to
 // crash must not see any of that. If the run has ended already, kill is called at once.
 func (in *Injector) OnDie(kill func()) {
 	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.isDead.Load() {
-		kill()
-		return
-	}
+	dying := in.dying
 	in.kill = kill
+	in.mu.Unlock()
+	if dying {
+		kill()
+	}
 }
 
-// die does what Die says and reports whether the operator was alive.
+// die does what Die says and reports whether the operator was alive. When it returns, the operator is dead.
 func (in *Injector) die() bool {
 	in.mu.Lock()
-	if in.isDead.Load() {
+	if in.dying {
 		in.mu.Unlock()
+		<-in.dead // what the caller does next, the operator must not see
 		return false
 	}
-	if in.kill != nil {
-		in.kill()
+	in.dying = true
+	kill := in.kill
+	in.mu.Unlock()
+	if kill != nil {
+		kill() // it may take seconds, in which the operator's answers go on
 	}
+	in.mu.Lock()
 	in.isDead.Store(true)
 	close(in.dead)
 	flows := in.flows
