@@ -211,9 +211,34 @@ func FuzzPattern(f *testing.F) {
 func FuzzExpand(f *testing.F) {
 	f.Add("$(A) $$ $(")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := expand(text, func(string) (string, bool) { return "", false })
+		got := Expand(text, func(string) (string, bool) { return "", false })
 		if want := text; !strings.Contains(text, "$$") && got != want {
 			t.Fatalf("%q is expanded to %q", text, got)
 		}
 	})
+}
+
+// FuzzReplacePaths: nothing but a path of a volume is replaced.
+func FuzzReplacePaths(f *testing.F) {
+	f.Add("--data=/data/x,/data,/database,x/data")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := ReplacePaths(text, map[string]string{"/data": "/private"})
+		if strings.ReplaceAll(got, "/private", "/data") != strings.ReplaceAll(text, "/private", "/data") {
+			t.Fatalf("%q becomes %q", text, got)
+		}
+	})
+}
+
+func TestReplacePaths(t *testing.T) {
+	mounts := map[string]string{"/data": "/private", "/data/deep": "/elsewhere"}
+	for in, want := range map[string]string{
+		"--data=/data/x,/data,/database,x/data,/data.d": "--data=/private/x,/private,/database,x/data,/data.d",
+		"file:///data/deep/x":                           "file:///data/deep/x",
+		"/data/deep:/data":                              "/elsewhere:/private",
+		"":                                              "",
+	} {
+		if got := ReplacePaths(in, mounts); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
 }

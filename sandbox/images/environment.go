@@ -52,7 +52,7 @@ func environment(c *Container, own []variable) *variables {
 // add adds the variables of an images file, which may refer to earlier ones.
 func (v *variables) add(c *Container, own []variable) {
 	for _, o := range own {
-		v.set(o.name, expand(o.value, v.known(c)))
+		v.set(o.name, Expand(o.value, v.known(c)))
 	}
 }
 
@@ -141,7 +141,7 @@ func overlay(c *Container, v *variables) (*variables, error) {
 func expandAll(argv []string, value func(string) (string, bool)) []string {
 	out := make([]string, len(argv))
 	for i := range argv {
-		out[i] = expand(argv[i], value)
+		out[i] = Expand(argv[i], value)
 	}
 	return out
 }

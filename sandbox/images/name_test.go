@@ -140,7 +140,7 @@ func TestExpand(t *testing.T) {
 		"$()":               "$()",
 		"\xff$(A)\xff$\xff": "\xff1\xff$\xff",
 	} {
-		got := expand(in, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
+		got := Expand(in, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
 		if got != want {
 			t.Errorf("%q is expanded to %q, want %q", in, got, want)
 		}

@@ -229,21 +229,6 @@ func FuzzReadVendored(f *testing.F) {
 	})
 }
 
-// FuzzArgument checks that an argument without variables and paths of volumes stays as it is.
-func FuzzArgument(f *testing.F) {
-	f.Add("--a=$(A)$$(A)$(B")
-	f.Add("--data=/data/x,/data,/database,x/data")
-	w := workload{mounts: map[string]string{"/data": "/private"}}
-	f.Fuzz(func(t *testing.T, arg string) {
-		if got := expand(arg, nil); got != strings.ReplaceAll(arg, "$$", "$") {
-			t.Errorf("%q became %q", arg, got)
-		}
-		if got := w.here(arg); !strings.Contains(arg, "/data") && got != arg {
-			t.Errorf("%q became %q", arg, got)
-		}
-	})
-}
-
 // TestGoProblem checks which line of the go tool is told.
 func TestGoProblem(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operator-lab/operator-lab/sandbox/images"
 )
 
 // workload is the operator's Deployment as it is read.
@@ -208,6 +210,12 @@ func (w *workload) resource(ref *corev1.ResourceFieldSelector) (value string, fo
 	return strconv.FormatInt((quantity.MilliValue()+divisor-1)/divisor, 10), found
 }
 
+// known returns the value of a variable that is known so far.
+func (w *workload) known(name string) (value string, found bool) {
+	value, found = w.env[name]
+	return value, found
+}
+
 // variables fills in the environment.
 func (w *workload) variables() {
 	for _, from := range w.container.EnvFrom {
@@ -234,7 +242,7 @@ func (w *workload) variables() {
 		}
 	}
 	for name, value := range w.env {
-		w.plan.setEnv(name, w.here(value))
+		w.plan.setEnv(name, images.ReplacePaths(value, w.mounts))
 	}
 }
 
@@ -249,7 +257,7 @@ func (w *workload) value(e corev1.EnvVar) (value string, found bool) {
 	}
 	switch {
 	case from == nil:
-		return expand(e.Value, w.env), true
+		return images.Expand(e.Value, w.known), true
 	case from.FieldRef != nil:
 		value, found = w.field(from.FieldRef.FieldPath)
 	case from.ResourceFieldRef != nil:
@@ -276,60 +284,8 @@ func (w *workload) arguments() {
 		command = command[1:]
 	}
 	for _, arg := range slices.Concat(command, w.container.Args) {
-		w.plan.Args = append(w.plan.Args, w.here(expand(arg, w.env)))
+		w.plan.Args = append(w.plan.Args, images.ReplacePaths(images.Expand(arg, w.known), w.mounts))
 	}
-}
-
-// expand replaces $(NAME) as Kubernetes does: $$ becomes $, and unknown names stay.
-func expand(text string, env map[string]string) string {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, "$")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		text = rest
-		if after, escaped := strings.CutPrefix(rest, "$"); escaped {
-			b.WriteByte('$')
-			text = after
-			continue
-		}
-		name, after, closed := strings.Cut(strings.TrimPrefix(rest, "("), ")")
-		if value, known := env[name]; closed && known && strings.HasPrefix(rest, "(") {
-			b.WriteString(value)
-			text = after
-			continue
-		}
-		b.WriteByte('$')
-	}
-}
-
-// here replaces the paths of mounted volumes in an argument or a variable.
-func (w *workload) here(text string) string {
-	inPath := func(c byte) bool {
-		return c == '/' || c == '.' || c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-	}
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		best := ""
-		if text[i] == '/' && (i == 0 || !inPath(text[i-1])) {
-			for mount := range w.mounts {
-				end := i + len(mount)
-				if strings.HasPrefix(text[i:], mount) && len(mount) > len(best) && (end == len(text) || text[end] == '/' || !inPath(text[end])) {
-					best = mount
-				}
-			}
-		}
-		if best == "" {
-			b.WriteByte(text[i])
-			i++
-			continue
-		}
-		b.WriteString(w.mounts[best])
-		i += len(best)
-	}
-	return b.String()
 }
 
 // volumes writes what is mounted into private directories.
