@@ -3,14 +3,16 @@ package images
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 )
 
 // Life is what a node tells the lab about a container of an operator whose program is about to begin. The program waits for the
-// lab's first [Order]. When it has ended, the node sends an [Ending] and closes the connection; if the lab closes it before, the
-// program is killed, because its API server was the lab's gate.
+// lab's first [Order]. Then the node sends a [Report] of what happens, the last one when the program has ended, and closes the
+// connection; if the lab closes it before, the program is killed, because its API server was the lab's gate.
 type Life struct {
 	// Operator is the operator's name, and Tapped says that its program is built with the taps.
 	Operator string
@@ -27,13 +29,42 @@ type Order struct {
 	// Env are variables for the program, of the form NAME=value.
 	Env []string
 	// Note is a line for the container's log; empty: none.
-	Note string
-	// Signal is sent to the program.
-	Signal syscall.Signal
+	Note string `json:",omitempty"`
+	// Listens says in the first order that the lab takes what the program prints.
+	Listens bool `json:",omitempty"`
+	// Signal is sent to the program; 0: none.
+	Signal syscall.Signal `json:",omitempty"`
+	// Drain asks for all that the program has printed until now, by a number that the report about it repeats; 0: nothing is asked.
+	Drain int64 `json:",omitempty"`
 }
 
-// Ending says that a program has ended.
-type Ending struct{ Code int }
+// Report is what a node tells the lab of a program in a pod.
+type Report struct {
+	// Printed is what the program has printed, if the lab listens.
+	Printed []byte `json:",omitempty"`
+	// Drained is the number of an order: all that the program had printed before it was told.
+	Drained int64 `json:",omitempty"`
+	// Ended says that the program has ended, with an exit code.
+	Ended bool `json:",omitempty"`
+	Code  int  `json:",omitempty"`
+}
+
+// reporter sends reports to the lab. What it writes is what the program prints.
+type reporter struct {
+	mu sync.Mutex
+	to *json.Encoder
+}
+
+func (r *reporter) report(what Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.to.Encode(what) // it fails if the lab has gone
+}
+
+func (r *reporter) Write(p []byte) (int, error) {
+	r.report(Report{Printed: p})
+	return len(p), nil
+}
 
 // call tells the lab of the operator's new life in a container, and returns the connection. It returns nil if there is no lab, or
 // nothing that it could see: the pod cannot reach the API server.
@@ -63,15 +94,20 @@ func (l *Life) call(c *Container) net.Conn {
 	return conn
 }
 
-// beginSeen starts a program once the lab says so, and obeys the lab until the program has ended.
-func beginSeen(c *Container, conn net.Conn, start func(env []string) (Running, error)) Running {
+// beginSeen starts a program in a container once the lab says so, and obeys the lab until the program has ended.
+func beginSeen(c *Container, conn net.Conn, start func(c *Container, env []string) (Running, error)) Running {
 	var first Order
+	to := &reporter{to: json.NewEncoder(conn)}
 	ready := make(chan struct{})
 	r := later(c, ready, func() (Running, error) {
 		if first.Note != "" {
 			fmt.Fprintf(c.Stderr, "operator-lab: %s\n", first.Note)
 		}
-		return start(first.Env)
+		in := *c
+		if first.Listens {
+			in.Stdout, in.Stderr = io.MultiWriter(c.Stdout, to), io.MultiWriter(c.Stderr, to)
+		}
+		return start(&in, first.Env)
 	})
 	go func() {
 		in := json.NewDecoder(conn)
@@ -81,15 +117,22 @@ func beginSeen(c *Container, conn net.Conn, start func(env []string) (Running, e
 		}
 		for err == nil {
 			var o Order
-			if err = in.Decode(&o); err == nil {
+			if err = in.Decode(&o); err != nil {
+				break
+			}
+			if o.Signal != 0 {
 				r.Signal(o.Signal)
+			}
+			if o.Drain != 0 {
+				r.drain()
+				to.report(Report{Drained: o.Drain})
 			}
 		}
 		r.Signal(syscall.SIGKILL)
 	}()
 	go func() {
 		<-r.Done()
-		_ = json.NewEncoder(conn).Encode(Ending{Code: r.Code()}) // it fails if the lab has gone
+		to.report(Report{Ended: true, Code: r.Code()})
 		_ = conn.Close()
 	}()
 	return r

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/guard"
+	"github.com/operator-lab/operator-lab/sandbox/pipe"
 )
 
 // process is a command of this machine that stands for an image.
@@ -34,7 +35,7 @@ func (p process) File(path string) (string, bool) { return p.files.content(path)
 // Start implements [Program].
 func (p process) Start(c *Container) (Running, error) {
 	if conn := p.seen.call(c); conn != nil {
-		return beginSeen(c, conn, func(more []string) (Running, error) { return p.start(c, more) }), nil
+		return beginSeen(c, conn, p.start), nil
 	}
 	return p.start(c, nil)
 }
@@ -146,6 +147,7 @@ func plant(c *Container, own files) (root string, err error) {
 // running is a process at work.
 type running struct {
 	group *guard.Group
+	pipes []*pipe.Pipe // what it prints to
 	done  chan struct{}
 	code  int
 }
@@ -153,33 +155,37 @@ type running struct {
 // spawn starts a process for a container.
 func spawn(g *guard.Guard, c *Container, cmd *exec.Cmd) (Running, error) {
 	r := &running{done: make(chan struct{})}
-	var copied sync.WaitGroup
-	var ours, theirs []*os.File
-	closeAll := func(all []*os.File) {
-		for _, f := range all {
+	var theirs []*os.File
+	var stdin *os.File
+	closeAll := func() {
+		for _, p := range r.pipes {
+			p.Close()
+		}
+		_ = stdin.Close() // nil: there is none
+	}
+	defer func() {
+		for _, f := range theirs {
 			_ = f.Close()
 		}
-	}
-	defer func() { closeAll(theirs) }()
+	}()
 	for _, to := range []struct {
 		writer io.Writer
 		end    *io.Writer
 	}{{c.Stdout, &cmd.Stdout}, {c.Stderr, &cmd.Stderr}} {
-		reader, end, err := os.Pipe()
+		p, err := pipe.New(func(printed []byte) { _, _ = to.writer.Write(printed) })
 		if err != nil {
-			closeAll(ours)
+			closeAll()
 			return nil, err
 		}
-		ours, theirs, *to.end = append(ours, reader), append(theirs, end), end
-		copied.Go(func() { _, _ = io.Copy(to.writer, reader) })
+		r.pipes, theirs, *to.end = append(r.pipes, p), append(theirs, p.Into), p.Into
 	}
 	if c.Stdin != nil {
 		end, writer, err := os.Pipe()
 		if err != nil {
-			closeAll(ours)
+			closeAll()
 			return nil, err
 		}
-		ours, theirs, cmd.Stdin = append(ours, writer), append(theirs, end), end
+		theirs, cmd.Stdin, stdin = append(theirs, end), end, writer
 		go func() { // nobody waits for it: the client may never write
 			_, _ = io.Copy(writer, c.Stdin)
 			_ = writer.Close()
@@ -187,18 +193,22 @@ func spawn(g *guard.Guard, c *Container, cmd *exec.Cmd) (Running, error) {
 	}
 	group, err := g.Start(cmd)
 	if err != nil {
-		closeAll(ours)
+		closeAll()
 		return nil, err
 	}
 	r.group = group
+	var followed sync.WaitGroup
+	for _, p := range r.pipes {
+		followed.Go(p.Follow)
+	}
 	go func() {
 		defer close(r.done)
 		_ = cmd.Wait() // the state has the outcome
 		r.code = exitCode(cmd.ProcessState)
 		// As in a container, nothing outlives the first process.
 		r.group.End(lastPatience)
-		lastWords(&copied, ours)
-		closeAll(ours)
+		r.lastWords(&followed)
+		closeAll()
 	}()
 	return r, nil
 }
@@ -210,20 +220,27 @@ const (
 	lastRead = time.Second
 )
 
-// lastWords waits until all output has been copied.
-func lastWords(copied *sync.WaitGroup, pipes []*os.File) {
+// lastWords waits until all output has been taken.
+func (r *running) lastWords(followed *sync.WaitGroup) {
 	all := make(chan struct{})
 	go func() {
-		copied.Wait()
+		followed.Wait()
 		close(all)
 	}()
 	select {
 	case <-all:
 	case <-time.After(lastRead):
-		for _, p := range pipes {
-			_ = p.SetReadDeadline(time.Now())
+		for _, p := range r.pipes {
+			p.Stop()
 		}
 		<-all
+	}
+}
+
+// drain returns when all is in the log that the process had printed when it was called.
+func (r *running) drain() {
+	for _, p := range r.pipes {
+		p.Drain()
 	}
 }
 

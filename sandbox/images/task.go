@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -89,17 +90,23 @@ type delayed struct {
 // late is a program at work that begins later.
 type late struct {
 	*task
-	begun chan Running // has what began
+	begun *atomic.Pointer[Running] // what began; nil before
 }
 
 // processes implements measurable.
 func (l late) processes() (group int, begun bool) {
-	select {
-	case r := <-l.begun:
-		l.begun <- r
-		return ProcessesOf(r)
-	default:
-		return 0, false
+	if r := l.begun.Load(); r != nil {
+		return ProcessesOf(*r)
+	}
+	return 0, false
+}
+
+// drain returns when all is in the log that the process which began had printed when it was called.
+func (l late) drain() {
+	if r := l.begun.Load(); r != nil {
+		if is, has := (*r).(interface{ drain() }); has {
+			is.drain()
+		}
 	}
 }
 
@@ -110,7 +117,7 @@ func (d delayed) Start(c *Container) (Running, error) {
 
 // later starts a program in a container once something has come from ready.
 func later[T any](c *Container, ready <-chan T, start func() (Running, error)) late {
-	begun := make(chan Running, 1)
+	begun := &atomic.Pointer[Running]{}
 	return late{begun: begun, task: begin(func(t *task) int {
 		for waiting := true; waiting; {
 			select {
@@ -129,7 +136,7 @@ func later[T any](c *Container, ready <-chan T, start func() (Running, error)) l
 			fmt.Fprintf(c.Stderr, "operator-lab: %v\n", err)
 			return 127 // as in a shell
 		}
-		begun <- r
+		begun.Store(&r)
 		for {
 			select {
 			case s := <-t.signals:

@@ -2,14 +2,11 @@ package process
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -17,11 +14,8 @@ import (
 type output struct {
 	file io.Writer
 	line func(string) // called with each line; nil: nothing is
-	// from is what the program prints to, into.
-	from, into *os.File
 
 	mu      sync.Mutex
-	buf     []byte
 	partial []byte
 	lines   []string
 }
@@ -32,68 +26,10 @@ const (
 	maxLine   = 64 << 10
 )
 
-// mostInPipe is more than a pipe holds.
-const mostInPipe = 1 << 20
-
-// newOutput returns an output that takes what is written to its end into.
-func newOutput(file io.Writer, line func(string)) (*output, error) {
-	from, into, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	return &output{file: file, line: line, from: from, into: into, buf: make([]byte, maxLine)}, nil
-}
-
-// follow takes what comes, until there is nothing more or the output is closed.
-func (o *output) follow() {
-	pipe, err := o.from.SyscallConn()
-	if err != nil {
-		return // it is closed
-	}
-	for ended := false; err == nil && !ended; {
-		err = pipe.Read(func(fd uintptr) bool {
-			some := false
-			some, ended = o.take(int(fd))
-			return some || ended
-		})
-	}
-}
-
-// drain returns when all is taken that the program had printed when it was called.
-func (o *output) drain() {
-	if pipe, err := o.from.SyscallConn(); err == nil {
-		_ = pipe.Control(func(fd uintptr) { o.take(int(fd)) }) // closed: the program has ended
-	}
-}
-
-// take takes what is in the pipe; ended says that nothing more will come. It does not wait.
-func (o *output) take(fd int) (some, ended bool) {
+// write takes some output. It never fails: a full disk must not stop the operator.
+func (o *output) write(p []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for taken := 0; taken < mostInPipe; {
-		n, err := syscall.Read(fd, o.buf)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case errors.Is(err, syscall.EAGAIN):
-			return some, false
-		case n <= 0:
-			return some, true
-		default:
-			o.write(o.buf[:n])
-			some, taken = true, taken+n
-		}
-	}
-	return some, false
-}
-
-// close ends the output; what was not taken is lost.
-func (o *output) close() {
-	_ = o.into.Close() // the program has its own
-	_ = o.from.Close()
-}
-
-// write takes some output. It never fails: a full disk must not stop the operator. The caller holds the lock.
-func (o *output) write(p []byte) {
 	_, _ = o.file.Write(p)
 	o.partial = append(o.partial, p...)
 	for {
@@ -150,7 +86,7 @@ func (e *Exit) RestartAfter() time.Duration { return restartPause }
 
 // Error returns how the program ended, and the line of its output that says most.
 func (e *Exit) Error() string {
-	if line := e.lastLine(); line != "" {
+	if line := LastWords(e.Last); line != "" {
 		return fmt.Sprintf("%s; it printed: %s", e.How, line)
 	}
 	return e.How + ", without a word"
@@ -160,10 +96,10 @@ func (e *Exit) Error() string {
 // flags that it does not know, by flag and pflag.
 var reasons = regexp.MustCompile(`^(panic: |fatal error: |flag provided but not defined: |(Error: )?unknown (shorthand )?flag: )`)
 
-// lastLine returns the line to show: one that says the reason, else the last that is not empty.
-func (e *Exit) lastLine() string {
+// LastWords returns the line to show of the last ones that a program printed: one that says the reason, else the last that is not empty.
+func LastWords(lines []string) string {
 	last := ""
-	for _, line := range e.Last {
+	for _, line := range lines {
 		if reasons.MatchString(line) {
 			return line
 		}

@@ -54,8 +54,13 @@ type pod struct {
 	ended    chan struct{} // closed when the program has ended
 	code     int           // its exit code; set before ended is closed
 
-	mu   sync.Mutex // held while something is sent
-	conn net.Conn
+	mu    sync.Mutex // held while something is sent
+	conn  net.Conn
+	asked int64 // how often the node was asked for what the program had printed
+
+	hearing sync.Mutex              // held while it is taken what the node tells
+	heard   func([]byte)            // takes what the program prints; nil: nobody does
+	waiting map[int64]chan struct{} // those that have asked, by the number of what they have asked for
 }
 
 // OpenPods has a lab see the operators in the pods of a sandbox, whose directory is given, if the lab knows of any. Close it after
@@ -121,7 +126,7 @@ func (p *Pods) accept() {
 
 // serve follows a program in a pod until it has ended.
 func (p *Pods) serve(conn net.Conn) {
-	c := &pod{ended: make(chan struct{}), conn: conn, code: 128 + int(syscall.SIGKILL)}
+	c := newPod(conn)
 	in := json.NewDecoder(conn)
 	if in.Decode(&c.Life) != nil {
 		return
@@ -135,11 +140,68 @@ func (p *Pods) serve(conn net.Conn) {
 	} else {
 		p.serving.Go(func() { p.bring(c) })
 	}
-	var end images.Ending
-	if in.Decode(&end) == nil {
-		c.code = end.Code
+	c.follow(in)
+}
+
+// newPod returns a program in a pod whose node is at the other end of a connection.
+func newPod(conn net.Conn) *pod {
+	return &pod{ended: make(chan struct{}), conn: conn, code: 128 + int(syscall.SIGKILL), waiting: map[int64]chan struct{}{}}
+}
+
+// follow takes what the node tells, until the program has ended.
+func (c *pod) follow(in *json.Decoder) {
+	defer close(c.ended)
+	for {
+		var told images.Report
+		if in.Decode(&told) != nil {
+			return
+		}
+		c.take(told)
+		if told.Ended {
+			c.code = told.Code
+			return
+		}
 	}
-	close(c.ended)
+}
+
+// take takes what the node tells of the program.
+func (c *pod) take(told images.Report) {
+	c.hearing.Lock()
+	defer c.hearing.Unlock()
+	if c.heard != nil && len(told.Printed) > 0 {
+		c.heard(told.Printed)
+	}
+	if waits := c.waiting[told.Drained]; waits != nil {
+		close(waits)
+		delete(c.waiting, told.Drained)
+	}
+}
+
+// hears says who takes what the program prints; nil: nobody does any more.
+func (c *pod) hears(heard func([]byte)) {
+	c.hearing.Lock()
+	defer c.hearing.Unlock()
+	c.heard = heard
+}
+
+// drain returns when all is taken that the program had printed when it was called, or the program has ended.
+func (c *pod) drain() {
+	if c.hasEnded() {
+		return
+	}
+	drained := make(chan struct{})
+	c.mu.Lock()
+	c.asked++
+	asked := c.asked
+	c.mu.Unlock()
+	c.hearing.Lock()
+	c.waiting[asked] = drained
+	c.hearing.Unlock()
+	c.order(images.Order{Drain: asked})
+	select {
+	case <-drained:
+	case <-c.ended:
+	}
 }
 
 // adoptPause is how often an operator is adopted anew while a program of it waits: an epoch may have ended.
@@ -195,7 +257,7 @@ func (o *podOperator) take(ctx context.Context, _ operatorhost.Cluster) (Command
 			return Command{}, context.Cause(ctx)
 		}
 	}
-	return Command{Namespace: c.Namespace, NoLeaderElection: true, pod: c}, nil
+	return Command{Namespace: c.Namespace, pod: c}, nil
 }
 
 func (c *pod) hasEnded() bool {
@@ -212,8 +274,9 @@ var errReplaced = errors.New("a newer pod's program has begun")
 
 // podError says why a run in a pod is over.
 type podError struct {
-	pod *pod
-	err error // errReplaced; nil: the program has ended
+	pod  *pod
+	err  error  // errReplaced; nil: the program has ended
+	last string // what it printed at last; empty: nothing
 }
 
 // RestartAfter returns 0: the kubelet starts the program again.
@@ -225,16 +288,20 @@ func (e *podError) Error() string {
 	if e.err != nil {
 		return fmt.Sprintf("%v; that of pod %s/%s goes on, seen only at the gate and without faults", e.err, e.pod.Namespace, e.pod.Pod)
 	}
-	return fmt.Sprintf("the program in pod %s/%s ended with exit code %d", e.pod.Namespace, e.pod.Pod, e.pod.code)
+	text := fmt.Sprintf("the program in pod %s/%s ended with exit code %d", e.pod.Namespace, e.pod.Pod, e.pod.code)
+	if e.last != "" {
+		text += "; it printed: " + e.last
+	}
+	return text
 }
 
 // wait returns when the program has ended, or another one of its operator has come.
 func (c *pod) wait() error {
 	select {
 	case c.operator.next = <-c.operator.arriving:
-		return &podError{c, errReplaced}
+		return &podError{pod: c, err: errReplaced}
 	case <-c.ended:
-		return &podError{c, nil}
+		return &podError{pod: c}
 	}
 }
 
@@ -247,7 +314,8 @@ func (c *pod) identity() *rest.Config {
 func (c *pod) begins() string {
 	text := fmt.Sprintf("%s runs in pod %s/%s", c.operator.Name(), c.Namespace, c.Pod)
 	if !c.Tapped {
-		text += ", without taps: its requests are seen at the gate; its work queue, its reconciles and its cache are not"
+		text += ", without taps: its requests are seen at the gate, and its reconciles if its log tells of them (with controller-runtime: " +
+			"--zap-log-level=5 --zap-encoder=json); its work queue and its cache are not"
 	}
 	return text
 }
@@ -280,6 +348,7 @@ func (c *pod) Kill() {
 // are recorded.
 func (r *run) release() {
 	name, pod := r.operator.options.Name, r.command.pod
+	pod.hears(nil)
 	others := taps.New(r.options.Journal, taps.Options{Operator: name + otherClients, Actor: pod.Pod})
 	r.gate.Use(gate.Run{
 		Injector: fault.NewFaults(fault.FaultsOptions{Journal: r.options.Journal}).Injector(name),

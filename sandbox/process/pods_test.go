@@ -3,6 +3,8 @@ package process
 import (
 	"encoding/json"
 	"net"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -13,7 +15,7 @@ import (
 func TestKillInPod(t *testing.T) {
 	lab, node := net.Pipe()
 	defer func() { _ = node.Close() }()
-	c := &pod{ended: make(chan struct{}), conn: lab}
+	c := newPod(lab)
 	killed := make(chan struct{})
 	go func() {
 		c.Kill()
@@ -30,4 +32,41 @@ func TestKillInPod(t *testing.T) {
 	}
 	close(c.ended)
 	<-killed
+}
+
+// TestPrintedInPod checks that what a program in a pod has printed is taken before somebody goes on who has asked for it, and that
+// nobody waits for a program that has ended.
+func TestPrintedInPod(t *testing.T) {
+	lab, node := net.Pipe()
+	c := newPod(lab)
+	var printed strings.Builder
+	c.hears(func(p []byte) { printed.Write(p) })
+	var following sync.WaitGroup
+	following.Go(func() { c.follow(json.NewDecoder(lab)) })
+	report := func(r images.Report) {
+		if err := json.NewEncoder(node).Encode(r); err != nil {
+			t.Error(err)
+		}
+	}
+	following.Go(func() {
+		var order images.Order
+		if err := json.NewDecoder(node).Decode(&order); err != nil || order.Drain == 0 {
+			t.Errorf("the node is told %+v: %v", order, err)
+		}
+		report(images.Report{Printed: []byte("hello")})
+		report(images.Report{Drained: order.Drain})
+	})
+	c.drain()
+	if printed.String() != "hello" {
+		t.Errorf("%q was printed", printed.String())
+	}
+	c.hears(nil)
+	report(images.Report{Printed: []byte("to nobody")})
+	report(images.Report{Ended: true, Code: 3})
+	following.Wait()
+	c.drain()
+	if printed.String() != "hello" || c.code != 3 {
+		t.Errorf("%q was printed, exit code %d", printed.String(), c.code)
+	}
+	_ = node.Close()
 }

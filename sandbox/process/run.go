@@ -22,6 +22,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/link"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/pipe"
 	"github.com/operator-lab/operator-lab/sandbox/remote"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -36,6 +37,7 @@ type run struct {
 	gate    *gate.Gate
 	socket  net.Listener
 	output  *output
+	pipe    *pipe.Pipe // what the program prints to; nil for one in a pod, whose node tells it
 	program program
 	linked  context.Context // ends the link with a program that goes on
 	unlink  context.CancelFunc
@@ -99,23 +101,35 @@ func (r *run) start() (err error) {
 			line = r.operator.options.Line(r.options.Journal)
 		}
 	case *taps.Taps:
-		behind.Wrap = func(next http.RoundTripper) http.RoundTripper { return t.Recorder(next, r.output.drain) }
+		behind.Wrap = func(next http.RoundTripper) http.RoundTripper { return t.Recorder(next, r.drain) }
 		line = t.LogLine
 	}
 	log, err := os.OpenFile(r.operator.LogFile(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	if r.output, err = newOutput(log, line); err != nil {
-		return errors.Join(err, log.Close())
+	r.output = &output{file: log, line: line}
+	if r.command.pod == nil {
+		if r.pipe, err = pipe.New(r.output.write); err != nil {
+			return errors.Join(err, log.Close())
+		}
 	}
 	r.gate.Use(behind)
 	if err := r.startProgram(env); err != nil {
-		r.output.close()
+		r.pipe.Close()
 		return errors.Join(err, log.Close())
 	}
 	go r.follow(log)
 	return nil
+}
+
+// drain returns when all is taken that the program had printed when it was called.
+func (r *run) drain() {
+	if r.pipe == nil {
+		r.command.pod.drain()
+		return
+	}
+	r.pipe.Drain()
 }
 
 func (r *run) namespace() string {
@@ -177,13 +191,14 @@ func (r *run) startProgram(env []string) (err error) {
 		r.program, r.wait = pod, pod.wait
 		r.begun()
 		r.note(pod.begins())
-		pod.order(images.Order{Env: env})
+		pod.hears(r.output.write)
+		pod.order(images.Order{Env: env, Listens: true})
 		return nil
 	}
 	// The context of the lab is not that of the process: End lets it stop in order.
 	cmd := exec.Command(r.command.Program, r.command.Args...) //nolint:noctx // End and the guard end it
 	cmd.Dir, cmd.Env = r.command.Dir, slices.Concat(os.Environ(), env, r.command.Env)
-	cmd.Stdout, cmd.Stderr = r.output.into, r.output.into
+	cmd.Stdout, cmd.Stderr = r.pipe.Into, r.pipe.Into
 	group, err := r.operator.guard.Start(cmd)
 	if err != nil {
 		return &sandbox.Problem{
@@ -209,15 +224,19 @@ func (r *run) begun() {
 
 // follow takes the program's output until it has ended.
 func (r *run) follow(log *os.File) {
-	r.served.Go(r.output.follow)
+	if r.pipe != nil {
+		r.served.Go(r.pipe.Follow)
+	}
 	err := r.wait()
 	if errors.Is(err, errReplaced) {
 		r.release()
 	} else {
 		r.program.Kill() // what the program has started ends with it
 	}
-	r.output.drain()
-	r.output.close()
+	if r.pipe != nil {
+		r.pipe.Drain()
+		r.pipe.Close()
+	}
 	r.output.flush()
 	_ = log.Close()
 	r.close()
@@ -235,8 +254,9 @@ func (r *run) tell(verb string) {
 
 // why describes how the program ended by itself.
 func (r *run) why(err error) error {
-	if r.command.pod != nil {
-		return err
+	if pod, is := errors.AsType[*podError](err); is {
+		pod.last = LastWords(r.output.last())
+		return pod
 	}
 	how := "exit status 0"
 	if err != nil {
