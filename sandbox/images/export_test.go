@@ -44,6 +44,6 @@ func IsSigned(r *http.Request, password string) (has, right bool) {
 }
 
 // OwnArgs are the arguments of an operator of the user's that a pod's arguments become, and those that are left out.
-func OwnArgs(c *Container, given []string) (args, ignored []string, err error) {
-	return ownArgs(c, given)
+func OwnArgs(c *Container, given []string, tapped bool) (args, ignored []string, err error) {
+	return ownArgs(c, given, tapped)
 }

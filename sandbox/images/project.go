@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,11 +104,12 @@ func (p built) Start(c *Container) (Running, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.command, p.seen = []string{file}, p.builder.operator(p.name, p.dir)
 	given := slices.Clone(c.Args)
 	if len(c.Command) > 0 {
 		given = slices.Concat(c.Command[1:], c.Args)
 	}
-	args, ignored, err := ownArgs(c, given)
+	args, ignored, err := ownArgs(c, given, p.seen.Tapped)
 	if err != nil {
 		return nil, err
 	}
@@ -116,21 +118,49 @@ func (p built) Start(c *Container) (Running, error) {
 		fmt.Fprintf(c.Stderr, "operator-lab: not used, since outside of a cluster the program could not tell in which namespace: %s\n", strings.Join(ignored, " "))
 	}
 	in := *c
-	in.Command, in.Args = nil, args
-	p.command, p.seen = []string{file}, p.builder.operator(p.name, p.dir)
+	in.Command, in.Args, in.Env = nil, args, nil
+	mounts := map[string]string{}
+	for _, m := range c.Mounts {
+		at := path.Clean("/" + m.ContainerPath)
+		mounts[at] = m.HostPath
+		if at == tempDir || strings.HasPrefix(at, tempDir+"/") { // where controller-runtime looks for certificates
+			p.env = append(slices.Clip(p.env), variable{"TMPDIR", "$(LAB_ROOT)" + tempDir})
+		}
+	}
+	for i := range in.Args {
+		in.Args[i] = ReplacePaths(in.Args[i], mounts)
+	}
+	for _, e := range c.Env {
+		in.Env = append(in.Env, ReplacePaths(e, mounts))
+	}
+	if p.seen.Tapped {
+		p.env = append(slices.Clip(p.env), variable{PodVariable, c.Namespace}, variable{hostVariable, "$(" + hostVariable + ")"},
+			variable{webhookVariable, "$(" + webhookVariable + ")"})
+	}
 	return p.process.Start(&in)
 }
 
+// PodVariable is the variable that tells a program with the taps that it runs in a pod, and in which namespace, as
+// [github.com/operator-lab/operator-lab/sandbox/link] has it. The program listens for webhooks where their port of the pod is on this
+// machine: that of webhookVariable unless it says another.
+const (
+	PodVariable     = "OPERATOR_LAB_POD"
+	webhookVariable = portVariable + "9443"
+)
+
+// tempDir is the directory for temporary files in a container.
+const tempDir = "/tmp"
+
 // ownArgs returns the arguments of a pod for an operator that is a process of this machine: addresses to listen on are
-// those of the pod on this machine, and it elects no leader.
-func ownArgs(c *Container, given []string) (args, ignored []string, err error) {
+// those of the pod on this machine, and without the taps it elects no leader.
+func ownArgs(c *Container, given []string, tapped bool) (args, ignored []string, err error) {
 	for i := 0; i < len(given); i++ {
 		arg := given[i]
 		name, value, has := strings.Cut(arg, "=")
 		name = strings.TrimLeft(name, "-")
 		switch {
 		case !strings.HasPrefix(arg, "-"):
-		case name == "leader-elect" || name == "enable-leader-election":
+		case !tapped && (name == "leader-elect" || name == "enable-leader-election"):
 			ignored = append(ignored, arg)
 			continue
 		case strings.Contains(name, "addr") && has:

@@ -17,7 +17,7 @@ func TestAProjectIsBuiltWhenItsImageIsPulled(t *testing.T) {
 	binary := filepath.Join(dir, "binary")
 	script := "#!/bin/sh\n" +
 		"if [ -f \"$2/broken\" ]; then echo 'error: main.go:3:1: it is broken' >&2; echo 'hint: mend it' >&2; exit 2; fi\n" +
-		"printf '#!/bin/sh\\necho called with \"$@\"\\n' >\"$4\" && chmod +x \"$4\"\n" +
+		"printf '#!/bin/sh\\necho called with \"$@\"; echo in $OPERATOR_LAB_POD at $LAB_HOST:$LAB_PORT_9443 with $TMPDIR and $CERTS\\n' >\"$4\" && chmod +x \"$4\"\n" +
 		"echo '{\"Tapped\": true}'\n"
 	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
@@ -45,11 +45,13 @@ func TestAProjectIsBuiltWhenItsImageIsPulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, log := container(t, "you/operator:v1")
-	in.Command, in.Args = []string{"/manager", "--metrics-bind-address=0"}, []string{"--leader-elect", "--health-probe-bind-address=:8081"}
+	in.Command, in.Args = []string{"/manager", "--metrics-bind-address=0"}, []string{"--leader-elect", "--health-probe-bind-address=:8081", "--certs=/tmp/certs"}
+	in.Env, in.Mounts = []string{"CERTS=/tmp/certs/tls.crt"}, []images.Mount{{ContainerPath: "/tmp/certs", HostPath: "/volume"}}
 	<-start(t, c, in).Done()
 	for _, want := range []string{
-		"called with --metrics-bind-address=0 --health-probe-bind-address=127.0.0.1:38081\n",
-		"is the program built of " + dir + ", a process of this machine", "not used, since outside of a cluster",
+		"called with --metrics-bind-address=0 --leader-elect --health-probe-bind-address=127.0.0.1:38081 --certs=/volume\n",
+		"in ns at 127.0.0.1:39443 with " + filepath.Join(in.Dir, "root", "tmp") + " and /volume/tls.crt\n",
+		"is the program built of " + dir + ", a process of this machine",
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("its log lacks %q:\n%s", want, log)
@@ -70,12 +72,15 @@ func TestArgumentsOfAnOperatorInAPod(t *testing.T) {
 		{"--metrics-bind-address=0 --pprof-address", "--metrics-bind-address=0 --pprof-address", ""},
 		{"serve addr=:80 --leader-elect-name=x", "serve addr=:80 --leader-elect-name=x", ""},
 	} {
-		args, ignored, err := images.OwnArgs(nowhere(t), strings.Fields(c.given))
+		args, ignored, err := images.OwnArgs(nowhere(t), strings.Fields(c.given), false)
 		if err != nil || strings.Join(args, " ") != c.args || strings.Join(ignored, " ") != c.ignored {
 			t.Errorf("%q becomes %q without %q: %v", c.given, args, ignored, err)
 		}
+		if args, ignored, err := images.OwnArgs(nowhere(t), strings.Fields(c.given), true); err != nil || len(args) != len(strings.Fields(c.given)) {
+			t.Errorf("with taps %q becomes %q without %q: %v", c.given, args, ignored, err)
+		}
 	}
-	if _, _, err := images.OwnArgs(nowhere(t), []string{"--addr=:6666"}); err == nil {
+	if _, _, err := images.OwnArgs(nowhere(t), []string{"--addr=:6666"}, true); err == nil {
 		t.Error("a port that is taken is listened on")
 	}
 }
@@ -86,7 +91,7 @@ func FuzzArgumentsOfAnOperatorInAPod(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		given := strings.Split(text, "\n")
-		args, ignored, err := images.OwnArgs(nowhere(t), slices.Clone(given))
+		args, ignored, err := images.OwnArgs(nowhere(t), slices.Clone(given), false)
 		if err == nil && len(args)+len(ignored) != len(given) {
 			t.Errorf("%q becomes %q without %q", given, args, ignored)
 		}

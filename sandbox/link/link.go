@@ -28,18 +28,30 @@ import (
 // NewManagerFunc is manager.New, or what replaces it.
 type NewManagerFunc = func(*rest.Config, manager.Options) (manager.Manager, error)
 
-// Wrap returns inner with the taps in each manager that it makes. Without [SocketVariable] it is inner; if the lab cannot
-// be reached there, each call of the result says so.
+// Wrap returns inner with the taps in each manager that it makes. Without [SocketVariable] it has none, and is inner unless there is
+// [PodVariable]; if the lab cannot be reached, each call of the result says so.
 func Wrap(inner NewManagerFunc) NewManagerFunc {
 	l, err := ofProcess()
-	switch {
+	switch namespace := podOfProcess(); {
 	case err != nil:
 		return func(*rest.Config, manager.Options) (manager.Manager, error) { return nil, err }
-	case l == nil:
-		return inner
+	case l != nil:
+		return l.Wrap(inner)
+	case namespace != "":
+		return func(cfg *rest.Config, o manager.Options) (manager.Manager, error) {
+			Settings{Namespace: namespace, InPod: true}.adapt(&o)
+			return inner(cfg, o)
+		}
 	}
-	return l.Wrap(inner)
+	return inner
 }
+
+// podOfProcess returns the value of PodVariable. Programs that this one starts do not have it.
+var podOfProcess = sync.OnceValue(func() string {
+	namespace := os.Getenv(PodVariable)
+	_ = os.Unsetenv(PodVariable)
+	return namespace
+})
 
 // NewClusterFunc is cluster.New.
 type NewClusterFunc = func(*rest.Config, ...cluster.Option) (cluster.Cluster, error)

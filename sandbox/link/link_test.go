@@ -76,9 +76,19 @@ func TestOptions(t *testing.T) {
 	if o := adapted(t, settings, ctrl.Options{}); o.LeaderElectionNamespace != "lab" || o.WebhookServer == nil {
 		t.Errorf("options that are not: %+v", o)
 	}
+	t.Setenv("LAB_HOST", "127.2.1.2")
+	t.Setenv("LAB_PORT_9443", "12345")
 	inPod := adapted(t, link.Settings{InPod: true}, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: ":8080"}, HealthProbeBindAddress: "127.2.1.2:8081",
 	})
+	if hooks := inPod.WebhookServer.(*webhook.DefaultServer).Options; hooks.Host != "127.2.1.2" || hooks.Port != 12345 {
+		t.Errorf("in a pod, the webhook server: %+v", hooks)
+	}
+	other := webhook.NewServer(webhook.Options{Port: 8443, CertDir: "theirs", CertName: "my.crt"})
+	adapted(t, link.Settings{InPod: true}, ctrl.Options{WebhookServer: other})
+	if hooks := other.(*webhook.DefaultServer).Options; hooks.Host != "127.2.1.2" || hooks.Port != 8443 || hooks.CertDir != "theirs" || hooks.CertName != "my.crt" {
+		t.Errorf("in a pod, the webhook server of the program: %+v", hooks)
+	}
 	if inPod.Metrics.BindAddress != "127.0.0.1:0" || inPod.HealthProbeBindAddress != "127.2.1.2:8081" {
 		t.Errorf("in a pod: %+v", inPod)
 	}
@@ -153,6 +163,24 @@ func TestLabThatCannotBeReached(t *testing.T) {
 	cmd.Env = append(os.Environ(), asProgram+"=1", link.SocketVariable+"="+filepath.Join(t.TempDir(), "gone"))
 	out, err := cmd.CombinedOutput()
 	if want := "operator-lab cannot be reached at "; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, without %q:\n%s", err, want, out)
+	}
+}
+
+// TestPodWithoutLab checks that a program in a pod is told of its pod also where no lab sees it.
+func TestPodWithoutLab(t *testing.T) {
+	if os.Getenv(asProgram) != "" {
+		_, _ = link.Wrap(func(_ *rest.Config, o manager.Options) (manager.Manager, error) {
+			t.Logf("leads in %s, serves at %s", o.LeaderElectionNamespace, o.WebhookServer.(*webhook.DefaultServer).Options.Host)
+			return nil, errSeen
+		})(&rest.Config{}, ctrl.Options{})
+		t.Log("children know: ", os.Getenv(link.PodVariable))
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), asProgram+"=1", link.PodVariable+"=mine", "LAB_HOST=127.2.1.2")
+	out, err := cmd.CombinedOutput()
+	if want := "leads in mine, serves at 127.2.1.2\n"; err != nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "know: mine") {
 		t.Errorf("%v, without %q:\n%s", err, want, out)
 	}
 }

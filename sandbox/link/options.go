@@ -3,6 +3,9 @@
 package link
 
 import (
+	"cmp"
+	"os"
+	"strconv"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,15 +40,25 @@ func (s Settings) adapt(o *manager.Options) {
 	if o.Logger.GetSink() == nil {
 		o.Logger = ctrl.Log
 	}
-	if s.WebhookPort == 0 {
+	if s.WebhookPort == 0 && !s.InPod {
 		return
 	}
 	if o.WebhookServer == nil {
 		o.WebhookServer = webhook.NewServer(webhook.Options{})
 	}
-	if server, ok := o.WebhookServer.(*webhook.DefaultServer); ok {
-		w := &server.Options
-		w.Host, w.Port = loopback, s.WebhookPort
-		w.CertDir, w.CertName, w.KeyName, w.ClientCAName = s.WebhookCertDir, "tls.crt", "tls.key", ""
+	server, ok := o.WebhookServer.(*webhook.DefaultServer)
+	if !ok {
+		return
 	}
+	w := &server.Options
+	if s.InPod {
+		port := cmp.Or(w.Port, webhook.DefaultPort)
+		w.Host, w.Port = os.Getenv("LAB_HOST"), port
+		if here, err := strconv.Atoi(os.Getenv("LAB_PORT_" + strconv.Itoa(port))); err == nil {
+			w.Port = here
+		}
+		return
+	}
+	w.Host, w.Port = loopback, s.WebhookPort
+	w.CertDir, w.CertName, w.KeyName, w.ClientCAName = s.WebhookCertDir, "tls.crt", "tls.key", ""
 }

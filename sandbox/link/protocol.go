@@ -6,6 +6,10 @@ package link
 // behaves as it does without the link.
 const SocketVariable = "OPERATOR_LAB_LINK"
 
+// PodVariable is the environment variable of a linked program that runs in a pod, as a process of this machine: its value is the pod's
+// namespace. The program elects its leader there and serves webhooks at LAB_HOST, with or without a lab.
+const PodVariable = "OPERATOR_LAB_POD"
+
 // Header is the header of each request that a linked manager sends to the API server. Its value is an [Origin] as JSON.
 // Whoever passes the request on takes it off.
 const Header = "Operator-Lab-Reconcile"
@@ -24,7 +28,8 @@ type Settings struct {
 	Namespace string `json:"namespace,omitempty"`
 	// APIServer is the address of the API server that the lab gave the program.
 	APIServer string `json:"apiServer,omitempty"`
-	// InPod says that the program runs in a pod: addresses to listen on that are given to it on loopback are those of the pod.
+	// InPod says that the program runs in a pod: addresses to listen on that are given to it on loopback are those of the pod, and
+	// it serves webhooks where their port of the pod is on this machine.
 	InPod bool `json:"inPod,omitempty"`
 	// WebhookPort is the port on 127.0.0.1 of the program's webhook server; 0 leaves the server as it is.
 	WebhookPort int `json:"webhookPort,omitempty"`

@@ -9,7 +9,15 @@ import (
 	"testing"
 
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/link"
 )
+
+// TestPodVariable checks that the packages images and link, which must not import each other, mean the same.
+func TestPodVariable(t *testing.T) {
+	if images.PodVariable != link.PodVariable {
+		t.Errorf("%s is not %s", images.PodVariable, link.PodVariable)
+	}
+}
 
 // TestKillInPod checks that a program in a pod has ended when Kill returns.
 func TestKillInPod(t *testing.T) {

@@ -44,9 +44,10 @@ type Plan struct {
 	// Notes say what is missing or differs from a pod.
 	Notes []Note
 
-	// servesWebhooks says that the program finds the certificates where the Deployment mounts them. ports are its ports.
-	servesWebhooks bool
-	ports          []corev1.ContainerPort
+	// inPod says that the manifests make the operator's pod. servesWebhooks says that the program finds the certificates where the
+	// Deployment mounts them. ports are its ports.
+	inPod, servesWebhooks bool
+	ports                 []corev1.ContainerPort
 }
 
 // ServesWebhooks reports whether a program serves the webhooks of the plan with the lab's certificates, given whether it has
@@ -111,14 +112,39 @@ func (p *Project) Plan(ctx context.Context) (*Plan, error) {
 	if !p.options.Foreign {
 		plan.addStubs(all)
 	}
+	plan.arrange(p.options.Foreign)
+	p.planSamples(plan)
+	return plan, nil
+}
+
+// PlanInPod reads manifests that make the operator's pod. All objects are applied but those of kinds that the cluster does not have;
+// what cert-manager would make of them is made.
+func PlanInPod(paths []string) (*Plan, error) {
+	all, err := ReadManifests(paths)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{Namespace: "default", inPod: true}
+	for _, o := range all {
+		plan.add(o)
+	}
+	if err := plan.issue(all); err != nil {
+		return nil, err
+	}
+	plan.addStubs(all)
+	plan.arrange(false)
+	return plan, nil
+}
+
+// arrange puts the objects into the order in which they are applied, and adds namespaces that are missing, which it notes unless the
+// cluster is the user's: there it is told if they are missing.
+func (plan *Plan) arrange(foreign bool) {
 	slices.SortStableFunc(plan.Objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, name := range plan.addNamespaces() {
-		if !p.options.Foreign { // there it is told if it is missing
+		if !foreign {
 			plan.note(NamespaceMade, name)
 		}
 	}
-	p.planSamples(plan)
-	return plan, nil
 }
 
 // onlyNamespace returns the namespace in the variable WATCH_NAMESPACE, by which operators are told which they watch, and notes
@@ -197,19 +223,24 @@ func rank(o *unstructured.Unstructured) int {
 	return len(order)
 }
 
-// leftOut says of kinds why they are not applied. An empty kind is for all of the group.
-var leftOut = []struct{ group, kind, reason string }{
-	{"", "Service", "the operator is a process of this machine: nothing would answer behind it"},
-	{"", "Endpoints", "the operator is a process of this machine"},
-	{"discovery.k8s.io", "", "the operator is a process of this machine"},
-	{"apiregistration.k8s.io", "", "an aggregated API would need the operator's Service"},
-	{"networking.k8s.io", "NetworkPolicy", "the operator has no pod that it would be for"},
-	{"networking.k8s.io", "Ingress", "the operator has no pod that it would be for"},
-	{"policy", "PodDisruptionBudget", "the operator has no pod that it would be for"},
-	{"autoscaling", "", "the operator has no pod that it would be for"},
-	{"monitoring.coreos.com", "", "there is no Prometheus here that would read it"},
-	{"cert-manager.io", "", "the lab makes the certificates"},
-	{"gateway.networking.k8s.io", "", "the operator has no pod that it would be for"},
+// leftOut says of kinds why they are not applied. An empty kind is for all of the group; inPods says that an operator in a pod does
+// without them, too.
+var leftOut = []struct {
+	group, kind string
+	inPods      bool
+	reason      string
+}{
+	{"", "Service", false, "the operator is a process of this machine: nothing would answer behind it"},
+	{"", "Endpoints", false, "the operator is a process of this machine"},
+	{"discovery.k8s.io", "", false, "the operator is a process of this machine"},
+	{"apiregistration.k8s.io", "", false, "an aggregated API would need the operator's Service"},
+	{"networking.k8s.io", "NetworkPolicy", false, "the operator has no pod that it would be for"},
+	{"networking.k8s.io", "Ingress", false, "the operator has no pod that it would be for"},
+	{"policy", "PodDisruptionBudget", false, "the operator has no pod that it would be for"},
+	{"autoscaling", "", false, "the operator has no pod that it would be for"},
+	{"monitoring.coreos.com", "", true, "there is no Prometheus here that would read it"},
+	{certManager, "", true, "the lab makes the certificates"},
+	{"gateway.networking.k8s.io", "", true, "there is no Gateway API here"},
 }
 
 // add puts an object where it belongs.
@@ -220,12 +251,14 @@ func (plan *Plan) add(o *unstructured.Unstructured) {
 		return
 	}
 	for _, l := range leftOut {
-		if gvk.Group == l.group && (l.kind == "" || l.kind == gvk.Kind) {
+		if gvk.Group == l.group && (l.kind == "" || l.kind == gvk.Kind) && (l.inPods || !plan.inPod) {
 			plan.leaveOut(o, l.reason)
 			return
 		}
 	}
 	switch {
+	case plan.inPod:
+		plan.Objects = append(plan.Objects, o)
 	case gvk.Group == "admissionregistration.k8s.io" && strings.HasSuffix(gvk.Kind, "WebhookConfiguration"):
 		plan.Webhooks = append(plan.Webhooks, o)
 	case hasConversion(o):

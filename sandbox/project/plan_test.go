@@ -123,6 +123,56 @@ func TestPointWebhooks(t *testing.T) {
 	}
 }
 
+// TestPlanInPod checks that an operator in a pod gets all that the cluster can hold, and what cert-manager would make.
+func TestPlanInPod(t *testing.T) {
+	t.Parallel()
+	got, err := project.PlanInPod([]string{filepath.Join(toy(t, "kubebuilder"), "config", "default")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "objects", names(got.Objects), []string{
+		"Namespace toy-system", "CustomResourceDefinition toys.example.com", "CustomResourceDefinition plains.example.com",
+		"CustomResourceDefinition certificates.cert-manager.io", "ServiceAccount toy-system/toy-controller-manager", "ClusterRole toy-manager-role", "ClusterRoleBinding toy-manager-rolebinding",
+		"ConfigMap toy-system/toy-settings", "Secret toy-system/toy-token", "Secret toy-system/webhook-server",
+		"Deployment toy-system/toy-controller-manager", "ValidatingWebhookConfiguration toy-validating",
+		"Service toy-system/toy-webhook-service", "NetworkPolicy toy-system/toy-allow", "Service toy-system/toy-metrics",
+	})
+	var left []string
+	for _, l := range got.LeftOut {
+		left = append(left, l.Kind+" "+l.Name+": "+l.Reason)
+	}
+	slices.Sort(left)
+	want(t, "left out", left, []string{
+		"Certificate toy-serving: the lab makes the certificates", "Issuer toy-selfsigned: the lab makes the certificates",
+		"ServiceMonitor toy-metrics: there is no Prometheus here that would read it",
+	})
+	wantNotes(t, got, "kind Certificate of cert-manager.io exists without its controller")
+
+	data := map[string][]byte{}
+	for name, text := range got.Objects[9].Object["data"].(map[string]any) {
+		if data[name], err = base64.StdEncoding.DecodeString(text.(string)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair, err := tls.X509KeyPair(data["tls.crt"], data["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := got.Objects[11].Object["webhooks"].([]any)[0].(map[string]any)["clientConfig"].(map[string]any)
+	ca, err := base64.StdEncoding.DecodeString(config["caBundle"].(string))
+	if err != nil || config["service"] == nil {
+		t.Errorf("the webhook is at %v: %v", config, err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "toy-webhook-service.toy-system.svc"}); err != nil {
+		t.Error(err)
+	}
+	if conversion, _, _ := unstructured.NestedMap(got.Objects[1].Object, "spec", "conversion", "webhook", "clientConfig"); conversion["caBundle"] != nil {
+		t.Errorf("an authority is put where no annotation asks for it: %v", conversion)
+	}
+}
+
 func TestMakeCertificates(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "certificates")

@@ -15,10 +15,10 @@ type stub struct {
 }
 
 var stubs = []stub{
-	{"cert-manager.io", "v1", "Certificate", "certificates", false},
-	{"cert-manager.io", "v1", "CertificateRequest", "certificaterequests", false},
-	{"cert-manager.io", "v1", "Issuer", "issuers", false},
-	{"cert-manager.io", "v1", "ClusterIssuer", "clusterissuers", true},
+	{certManager, "v1", "Certificate", "certificates", false},
+	{certManager, "v1", "CertificateRequest", "certificaterequests", false},
+	{certManager, "v1", "Issuer", "issuers", false},
+	{certManager, "v1", "ClusterIssuer", "clusterissuers", true},
 	{"monitoring.coreos.com", "v1", "PodMonitor", "podmonitors", false},
 	{"monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules", false},
 	{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", false},

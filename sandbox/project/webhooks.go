@@ -15,6 +15,9 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/certificate"
 )
 
+// certManager is the group of cert-manager's kinds.
+const certManager = "cert-manager.io"
+
 // hasConversion reports whether an object is a CRD with a conversion webhook.
 func hasConversion(o *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedMap(o.Object, "spec", "conversion", "webhook")
@@ -111,6 +114,50 @@ func clientConfigs(o *unstructured.Unstructured) (all []map[string]any) {
 		}
 	}
 	return all
+}
+
+// injected is the annotation of objects in which cert-manager puts the authority of the Certificate that it names: namespace/name.
+const injected = certManager + "/inject-ca-from"
+
+// issue makes what cert-manager would make of the Certificates among the objects that are read: their Secrets, and the authority in
+// the webhooks that name them.
+func (plan *Plan) issue(all []*unstructured.Unstructured) error {
+	authority, err := certificate.NewAuthority("operator-lab-webhooks-ca")
+	if err != nil {
+		return err
+	}
+	issued := map[string]bool{}
+	for _, o := range all {
+		if o.GetKind() != "Certificate" || o.GroupVersionKind().Group != certManager {
+			continue
+		}
+		secret, _, _ := unstructured.NestedString(o.Object, "spec", "secretName")
+		hosts, _, err := unstructured.NestedStringSlice(o.Object, "spec", "dnsNames")
+		if secret == "" || err != nil {
+			return problem("cert-manager refuses it, too", "Certificate %s needs a secretName, and dnsNames are texts", o.GetName())
+		}
+		cert, key, err := authority.Issue(certificate.Subject{Name: o.GetName(), Hosts: hosts})
+		if err != nil {
+			return err
+		}
+		data := map[string]any{}
+		for name, content := range map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key, "ca.crt": authority.PEM()} {
+			data[name] = base64.StdEncoding.EncodeToString(content)
+		}
+		plan.Objects = append(plan.Objects, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "type": string(corev1.SecretTypeTLS), "data": data,
+			"metadata": map[string]any{"name": secret, "namespace": o.GetNamespace()},
+		}})
+		issued[o.GetNamespace()+"/"+o.GetName()] = true
+	}
+	for _, o := range plan.Objects {
+		for _, config := range clientConfigs(o) {
+			if issued[o.GetAnnotations()[injected]] {
+				config["caBundle"] = base64.StdEncoding.EncodeToString(authority.PEM())
+			}
+		}
+	}
+	return nil
 }
 
 // MakeCertificates writes tls.crt and tls.key for a server on 127.0.0.1 and localhost to a directory, which it makes if it

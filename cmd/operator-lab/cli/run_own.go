@@ -182,16 +182,21 @@ func (o *ownOperator) examples() []project.Sample {
 
 // tellNotes puts what differs from a real deployment into the journal, so that it is on the screen.
 func (o *ownOperator) tellNotes(s *liveOperator) {
-	language := o.flags.look.language()
-	for _, n := range o.notes() {
+	s.tell(o.notes())
+	if !o.tapped() { // last: the screen shows the newest
+		s.note(o.levelText())
+	}
+}
+
+// tell puts notes into the journal.
+func (s *liveOperator) tell(notes []project.Note) {
+	language := s.flags.look.language()
+	for _, n := range notes {
 		text := n.Text(language)
 		if hint := n.Hint(language); hint != "" {
 			text += " (" + hint + ")"
 		}
 		s.note(text)
-	}
-	if !o.tapped() { // last: the screen shows the newest
-		s.note(o.levelText())
 	}
 }
 
@@ -341,11 +346,40 @@ func (o *ownOperator) describeSource(line func(name, format string, args ...any)
 	line("main", "%s %s, go %s", p.MainPath, project.AnsibleVersion, p.GoVersion)
 }
 
-// describe prints what was found, for --dry-run.
-func (o *ownOperator) describe(w io.Writer) {
-	line := func(name, format string, args ...any) {
+// describing returns a function that prints a line of what --dry-run describes.
+func describing(w io.Writer) func(name, format string, args ...any) {
+	return func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
+}
+
+// describeObjects prints the objects that are applied, after that word.
+func describeObjects(line func(name, format string, args ...any), applies string, plan *project.Plan) {
+	for _, u := range plan.Objects {
+		line(applies, "%s %s", u.GetKind(), filepath.Join(u.GetNamespace(), u.GetName()))
+	}
+}
+
+// describeLeftOut prints the objects that are not.
+func describeLeftOut(line func(name, format string, args ...any), plan *project.Plan) {
+	for _, l := range plan.LeftOut {
+		line("leaves out", "%s %s: %s", l.Kind, filepath.Join(l.Namespace, l.Name), l.Reason)
+	}
+}
+
+// describeNotes prints notes, each with its hint.
+func describeNotes(line func(name, format string, args ...any), notes []project.Note) {
+	for _, n := range notes {
+		line("note", "%s", n.Text(trace.English))
+		if hint := n.Hint(trace.English); hint != "" {
+			line("", "hint: %s", hint)
+		}
+	}
+}
+
+// describe prints what was found, for --dry-run.
+func (o *ownOperator) describe(w io.Writer) {
+	line := describing(w)
 	p, plan := o.project, o.plan
 	line("operator", "%s", p.Name)
 	switch {
@@ -400,25 +434,16 @@ func (o *ownOperator) describe(w io.Writer) {
 			applies = "needs"
 		}
 	}
-	for _, u := range plan.Objects {
-		line(applies, "%s %s", u.GetKind(), filepath.Join(u.GetNamespace(), u.GetName()))
-	}
+	describeObjects(line, applies, plan)
 	for _, u := range plan.Webhooks {
 		if o.cluster == nil && !o.servesWebhooks() {
 			break
 		}
 		line(webhooks, "%s %s", u.GetKind(), u.GetName())
 	}
-	for _, l := range plan.LeftOut {
-		line("leaves out", "%s %s: %s", l.Kind, filepath.Join(l.Namespace, l.Name), l.Reason)
-	}
+	describeLeftOut(line, plan)
 	for _, s := range o.examples() {
 		line("sample", "%s", s.File)
 	}
-	for _, n := range o.notes() {
-		line("note", "%s", n.Text(trace.English))
-		if hint := n.Hint(trace.English); hint != "" {
-			line("", "hint: %s", hint)
-		}
-	}
+	describeNotes(line, o.notes())
 }

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/process"
 	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -30,9 +28,9 @@ type inPod struct {
 	noDemo
 	flags *ownFlags
 	name  string
-	// manifests make the pod, and examples are of the files of --apply.
-	manifests []*unstructured.Unstructured
-	examples  []project.Sample
+	// plan has what makes the pod, and examples are of the files of --apply.
+	plan     *project.Plan
+	examples []project.Sample
 }
 
 // runInPod runs an operator of the images file in the pod that the manifests make.
@@ -53,7 +51,7 @@ func runInPod(cmd *cobra.Command, streams streams, f *ownFlags, name string) err
 	}
 	p := &inPod{flags: f, name: name}
 	var err error
-	if p.manifests, err = project.ReadManifests(f.manifests); err != nil {
+	if p.plan, err = project.PlanInPod(f.manifests); err != nil {
 		return usageOf(err)
 	}
 	for _, file := range f.apply {
@@ -77,14 +75,14 @@ func runInPod(cmd *cobra.Command, streams streams, f *ownFlags, name string) err
 
 // describe prints what would be applied, for --dry-run.
 func (p *inPod) describe(w io.Writer) {
-	line := func(name, text string) { fmt.Fprintf(w, "%-12s %s\n", name, text) }
-	line("operator", p.name+", in a pod, as "+p.flags.nodes.images+" says")
-	for _, u := range p.manifests {
-		line("applies", u.GetKind()+" "+filepath.Join(u.GetNamespace(), u.GetName()))
-	}
+	line := describing(w)
+	line("operator", "%s, in a pod, as %s says", p.name, p.flags.nodes.images)
+	describeObjects(line, "applies", p.plan)
+	describeLeftOut(line, p.plan)
 	for _, name := range p.flags.apply {
-		line("sample", name)
+		line("sample", "%s", name)
 	}
+	describeNotes(line, p.plan.Notes)
 }
 
 func (p *inPod) sandbox(*sandbox.Options) error { return nil }
@@ -95,6 +93,7 @@ func (p *inPod) lab(context.Context, *target, *lab.Options) error { return nil }
 
 // begin applies what --apply names.
 func (p *inPod) begin(ctx context.Context, s *liveOperator) error {
+	s.tell(p.plan.Notes)
 	for _, sample := range p.examples {
 		if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
 			return err
@@ -115,7 +114,7 @@ func (p *inPod) end() error { return nil }
 
 // install applies what makes the pod. The context that it returns ends when the pod cannot serve, and stop ends the watch for that.
 func (p *inPod) install(ctx context.Context, s *liveOperator) (_ context.Context, stop func(), err error) {
-	if err := project.ApplyAll(ctx, s.target, p.manifests, metav1.NamespaceDefault); err != nil {
+	if err := project.ApplyAll(ctx, s.target, p.plan.Objects, p.plan.Namespace); err != nil {
 		return ctx, nil, err
 	}
 	client, err := kubernetes.NewForConfig(s.target.Config())
@@ -140,6 +139,9 @@ func (p *inPod) install(ctx context.Context, s *liveOperator) (_ context.Context
 // troublePause is how often to look whether a pod is in trouble.
 const troublePause = 500 * time.Millisecond
 
+// lastLines is how many lines of a log are looked at for the last words of its program.
+const lastLines = 200
+
 // trouble returns why a pod does not serve: what the compiler says of a project that does not compile, or the last words of a
 // program that ends again and again.
 func (p *inPod) trouble(ctx context.Context, client corev1client.CoreV1Interface) error {
@@ -156,9 +158,9 @@ func (p *inPod) trouble(ctx context.Context, client corev1client.CoreV1Interface
 				_, why, _ := strings.Cut(w.Message, "desc = ")
 				return usageError("mend it, or look at "+p.flags.nodes.images, "pod %s/%s: %s", pod.Namespace, pod.Name, cmp.Or(why, w.Message))
 			case w.Reason == "CrashLoopBackOff":
-				last, _ := client.Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: c.Name, Previous: true, TailLines: new(int64(1))}).DoRaw(ctx)
+				last, _ := client.Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: c.Name, Previous: true, TailLines: new(int64(lastLines))}).DoRaw(ctx)
 				return &sandbox.Problem{
-					Err:  fmt.Errorf("pod %s/%s ends again and again; it printed: %s", pod.Namespace, pod.Name, bytes.TrimSpace(last)),
+					Err:  fmt.Errorf("pod %s/%s ends again and again; it printed: %s", pod.Namespace, pod.Name, process.LastWords(strings.Split(string(last), "\n"))),
 					Hint: "with --keep, 'operator-lab kubectl logs' shows the rest",
 				}
 			}
