@@ -52,8 +52,8 @@
 //	name        pattern of names: * is any characters but a slash, ** those too; without a tag it is that of all tags
 //	command     a program on the PATH, or a file (relative to the images file), and its first arguments
 //	project     the directory of an operator's Go module, relative to the images file. Pulling the image builds it, and
-//	            fails with the words of the compiler. The program has the arguments of the pod, with addresses to listen
-//	            on as they are on this machine, and without those that have it elect a leader
+//	            fails with the words of the compiler. The program has the arguments and variables of the pod, with addresses to
+//	            listen on and paths of volumes as they are on this machine; without taps, not those that have it elect a leader
 //	operator    the name of the operator that a command or project is, for a lab, which is then its API server and sees it, see
 //	            [Life]. The default is none for a command, and the name of the directory for a project
 //	args        further arguments of command and project; those of the pod take their place
