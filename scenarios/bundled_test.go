@@ -248,13 +248,15 @@ func play(tb testing.TB, args ...string) (tests []*played, code int) {
 	if t, is := tb.(*testing.T); is {
 		args = append([]string{"--all-journals", "--journal", t.TempDir()}, args...)
 		defer func() {
+			var journals []string
 			for _, test := range tests {
 				if test.Journal == "" {
 					t.Errorf("%s: it has no journal to look at", test.Name)
 					continue
 				}
-				consistent(t, test.Journal)
+				journals = append(journals, test.Journal)
 			}
+			consistent(t, journals...)
 		}()
 	}
 	binary := needsBinary(tb)

@@ -1,13 +1,11 @@
 package scenarios_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"html"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,28 +18,67 @@ import (
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
-	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
+// compared counts what was compared, and keeps what differed.
+type compared struct {
+	// journals, numbers and sentences are how many were compared; facts are all else: authors, conditions, what is there.
+	journals, numbers, sentences, facts int
+	// wrong says of each difference where it is.
+	wrong []string
+}
+
+// differ compares what is told somewhere with what it should be.
+func (c *compared) differ(where string, want, got any) {
+	switch want := want.(type) {
+	case int, int64:
+		c.numbers++
+	case []int:
+		c.numbers += len(want)
+	case sentence:
+		c.sentences++
+	default:
+		c.facts++
+	}
+	if fmt.Sprint(want) != fmt.Sprint(got) {
+		c.wrong = append(c.wrong, fmt.Sprintf("%s: want %v, got %v", where, want, got))
+	}
+}
+
+// sentence is a text that is compared as a whole.
+type sentence string
+
+func (c *compared) String() string {
+	return fmt.Sprintf("%d journals: %d numbers, %d sentences and %d other facts compared, %d differ",
+		c.journals, c.numbers, c.sentences, c.facts, len(c.wrong))
+}
+
 // consistent checks that all that is told of a journal is the same: on the screen, in plain text, on the page, by
-// 'kubectl get loops', and by what the events of the journal themselves say of the API server's answers.
-func consistent(t *testing.T, file string) {
+// 'kubectl get loops', and by what the events of the journal themselves say of the API server's answers. With -v it tells
+// how much it compared.
+func consistent(t *testing.T, files ...string) {
 	t.Helper()
-	f, err := os.Open(file)
+	var all compared
+	for _, file := range files {
+		before := len(all.wrong)
+		all.compare(t, file)
+		for _, difference := range all.wrong[before:] {
+			t.Errorf("%s: %s", filepath.Base(file), difference)
+		}
+	}
+	t.Log(&all)
+}
+
+// compare compares what is told of a journal in a file.
+func (c *compared) compare(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Error(err)
-		return
+		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it is only read
-	journal, report, err := trace.Load(f, trace.Options{})
-	if err != nil || !report.Complete() {
-		t.Errorf("%s: %v %v", file, report, err)
-		return
-	}
-	for _, difference := range differences(journal, recountOf(journal.Since(0))) {
-		t.Errorf("%s: %s", filepath.Base(file), difference)
-	}
+	journal := journalOf(t, text)
+	c.journal(journal, stateOf(journal), recountOf(journal.Since(0)))
 }
 
 // tally counts what the events of a journal say, with no help of the code that is checked.
@@ -81,11 +118,13 @@ func (n *tally) count(e *trace.Event) {
 
 // recount has the tallies of a journal.
 type recount struct {
-	byOperator map[string]*tally
-	byKey      map[trace.QueueKey]*tally
-	ended      map[int64]bool                  // reconciles
-	stored     map[trace.Ref]map[string]string // who wrote which resourceVersion of an object
-	newest     map[trace.Ref]*trace.Event      // the newest watch event of an object, if no write ended it since
+	byOperator   map[string]*tally
+	byController map[trace.ControllerKey]*tally
+	byKey        map[trace.QueueKey]*tally
+	byReconcile  map[int64]*tally
+	ended        map[int64]bool                  // reconciles
+	stored       map[trace.Ref]map[string]string // who wrote which resourceVersion of an object
+	newest       map[trace.Ref]*trace.Event      // the newest watch event of an object, if no write ended it since
 }
 
 func object(r trace.Ref) trace.Ref {
@@ -93,23 +132,19 @@ func object(r trace.Ref) trace.Ref {
 }
 
 func recountOf(events []*trace.Event) recount {
-	n := recount{map[string]*tally{}, map[trace.QueueKey]*tally{}, map[int64]bool{}, map[trace.Ref]map[string]string{}, map[trace.Ref]*trace.Event{}}
+	n := recount{map[string]*tally{}, map[trace.ControllerKey]*tally{}, map[trace.QueueKey]*tally{}, map[int64]*tally{}, map[int64]bool{},
+		map[trace.Ref]map[string]string{}, map[trace.Ref]*trace.Event{}}
 	ending := map[trace.Ref]string{} // UIDs of objects that somebody deletes
 	for _, e := range events {
 		if e.Via == trace.ViaRecorder || e.Via == trace.ViaDryRun {
 			continue
 		}
 		if e.Operator != "" {
-			if n.byOperator[e.Operator] == nil {
-				n.byOperator[e.Operator] = &tally{}
-			}
-			n.byOperator[e.Operator].count(e)
+			count(n.byOperator, e.Operator, e)
+			count(n.byController, trace.ControllerKey{Operator: e.Operator, Controller: e.Controller}, e)
+			count(n.byReconcile, e.Reconcile, e)
 			if !e.Key.IsZero() {
-				key := trace.QueueKey{Operator: e.Operator, Controller: e.Controller, Key: e.Key}
-				if n.byKey[key] == nil {
-					n.byKey[key] = &tally{}
-				}
-				n.byKey[key].count(e)
+				count(n.byKey, trace.QueueKey{Operator: e.Operator, Controller: e.Controller, Key: e.Key}, e)
 			}
 		}
 		ref := object(e.Object)
@@ -134,6 +169,14 @@ func recountOf(events []*trace.Event) recount {
 	return n
 }
 
+// count adds an event to one of the tallies.
+func count[K comparable](tallies map[K]*tally, of K, e *trace.Event) {
+	if tallies[of] == nil {
+		tallies[of] = &tally{}
+	}
+	tallies[of].count(e)
+}
+
 // ended reports whether a write removed the last finalizer of an object that is being deleted: the answer then has the
 // version of the write before it.
 func ended(e *trace.Event) bool {
@@ -142,16 +185,17 @@ func ended(e *trace.Event) bool {
 		ptr.Deref(o.DeletionGracePeriodSeconds, 0) == 0 && o.Kind != "Namespace"
 }
 
-// differences returns what is not told of a journal everywhere as it should be.
-func differences(journal *trace.Journal, want recount) (wrong []string) {
+// stateOf returns what is known at the end of a journal.
+func stateOf(journal *trace.Journal) *trace.State {
 	timeline := trace.NewTimeline(journal)
 	timeline.Update()
-	state := timeline.Tip()
-	differ := func(where string, want, got any) {
-		if fmt.Sprint(want) != fmt.Sprint(got) {
-			wrong = append(wrong, fmt.Sprintf("%s: want %v, got %v", where, want, got))
-		}
-	}
+	return timeline.Tip()
+}
+
+// journal compares all that is told of a journal with what is known at its end, and with what its events say.
+func (c *compared) journal(journal *trace.Journal, state *trace.State, want recount) {
+	c.journals++
+	differ := c.differ
 	plain := map[trace.Language]string{}
 	for _, l := range []trace.Language{trace.English, trace.Japanese} {
 		var out bytes.Buffer
@@ -165,21 +209,42 @@ func differences(journal *trace.Journal, want recount) (wrong []string) {
 			differ("summary", nil, err)
 		}
 		differ("reconciles in plain text, "+string(l), len(want.ended), len(numbered.FindAllString(plain[l], -1)))
+		lines(differ, plain[l], l, state)
 		summaries(differ, out.String(), l, want)
 	}
-	var page bytes.Buffer
-	if err := trace.WriteHTML(&page, journal, trace.HTMLOptions{}); err != nil {
-		differ("page", nil, err)
+	for _, l := range []trace.Language{trace.English, trace.Japanese} {
+		var page bytes.Buffer
+		if err := trace.WriteHTML(&page, journal, trace.HTMLOptions{Language: l}); err != nil {
+			differ("page", nil, err)
+		}
+		pages(differ, page.String(), l, want, state)
 	}
-	pages(differ, page.String(), want, state)
 	loops(differ, journal, want, state)
 	authors(differ, journal, want, state)
 	objects(differ, want, state)
 	screens(differ, journal, want, state)
-	return wrong
 }
 
 type differing func(where string, want, got any)
+
+// lines compares what the plain text says of each reconcile when it ends with what is known of it in the end.
+func lines(differ differing, text string, l trace.Language, state *trace.State) {
+	for _, block := range regexp.MustCompile(`(?m)^#.*\n(?: .*\n)*`).FindAllString(text, -1) {
+		number, said, _ := strings.Cut(block, " ")
+		id, _ := strconv.ParseInt(number[1:], 10, 64)
+		reconcile := state.Reconcile(id)
+		if reconcile == nil || strings.TrimSpace(said) == "" {
+			continue
+		}
+		for _, want := range []string{trace.ResultText(reconcile, l), state.WokenText(reconcile, l)} {
+			got := want
+			if !strings.Contains(squeezed(said), squeezed(want)) {
+				got = said
+			}
+			differ(fmt.Sprintf("#%d in plain text, %s", id, l), sentence(want), got)
+		}
+	}
+}
 
 var (
 	numbered = regexp.MustCompile(`(?m)^#\d+ `)
@@ -230,9 +295,9 @@ func lastOf(texts []string, n int) []string {
 }
 
 // pages compares the totals and the sentences of the page.
-func pages(differ differing, page string, want recount, state *trace.State) {
+func pages(differ differing, page string, l trace.Language, want recount, state *trace.State) {
 	shown := strings.Count(page, `<li class="row rec`)
-	differ("reconciles on the page", min(2000, len(state.Reconciles())), shown)
+	differ("reconciles on the page, "+string(l), min(2000, len(state.Reconciles())), shown)
 	for name, n := range want.byOperator {
 		if n.reconciles+n.watched == 0 {
 			continue
@@ -247,7 +312,7 @@ func pages(differ differing, page string, want recount, state *trace.State) {
 			v, _ := strconv.Atoi(m[1])
 			got = append(got, v)
 		}
-		differ("totals of "+name+" on the page", []int{
+		differ("totals of "+name+" on the page, "+string(l), []int{
 			n.reconciles, n.errors, n.cache, n.server, n.writes, n.noOps, n.conflicts, n.watched, n.merged, n.dropped,
 		}, got)
 	}
@@ -258,7 +323,7 @@ func pages(differ differing, page string, want recount, state *trace.State) {
 		}
 		_, said, _ = strings.Cut(said, `<p class="why">`)
 		said, _, _ = strings.Cut(said, "</p>")
-		differ(fmt.Sprintf("sentence of #%d on the page", reconcile.ID), words(state.WhyReconcile(reconcile, trace.English)), words(html.UnescapeString(said)))
+		differ(fmt.Sprintf("sentence of #%d on the page, %s", reconcile.ID, l), sentence(words(state.WhyReconcile(reconcile, l))), words(html.UnescapeString(said)))
 	}
 }
 
@@ -298,7 +363,7 @@ func loops(differ differing, journal *trace.Journal, want recount, state *trace.
 		}
 		differ("writes of loop "+loop.Name+" by verb and by kind", []int{n.writes, n.writes}, []int64{byVerb, byKind})
 		if r := state.Reconcile(s.Last.Reconcile); r != nil {
-			differ("sentence of loop "+loop.Name, state.WhyReconcile(r, trace.English), s.Last.Cause)
+			differ("sentence of loop "+loop.Name, sentence(state.WhyReconcile(r, trace.English)), s.Last.Cause)
 			differ("outcome of loop "+loop.Name, r.Outcome(), s.Last.Outcome)
 		}
 	}
@@ -368,12 +433,12 @@ func screens(differ differing, journal *trace.Journal, want recount, state *trac
 	}
 	for _, l := range []trace.Language{trace.English, trace.Japanese} {
 		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}} {
-			sentence := state.WhyReconcile(state.Reconcile(last), l)
-			said, got := squeezed(sentence), squeezed(screen(l, size[0], size[1]))
-			if begins, _, cut := strings.Cut(got, "…(w:"); cut && trace.TextWidth(sentence) > 3*size[0] { // w shows all of it
+			whole := state.WhyReconcile(state.Reconcile(last), l)
+			said, got := squeezed(whole), squeezed(screen(l, size[0], size[1]))
+			if begins, _, cut := strings.Cut(got, "…(w:"); cut && trace.TextWidth(whole) > 3*size[0] { // w shows all of it
 				said = said[:min(len(said), len(begins))]
 			}
-			differ(fmt.Sprintf("sentence on the screen at %dx%d, %s", size[0], size[1], l), said, got[:min(len(got), len(said))])
+			differ(fmt.Sprintf("sentence on the screen at %dx%d, %s", size[0], size[1], l), sentence(said), got[:min(len(got), len(said))])
 		}
 	}
 	shown := screen(trace.English, 200, 50)
@@ -383,99 +448,34 @@ func screens(differ differing, journal *trace.Journal, want recount, state *trac
 	} else {
 		differ("watch events on the screen", watched, m[1])
 	}
-	if m := regexp.MustCompile(`1 Objects[^│┃\n]*? (\d+) [━─]`).FindStringSubmatch(shown); m != nil {
+	strip(differ, shown, want, state)
+	if m := regexp.MustCompile(`1 Objects[^│┃\n]*? (\d+) [━─]`).FindStringSubmatch(shown); m == nil {
+		differ("objects on the screen", there, "none in\n"+shown)
+	} else {
 		differ("objects on the screen", there, m[1])
 	}
 }
 
-// TestDifferencesAreFound checks that each wrong number is found wherever it is told, and that there is none in the journal
-// of the tour.
-func TestDifferencesAreFound(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "cmd", "operator-lab", "tui", "testdata", "tour.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	journal, _, err := trace.Load(bytes.NewReader(text), trace.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if wrong := differences(journal, recountOf(journal.Since(0))); len(wrong) > 0 {
-		t.Errorf("the tour: %s", strings.Join(wrong, "\n"))
-	}
-	for name, plant := range map[string]struct {
-		wrong func(n *tally)
-		where []string
-	}{
-		"writes":      {func(n *tally) { n.writes++ }, []string{"wrote of", "summary, en", "summary, ja", "writes by verb", "totals of", "numbers of loop"}},
-		"reconciles":  {func(n *tally) { n.reconciles++ }, []string{"reconciles of", "totals of", "numbers of loop"}},
-		"reads":       {func(n *tally) { n.cache++ }, []string{"read of", "totals of", "numbers of loop"}},
-		"events":      {func(n *tally) { n.watched++ }, []string{"watch events of", "totals of", "on the screen"}},
-		"merged":      {func(n *tally) { n.merged++ }, []string{"totals of", "numbers of loop"}},
-		"made no key": {func(n *tally) { n.dropped++ }, []string{"totals of"}},
-	} {
-		want := recountOf(journal.Since(0))
-		for _, n := range want.byOperator {
-			plant.wrong(n)
+// strip compares the numbers of the reconcile that the strip tells of, and of its controller.
+func strip(differ differing, shown string, want recount, state *trace.State) {
+	m := regexp.MustCompile(`(\d+) made no key .*#(\d+) (?:ended|aborted) .*?(\d+) reads?, (\d+) writes?`).FindStringSubmatch(shown)
+	if m == nil {
+		if !strings.Contains(shown, "not seen") && !regexp.MustCompile(`#\d+ (running|HELD)`).MatchString(shown) {
+			differ("strip on the screen", "there", "none in\n"+shown)
 		}
-		for _, n := range want.byKey {
-			plant.wrong(n)
-		}
-		found := strings.Join(differences(journal, want), "\n")
-		for _, where := range plant.where {
-			if !strings.Contains(found, where) {
-				t.Errorf("%s: a wrong number is not found where it says %q:\n%s", name, where, found)
-			}
-		}
+		return
 	}
-	want := recountOf(journal.Since(0))
-	for _, versions := range want.stored {
-		for version := range versions {
-			versions[version] = "nobody known"
-		}
+	id, _ := strconv.ParseInt(m[2], 10, 64)
+	reconcile := state.Reconcile(id)
+	of := trace.ControllerKey{Operator: reconcile.Operator, Controller: reconcile.Controller}
+	n, dropped := want.byReconcile[id], 0
+	if all := want.byController[of]; all != nil {
+		dropped = all.dropped
 	}
-	for ref, e := range want.newest {
-		gone := *e
-		gone.Verb = trace.Deleted
-		want.newest[ref] = &gone
+	var got []int
+	for _, i := range []int{1, 3, 4} {
+		v, _ := strconv.Atoi(m[i])
+		got = append(got, v)
 	}
-	found := strings.Join(differences(journal, want), "\n")
-	for _, where := range []string{"author of", "is gone"} {
-		if !strings.Contains(found, where) {
-			t.Errorf("a wrong author or object is not found where it says %q:\n%s", where, found)
-		}
-	}
-}
-
-// TestHooksAreConsistent checks the journal of a song that a hook has sung, with the calls of the hook in it.
-func TestHooksAreConsistent(t *testing.T) {
-	sandboxtest.Long(t)
-	t.Parallel()
-	binary, err := filepath.Abs(needsBinary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "song.jsonl")
-	cmd := exec.CommandContext(t.Context(), binary, "run", "--hook", "zundoko/sync.py", "--composite", "zundoko/controller.yaml", "--env", "SEED=8",
-		"--manifests", "../../zundoko/config/crds/hardened", "--apply=../../zundoko/config/samples/hikawa.yaml",
-		"--nodes", "0", "--plain", "--quiet", "--for", "5m", "--record", file)
-	cmd.Dir = filepath.Join("..", "operators", "metacontroller", "examples")
-	said, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	sung := false
-	for lines := bufio.NewScanner(said); lines.Scan(); {
-		if !sung && strings.Contains(lines.Text(), "apply Kiyoshi") { // a second signal would not let it end in order
-			sung = true
-			_ = cmd.Process.Signal(os.Interrupt)
-		}
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	consistent(t, file)
+	differ("numbers of the strip", []int{dropped, n.cache + n.server, n.writes}, got)
 }
