@@ -128,7 +128,7 @@ func englishFault(e *Event) string {
 
 func japaneseFault(e *Event) string {
 	what, detail := e.Fault().Kind, e.Fault().Detail
-	fault := "障害 " + e.Reason + ": "
+	fault := "fault " + e.Reason + ": "
 	call := japaneseWrite(e)
 	if e.Reconcile != 0 {
 		call = withinOf(e).japanese() + " " + call

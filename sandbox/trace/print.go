@@ -152,7 +152,7 @@ func (p *Printer) event(e *Event) {
 	case KindOperator:
 		p.aside("----", e.Operator+" "+operatorText(e.Verb, p.o.Language))
 	case KindFault:
-		p.aside(p.o.Language.pick("fault", "障害"), strings.TrimPrefix(faultText(e, p.o.Language), "障害 "))
+		p.aside("fault", strings.TrimPrefix(faultText(e, p.o.Language), "fault "))
 	case KindNote:
 		p.paragraph("note", e.Message)
 	case KindTraffic:

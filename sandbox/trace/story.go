@@ -31,9 +31,9 @@ func (s *State) Story(l Language) []string {
 	}
 	slices.Sort(kinds)
 	wrote := fmt.Sprintf(l.pick("wrote      %d: %s; %d changed nothing", "書き込み   %d 件: %s。変化なし %d 件"), operators.Writes, orElse(strings.Join(kinds, ", "), "-"), operators.NoOps)
-	broke := l.pick("broken     nothing", "障害       なし")
+	broke := l.pick("broken     nothing", "fault      なし")
 	if a := s.Aftermath(); a != nil {
-		broke = l.pick("broken     ", "障害       ") + a.Text(l)
+		broke = l.pick("broken     ", "fault      ") + a.Text(l)
 	}
 	story := []string{ran, wrote, broke, s.standing(l)}
 	for i, line := range story {

@@ -212,7 +212,7 @@ func (p *explorer) progress() row {
 	case s.Done:
 		return *(&row{}).add(loud, p.t(" Done ", " 完了 ")).add(plain, played+fmt.Sprintf(p.t("; %d findings", "。見つかったもの %d 件"), wrong))
 	case s.Plans == 0:
-		return text(wait, p.t(" plays the scenario without faults, to learn what the operator writes", " 障害なしでシナリオを動かし、オペレーターが何を書くかを調べています"))
+		return text(wait, p.t(" plays the scenario without faults, to learn what the operator writes", " fault なしでシナリオを動かし、オペレーターが何を書くかを調べています"))
 	case s.Confirming:
 		return *(&row{}).add(wait, p.t(" plays again what went wrong", " おかしくなったプランをもう一度動かしています")).add(plain, " ·"+played+fmt.Sprintf(p.t("; %d went wrong", "。おかしくなったもの %d 件"), wrong))
 	}
@@ -231,7 +231,7 @@ func (p *explorer) placeWidth() int { return max(8, p.w-3-2*len(p.seen.Faults)) 
 
 func (p *explorer) heading() row {
 	if p.letters {
-		return text(dim, p.t(" the faults", " 障害"))
+		return text(dim, p.t(" the faults", " fault"))
 	}
 	r := text(dim, " ")
 	r.cell(&p.theme, dim, p.t(". right  X wrong  - needless  ? skipped", ". 正しい  X おかしい  - 不要  ? 省略"), p.placeWidth())

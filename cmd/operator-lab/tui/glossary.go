@@ -199,7 +199,7 @@ var glossary = []term{
 		"この reconcile で成功した書き込みの数",
 	},
 	{
-		"fault|Fault", "障害",
+		"fault|Fault", "fault|Fault",
 		"something that was broken on purpose, such as a crash at a write",
 		"わざと起こした障害。書き込みの瞬間のクラッシュなど",
 	},

@@ -116,7 +116,7 @@ func newKeyMap() keyMap {
 		bind(groupTime, 0, k("]"), "", "", "", says(func(n navigator) string { return n.goReconcile(1) }), nothingYet),
 		bind(groupTime, 12, k("{"), "{ }", "event|the previous, the next event of the journal", "イベント|前/次のイベント", says(func(n navigator) string { return n.goEvent(-1) }), nothingYet),
 		bind(groupTime, 0, k("}"), "", "", "", says(func(n navigator) string { return n.goEvent(1) }), nothingYet),
-		bind(groupTime, 0, k("<"), "< >", "the previous, the next reconcile that failed or was hit by a fault", "前/次の、失敗したか障害を受けた reconcile", says(func(n navigator) string { return n.goTrouble(-1) }), nothingYet),
+		bind(groupTime, 0, k("<"), "< >", "the previous, the next reconcile that failed or was hit by a fault", "前/次の、失敗したか fault を受けた reconcile", says(func(n navigator) string { return n.goTrouble(-1) }), nothingYet),
 		bind(groupTime, 0, k(">"), "", "", "", says(func(n navigator) string { return n.goTrouble(1) }), nothingYet),
 		bind(groupTime, 0, k("("), "( )", "the previous, the next reconcile that wrote", "前/次の、書き込みをした reconcile", says(func(n navigator) string { return n.goWrite(-1) }), nothingYet),
 		bind(groupTime, 0, k(")"), "", "", "", says(func(n navigator) string { return n.goWrite(1) }), nothingYet),

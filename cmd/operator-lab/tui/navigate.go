@@ -167,7 +167,7 @@ func (nav navigator) jump(n int, such func(*trace.Reconcile) bool, none string) 
 func (nav navigator) goTrouble(n int) string {
 	return nav.jump(n, func(r *trace.Reconcile) bool {
 		return r.End != nil && r.End.Error != "" || r.Outcome() == trace.OutcomeAborted || r.Tally.FailedCalls > 0 || nav.index.hit[r.ID]
-	}, nav.t("no other error or fault that way", "その方向にエラーや障害はもうない"))
+	}, nav.t("no other error or fault that way", "その方向にエラーや fault はもうない"))
 }
 
 // goWrite goes to the previous or next reconcile that wrote.
