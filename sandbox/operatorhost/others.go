@@ -12,8 +12,8 @@ import (
 )
 
 // Others records in a journal what others do to the objects that occur in it, and to what OLM installs: Kubernetes'
-// controllers, the scheduler, and you with kubectl in another terminal. It reads the API server's audit log, which names the client of every
-// request.
+// controllers, the scheduler, and you with kubectl in another terminal. It reads the API server's audit log, which names
+// the client of every request.
 type Others struct {
 	journal *trace.Journal
 
@@ -136,9 +136,11 @@ func describe(e *trace.Event) (owners []string, copied bool) {
 			OwnerReferences                       []struct{ UID string }
 			Labels                                map[string]string
 		}
+		Details struct{ UID string } // of a Status
 	}
 	if json.Unmarshal(e.After, &object) != nil || object.Kind == "Status" {
-		e.After = nil // the response to a deletion is a Status
+		e.After = nil // the response to a deletion is a Status, which names the object
+		e.Object.UID = object.Details.UID
 		return nil, false
 	}
 	switch {

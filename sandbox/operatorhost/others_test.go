@@ -46,3 +46,24 @@ func TestOLM(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestDeletedByOthers checks that it is known who deleted an object, though the answer to that is a Status.
+func TestDeletedByOthers(t *testing.T) {
+	journal := trace.New(trace.Options{})
+	cafe := trace.Ref{APIVersion: "example.com/v1", Kind: "Cafe", Namespace: "default", Name: "corner", UID: "u"}
+	for _, verb := range []string{trace.Added, trace.Deleted} {
+		journal.Append(trace.Event{Kind: trace.KindWatch, Operator: "cafe", Verb: verb, Object: cafe, ResourceVersion: "7"})
+	}
+	operatorhost.NewOthers(journal).Note([]byte(`{"verb":"delete","userAgent":"kubectl/v1",
+	  "objectRef":{"resource":"cafes","apiGroup":"example.com","apiVersion":"v1","namespace":"default","name":"corner"},
+	  "responseStatus":{"code":200},
+	  "responseObject":{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"corner","kind":"cafes","uid":"u"}}}`))
+	timeline := trace.NewTimeline(journal)
+	timeline.Update()
+	state := timeline.Tip()
+	for l, want := range map[trace.Language]string{trace.English: "it is gone, deleted by you", trace.Japanese: "あなたが削除し、もうない"} {
+		if got := state.WhyObject(state.Object(cafe), l); !strings.Contains(got, want) {
+			t.Errorf("%s does not say %q", got, want)
+		}
+	}
+}
