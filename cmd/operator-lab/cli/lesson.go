@@ -126,15 +126,21 @@ func (f *lessonFlags) hold(ctx context.Context, l *learner, lesson *book.Lesson)
 	return l.inPlain(ctx, lesson)
 }
 
-// pickAndLearn shows the picker until the person leaves it.
+// pickAndLearn shows the picker until the person leaves it. A lesson that is picked in a track goes on with those of the track.
 func (f *lessonFlags) pickAndLearn(ctx context.Context, io streams) error {
+	track := ""
 	for {
 		l, err := f.learner(io) // anew each time: the progress is another one
 		if err != nil {
 			return err
 		}
-		id, err := tui.Pick(ctx, l.pickOptions())
-		if err != nil || id == "" {
+		o := l.pickOptions()
+		o.Track = track
+		var id string
+		if id, track, err = tui.Pick(ctx, o); err != nil || id == "" {
+			return err
+		}
+		if err := l.course.follow(track); err != nil {
 			return err
 		}
 		lesson, err := l.course.Find(id)

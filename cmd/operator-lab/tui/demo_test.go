@@ -42,7 +42,7 @@ func demo(mode string) int {
 	ctx := context.Background() //nolint:forbidigo // a main function: nobody gives it one
 	switch mode {
 	case "pick":
-		id, err := Pick(ctx, demoPick(o.Language))
+		id, _, err := Pick(ctx, demoPick(o.Language))
 		fmt.Printf("picked %q, %v\n", id, err)
 		return 0
 	case "explore":

@@ -15,7 +15,9 @@ type PickOptions struct {
 	All string
 	// Tracks are ways through some of the items. Default: none.
 	Tracks []PickTrack
-	// Suggested is the ID of the item the cursor is on at first. Default: the first item.
+	// Track is the name of the track that is shown at first. Default: all items are.
+	Track string
+	// Suggested is the ID of the item the cursor is on at first. Default: the first that is not done.
 	Suggested string
 	// Language, look and terminal, as in [Options].
 	Language   trace.Language
@@ -54,12 +56,12 @@ type PickTrack struct {
 	Title string
 }
 
-// Pick lets one item be picked on the terminal, and returns its ID: "" if the
-// user leaves, the context ends or a signal comes.
-func Pick(ctx context.Context, o PickOptions) (id string, err error) {
+// Pick lets one item be picked on the terminal. It returns its ID, and the name of the track that was shown: "" if it was
+// none. The ID is "" if the user leaves, the context ends or a signal comes.
+func Pick(ctx context.Context, o PickOptions) (id, track string, err error) {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	p := newPicker(o)
 	err = runProgram(ctx, p, p.look)
-	return p.picked, err
+	return p.picked, p.trackName(), err
 }

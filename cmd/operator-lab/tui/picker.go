@@ -27,6 +27,9 @@ func newPicker(o PickOptions) *picker {
 		Language: o.Language, ASCII: o.ASCII, NoColor: o.NoColor, ForceColor: o.ForceColor, In: o.In, Out: o.Out, Getenv: o.Getenv,
 	}.withDefaults()
 	p := &picker{theme: newTheme(look), look: look, PickOptions: o, at: o.Suggested}
+	if o.Track != "" {
+		p.track = 1 + slices.IndexFunc(o.Tracks, func(t PickTrack) bool { return t.Name == o.Track })
+	}
 	p.settle()
 	return p
 }
@@ -123,7 +126,8 @@ func (p *picker) move(pressed string) {
 
 func (p *picker) here(item PickItem) bool { return item.ID == p.at }
 
-// settle keeps the cursor on an item that is shown: where it is, else on what is suggested, else on the first.
+// settle keeps the cursor on an item that is shown: where it is, else on what is suggested, else on the first that is not
+// done.
 func (p *picker) settle() {
 	shown := p.shown()
 	if slices.ContainsFunc(shown, p.here) {
@@ -135,16 +139,24 @@ func (p *picker) settle() {
 	}
 	p.at = ""
 	if len(shown) > 0 {
-		p.at = shown[0].ID
+		p.at = shown[max(0, slices.IndexFunc(shown, func(item PickItem) bool { return item.Done < item.Total }))].ID
 	}
+}
+
+// trackName is the name of the track that is shown; empty if all items are.
+func (p *picker) trackName() string {
+	if p.track == 0 {
+		return ""
+	}
+	return p.Tracks[p.track-1].Name
 }
 
 // shown are the items of the track that pass the filter.
 func (p *picker) shown() []PickItem {
 	var out []PickItem
-	f := strings.ToLower(string(p.filter))
+	f, track := strings.ToLower(string(p.filter)), p.trackName()
 	for _, item := range p.Items {
-		if p.track > 0 && !slices.Contains(item.Tracks, p.Tracks[p.track-1].Name) {
+		if track != "" && !slices.Contains(item.Tracks, track) {
 			continue
 		}
 		all := fmt.Sprintf("%02d ", item.Number) + item.ID + " " + item.Title + " " + item.Module + " " + strings.Join(item.Tags, " ")

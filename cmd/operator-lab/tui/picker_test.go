@@ -100,6 +100,27 @@ func TestPick(t *testing.T) {
 	}
 }
 
+// TestPickInTrack checks that the track in which an item is picked is known, and is shown again when the picker is opened anew.
+func TestPickInTrack(t *testing.T) {
+	o := demoPick(trace.English)
+	for keys, want := range map[string]string{"enter": "", "tab home enter": "ten", "shift+tab enter": "sre", "tab shift+tab enter": ""} {
+		p := newPicker(o)
+		p.w, p.h = 80, 24
+		if pick(p, keys); p.trackName() != want {
+			t.Errorf("%s picks in the track %q, want %q", keys, p.trackName(), want)
+		}
+	}
+	o.Track, o.Suggested = "ten", "more-1" // crd is done
+	p := newPicker(o)
+	if p.at != "zundoko" {
+		t.Errorf("the cursor stands on %q", p.at)
+	}
+	p.w, p.h = 80, 24
+	if frame := ansi.Strip(p.frame()); !strings.Contains(frame, "[ten minutes]") || strings.Contains(frame, "Stateless") {
+		t.Errorf("the picker does not open with the track:\n%s", frame)
+	}
+}
+
 func TestPickNothing(t *testing.T) {
 	p := newPicker(PickOptions{Getenv: utf8Env})
 	p.w, p.h = 80, 24
@@ -129,7 +150,7 @@ func TestPickNothing(t *testing.T) {
 	}
 	o = demoPick(trace.English)
 	o.Suggested = "gone"
-	if p := newPicker(o); p.at != "stateless" {
+	if p := newPicker(o); p.at != "zundoko" { // the first that is not done
 		t.Errorf("the cursor stands on %q", p.at)
 	}
 	for id, next := range map[string]bool{"crd": false, "watches": true} { // the first is suggested when all is done
