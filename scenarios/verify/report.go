@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -372,7 +373,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Shard.Count > 0 {
 		fmt.Fprintf(&b, "shard %s: the others play the rest\n", r.Shard)
 	}
-	fmt.Fprintf(&b, "compared: %s\n\n", strings.Join(r.Kinds, ", "))
+	fmt.Fprintf(&b, "compared: %s\n\n", cmp.Or(strings.Join(r.Kinds, ", "), "nothing, since nothing is left in the end"))
 	fmt.Fprintf(&b, "  %-13s %6s %6s %6s %9s %8s\n", "fault", "plans", "played", "wrong", "needless", "skipped")
 	for i, f := range r.Faults {
 		fmt.Fprintf(&b, "%c %-13s %6d %6d %6d %9d %8d   %s\n", 'a'+rune(i), f.Name, f.Plans, f.Played, f.Wrong, f.Needless, f.Skipped, f.Says)
