@@ -393,8 +393,8 @@ func authors(differ differing, journal *trace.Journal, want recount, state *trac
 	}
 }
 
-// objects compares the objects with the newest that the API server sent of them: their number, version, conditions, and
-// whether they are there.
+// objects compares the objects with the newest that the API server sent of them: their number, version, conditions, owners,
+// and whether they are there.
 func objects(differ differing, want recount, state *trace.State) {
 	for ref, e := range want.newest {
 		o := state.Object(e.Object)
@@ -407,6 +407,7 @@ func objects(differ differing, want recount, state *trace.State) {
 			continue
 		}
 		differ("conditions of "+ref.String(), trace.ReadMeta(e.After).Conditions, o.Meta().Conditions)
+		differ("owners of "+ref.String(), trace.ReadMeta(e.After).Owners, o.Meta().Owners)
 	}
 }
 

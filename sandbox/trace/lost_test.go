@@ -40,7 +40,8 @@ func TestLostAnswer(t *testing.T) {
 		if tl.Update(); strings.Contains(tl.Tip().WhyReconcile(tl.Tip().Reconcile(1), English), "come back") {
 			t.Errorf("late %t: the watch of a process that has ended is waited for", late)
 		}
-		watch := j.Append(Event{Kind: KindWatch, Operator: "o", Actor: "o", Verb: Added, Object: word, ResourceVersion: "12"})
+		watch := j.Append(Event{Kind: KindWatch, Operator: "o", Actor: "o", Verb: Added, Object: word, ResourceVersion: "12",
+			After: []byte(`{"metadata":{"name":"a-1","ownerReferences":[{"kind":"Song","name":"s","controller":true}]}}`)})
 		tl.Update()
 		s := tl.Tip()
 		reconcile := s.Reconcile(1)
@@ -53,7 +54,7 @@ func TestLostAnswer(t *testing.T) {
 		for what, want := range map[string]string{
 			s.WhyReconcile(reconcile, English):   "It created Word a-1 (committed, and its answer never arrived). ",
 			s.WhyReconcile(reconcile, Japanese):  "Word a-1 を作成した。Word a-1 への書き込みはコミット済み、応答は届かなかった。",
-			s.WhyObject(s.Object(word), English): "Word a-1 was created by o in #1.",
+			s.WhyObject(s.Object(word), English): "Word a-1 was created by o in #1 and is owned by Song s.",
 			s.Why(tl.Event(watch), English):      "Word a-1 was added by o in #1",
 			htmlOf(t, j, HTMLOptions{}):          "committed, and its answer never arrived",
 			plainOf(t, j, English):               "create Word a-1 (rv 12): committed, and its answer never arrived",

@@ -89,6 +89,7 @@ func (all objects) observe(e *Event) {
 	key := keyOf(ref)
 	old := all[key]
 	if old != nil && !supersedes(e, old) {
+		all.complete(e, key, old)
 		return
 	}
 	next := &Object{
@@ -115,6 +116,18 @@ func (all objects) observe(e *Event) {
 	}
 	next.meta = sync.OnceValue(func() *Meta { return parseMeta(next.Raw) })
 	all[key] = next
+}
+
+// complete adds the JSON of an object of which only the version is known: that of a write whose answer was lost. An event with
+// that very version has it.
+func (all objects) complete(e *Event, key objectKey, old *Object) {
+	if old.Raw != nil || old.Deleted || len(e.After) == 0 || e.ResourceVersion != old.ResourceVersion || e.Object.UID != old.Ref.UID {
+		return
+	}
+	next := *old
+	next.Raw, next.Generation = e.After, e.Generation
+	next.meta = sync.OnceValue(func() *Meta { return parseMeta(next.Raw) })
+	all[key] = &next
 }
 
 // supersedes reports whether an event has a newer version of an object than the known one.
