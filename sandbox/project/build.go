@@ -129,10 +129,7 @@ func (p *Project) buildError(files overlay, output string) error {
 	e := &BuildError{Lines: p.parseBuild(output, files.original())}
 	of := func(l BuildLine) bool { return strings.HasPrefix(l.File, inside+"/") }
 	if !slices.ContainsFunc(e.Lines, of) {
-		if hint := buildHint(p.Module, e.Lines); hint != "" {
-			return &sandbox.Problem{Err: e, Hint: hint}
-		}
-		return e
+		return &sandbox.Problem{Err: e, Hint: buildHint(p.Module, e.Lines)}
 	}
 	return &sandbox.Problem{
 		Err:  fmt.Errorf("the taps do not compile with the project's controller-runtime %s: %w", p.ControllerRuntime, e),
@@ -140,7 +137,7 @@ func (p *Project) buildError(files overlay, output string) error {
 	}
 }
 
-// buildHint says what to do about messages that do not say it themselves; empty if they do.
+// buildHint says what to do about messages.
 func buildHint(module string, lines []BuildLine) string {
 	says := func(texts ...string) bool {
 		return slices.ContainsFunc(lines, func(l BuildLine) bool {
@@ -155,7 +152,7 @@ func buildHint(module string, lines []BuildLine) string {
 	case says("build constraints exclude all Go files"):
 		return "it has no files for this machine: they may need cgo, which is used with CGO_ENABLED=1, or build tags, which lab.yaml can name"
 	}
-	return ""
+	return "mend it; 'go build ./...' in the project says all of it"
 }
 
 var sourceLine = regexp.MustCompile(`^(\S[^:]*\.(?:go|s|c|h|mod|work)):(\d+):(?:(\d+):)? ?(.*)$`)

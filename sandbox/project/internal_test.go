@@ -186,20 +186,20 @@ func TestParseBuild(t *testing.T) {
 	}
 }
 
-// TestBuildHint checks what is advised about messages that do not say it.
+// TestBuildHint checks what is advised about messages.
 func TestBuildHint(t *testing.T) {
 	t.Parallel()
 	p := &Project{Module: "example.com/toy"}
 	for message, want := range map[string]string{
-		"undefined: x": "",
-		"no required module provides package example.com/elsewhere/b; to add it:":                                     "",
+		"undefined: x": "go build ./...",
+		"no required module provides package example.com/elsewhere/b; to add it:":                                     "go build ./...",
 		"no required module provides package example.com/toy/b; to add it:":                                           "make generate",
 		"cannot find module providing package example.com/toy/b: import lookup disabled by -mod=vendor":               "make generate",
 		"pattern all:dist: no matching files found":                                                                   "make generate",
 		`cgo: C compiler "gcc" not found: exec: "gcc": executable file not found in $PATH`:                            "CGO_ENABLED=0",
 		"package example.com/toy\n\timports example.com/c: build constraints exclude all Go files in /home/you/toy/c": "CGO_ENABLED=1",
 	} {
-		if got := buildHint(p.Module, []BuildLine{{Message: "first"}, {Message: message}}); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := buildHint(p.Module, []BuildLine{{Message: "first"}, {Message: message}}); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", message, got)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -123,7 +124,11 @@ func (o *ownOperator) lab(ctx context.Context, t *target, options *lab.Options) 
 	}
 	o.startBuild()
 	options.Programs = append(options.Programs, o.operator)
-	return o.operator.Build(ctx) // before anybody waits for the operator
+	err := o.operator.Build(ctx) // before anybody waits for the operator
+	if _, is := errors.AsType[*project.BuildError](err); is {
+		return usageOf(err)
+	}
+	return err
 }
 
 // beside returns the operator for each of several labs that play side by side: for one only, if it cannot run twice. What is returned
