@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -147,6 +148,8 @@ func TestPlanInPod(t *testing.T) {
 		"ServiceMonitor toy-metrics: there is no Prometheus here that would read it",
 	})
 	wantNotes(t, got, "kind Certificate of cert-manager.io exists without its controller")
+	service := types.NamespacedName{Namespace: "toy-system", Name: "toy-webhook-service"}
+	want(t, "Services of webhooks", got.WebhookServices(), []types.NamespacedName{service, service})
 
 	data := map[string][]byte{}
 	for name, text := range got.Objects[9].Object["data"].(map[string]any) {

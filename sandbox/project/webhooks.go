@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/operator-lab/operator-lab/sandbox/certificate"
@@ -96,6 +97,21 @@ func (plan *Plan) containerPort(p corev1.ServicePort) int {
 		return defaultWebhookPort
 	}
 	return int(cmp.Or(p.TargetPort.IntVal, p.Port))
+}
+
+// WebhookServices returns the Services at which the webhooks among the plan's objects are called.
+func (plan *Plan) WebhookServices() (all []types.NamespacedName) {
+	for _, o := range plan.Objects {
+		for _, config := range clientConfigs(o) {
+			service, _ := config["service"].(map[string]any)
+			name, _ := service["name"].(string)
+			namespace, _ := service["namespace"].(string)
+			if name != "" {
+				all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
+			}
+		}
+	}
+	return all
 }
 
 // clientConfigs returns the clientConfigs of a webhook configuration or of a CRD with a conversion webhook.

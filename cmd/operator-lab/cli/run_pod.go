@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -94,12 +97,50 @@ func (p *inPod) lab(context.Context, *target, *lab.Options) error { return nil }
 // begin applies what --apply names.
 func (p *inPod) begin(ctx context.Context, s *liveOperator) error {
 	s.tell(p.plan.Notes)
+	if err := p.awaitWebhooks(ctx, s); err != nil {
+		return err
+	}
 	for _, sample := range p.examples {
-		if err := sample.Apply(ctx, s.you, lab.Person); err != nil {
-			return err
+		var wrong error
+		_ = wait.PollUntilContextTimeout(ctx, webhookPause, webhookPatience, true, func(ctx context.Context) (bool, error) {
+			wrong = sample.Apply(ctx, s.you, lab.Person)
+			return !apierrors.IsInternalError(wrong), nil // the network may learn of the Service's endpoints a little later
+		})
+		if wrong != nil {
+			return wrong
 		}
 	}
 	return nil
+}
+
+// How often to look whether the webhooks can be called, and how long.
+const (
+	webhookPause    = 200 * time.Millisecond
+	webhookPatience = 20 * time.Second
+)
+
+// awaitWebhooks waits until the Services of webhooks have endpoints: until then the API server refuses what they are to judge. If
+// they get none, it goes on, and the API server says so.
+func (p *inPod) awaitWebhooks(ctx context.Context, s *liveOperator) error {
+	client, err := kubernetes.NewForConfig(s.target.Config())
+	if err != nil {
+		return err
+	}
+	for _, service := range p.plan.WebhookServices() {
+		of := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name}
+		_ = wait.PollUntilContextTimeout(ctx, webhookPause, webhookPatience, true, func(ctx context.Context) (bool, error) {
+			found, err := client.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, of)
+			return err == nil && hasReady(found.Items), nil // the API server may answer the next time
+		})
+	}
+	return ctx.Err()
+}
+
+// hasReady reports whether an endpoint is ready.
+func hasReady(all []discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(all, func(s discoveryv1.EndpointSlice) bool {
+		return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
+	})
 }
 
 func (p *inPod) samples(s *liveOperator) []tui.Sample { return offer(s, p.examples) }
