@@ -159,7 +159,11 @@ func operatorList() string {
 	return list.String()
 }
 
+// unknownOperator is the error for a name that no bundled operator has. It may be that of a directory.
 func unknownOperator(name string) error {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return usageError("the directory of that name is ./"+name+", as in: operator-lab run ./"+name, "there is no bundled operator %q", name)
+	}
 	return usageError(meant(name, operators.Names())+"operators: "+operatorNames(), "there is no bundled operator %q", name)
 }
 

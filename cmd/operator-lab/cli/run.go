@@ -94,7 +94,7 @@ there but what --install and --apply name.`,
 		}
 		own := cmd.ArgsLenAtDash() == 0 && len(args) > 0 || len(args) > 0 && isPath(args[0]) || len(args) == 0 && f.ofChart()
 		if !own {
-			return hintAtDirectory(named(cmd, args), args)
+			return named(cmd, args)
 		}
 		return runOwn(cmd, io, &f, args)
 	}
@@ -114,18 +114,6 @@ there but what --install and --apply name.`,
 		_ = cmd.MarkFlagFilename(name) // it has just been bound
 	}
 	return cmd
-}
-
-// hintAtDirectory adds to the error for an unknown operator how a directory of that name is run.
-func hintAtDirectory(err error, args []string) error {
-	problem, is := errors.AsType[*sandbox.Problem](err)
-	if len(args) == 0 || !is {
-		return err
-	}
-	if info, statErr := os.Stat(args[0]); statErr == nil && info.IsDir() {
-		problem.Hint = "the directory of that name is run with: operator-lab run ./" + args[0]
-	}
-	return err
 }
 
 func runOneCommand(io streams, op operators.Operator) *cobra.Command {
