@@ -32,6 +32,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/sandbox/remote"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/sandbox/usage"
 )
 
 // median returns the middle one.
@@ -209,10 +210,16 @@ func BenchmarkReconciles(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = box.Stop() }()
-	t := inTurns(b.N,
-		startAlone(b, box, build(plain, project.BuildOptions{Plain: true}), false),
-		startAlone(b, box, build(tapped, project.BuildOptions{}), true),
-		startInLab(b, box, tapped))
+	alone, aloneUsed := startAlone(b, box, build(plain, project.BuildOptions{Plain: true}), false)
+	linked, linkedUsed := startAlone(b, box, build(tapped, project.BuildOptions{}), true)
+	inLab := startInLab(b, box, tapped)
+	before := []time.Duration{aloneUsed(), linkedUsed()}
+	t := inTurns(b.N, alone, linked, inLab)
+	// CPU time of the program itself, which other work on the machine changes less.
+	each := func(used time.Duration) float64 { return used.Seconds() * 1e6 / float64(b.N*batch) }
+	own, withTaps := each(aloneUsed()-before[0]), each(linkedUsed()-before[1])
+	b.ReportMetric(own, "plain-cpu-µs")
+	b.ReportMetric(withTaps, "taps-cpu-µs")
 	for i, way := range []string{"plain", "taps", "lab"} {
 		b.ReportMetric(1/t[i], way+"/s")
 		if i > 0 {
@@ -221,8 +228,9 @@ func BenchmarkReconciles(b *testing.B) {
 	}
 }
 
-// startAlone runs a program against a sandbox, linked with a journal of this process or not.
-func startAlone(b *testing.B, box *sandbox.Sandbox, program string, linked bool) func() float64 {
+// startAlone runs a program against a sandbox, linked with a journal of this process or not. used is its CPU time; 0: the system does
+// not tell.
+func startAlone(b *testing.B, box *sandbox.Sandbox, program string, linked bool) (reconcile func() float64, used func() time.Duration) {
 	b.Helper()
 	space, reconcile := counting(b, box)
 	cmd := exec.Command(program)
@@ -256,7 +264,14 @@ func startAlone(b *testing.B, box *sandbox.Sandbox, program string, linked bool)
 		}
 	})
 	reconcile() // begins when it serves
-	return reconcile
+	return reconcile, func() time.Duration {
+		all, err := usage.Look()
+		if err != nil {
+			return 0
+		}
+		of, _ := all.OfTree(cmd.Process.Pid)
+		return of.CPU
+	}
 }
 
 // startInLab runs a project in a lab.
