@@ -354,8 +354,9 @@ func (p *Printer) Summary() error {
 // operator prints the totals of one operator.
 func (p *Printer) operator(name string, c *Counters) {
 	l := p.o.Language
-	p.line(fmt.Sprintf(l.pick("%s: %d reconciles, %d failed, %s in all", "%s: reconcile %d 回 (失敗 %d 回)、計 %s"),
-		name, c.Reconciles, c.Errors, p.duration(c)))
+	p.line(l.pick(
+		fmt.Sprintf("%s: %s, %d failed, %s in all", name, plural(c.Reconciles, "reconcile"), c.Errors, p.duration(c)),
+		fmt.Sprintf("%s: reconcile %d 回 (失敗 %d 回)、計 %s", name, c.Reconciles, c.Errors, p.duration(c))))
 	logged := p.timeline.tip.ModeOf(name).Logged
 	if logged {
 		p.line(fmt.Sprintf(l.pick(

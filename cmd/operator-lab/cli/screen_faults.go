@@ -71,7 +71,7 @@ func faultMenu(how arming, operator string, lang trace.Language, nodes bool) []t
 	}
 	if nodes {
 		menu = append(menu,
-			of(containers, true, say("kill its containers, or those of its namespace", "そのコンテナか、Namespace のコンテナを強制終了する"),
+			of(containers, true, say("kill its containers, or those of its namespace", "そのコンテナか、その namespace のコンテナを強制終了する"),
 				say("The kubelet starts them again, each time a little later (CrashLoopBackOff).", "kubelet が再起動する。繰り返すと間隔が延びる (CrashLoopBackOff)。"), v1alpha1.FaultSpec{}),
 			of(nothing, true, say("take the power of node-1 away for 20 s", "node-1 の電源を 20 秒間切る"),
 				say("Its pods stop at once; Kubernetes notices when the node's lease is not renewed.", "Pod はすぐに止まる。Kubernetes はノードの lease が更新されないことで気づく。"),

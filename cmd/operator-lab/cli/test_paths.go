@@ -67,7 +67,7 @@ func isBundled(name string) bool {
 
 // bundledHint says what there is instead of a bundled scenario.
 func bundledHint(name string) string {
-	if near := meant(name, scenarioNames()); near != "" {
+	if near := meant(name, append(scenarioNames(), operators.Names()...)); near != "" {
 		return near + "'operator-lab test --list " + strings.Join(operators.Names(), " ") + "' lists the bundled ones"
 	}
 	folder := "."
