@@ -224,7 +224,7 @@ func (s objectsPane) draw(in Rect) content {
 	}
 	p := content{title: s.t("Objects", "オブジェクト") + s.asOf(), right: itoa(n)}
 	if len(lines) == 0 {
-		p.rows = []row{text(dim, s.t(" nothing seen yet", " まだ何も見えていない"))}
+		p.rows = []row{text(dim, " "+s.noObjects())}
 		return p
 	}
 	from := window(len(lines), shown, in.H)
@@ -409,4 +409,16 @@ func (s objectsPane) subject() subject {
 		}
 	}
 	return subject{}
+}
+
+// noObjects says why no object is listed.
+func (s objectsPane) noObjects() string {
+	known := s.snapshot.Objects()
+	switch {
+	case len(known) == 0:
+		return s.t("nothing seen yet", "まだ何も見えていない")
+	case len(s.filter[ObjectsPane]) > 0:
+		return s.t("no object matches the filter; / changes it", "フィルターに一致するオブジェクトはない。/ で変更")
+	}
+	return s.t("nothing is left", "もう何も残っていない")
 }

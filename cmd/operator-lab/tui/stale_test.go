@@ -148,3 +148,18 @@ func TestFaultsAreNoVictims(t *testing.T) {
 	})
 	d.want(d.at(time.Second, "objects"), false, "Fault")
 }
+
+// TestNothingIsLeft checks that the objects' pane says why it lists none: nothing was seen, nothing matches, or all are gone.
+func TestNothingIsLeft(t *testing.T) {
+	d := newTold(t)
+	d.want(d.at(time.Second, "objects"), true, "nothing seen yet")
+	d.watch(trace.Added, "a", "", 1)
+	press(d.Model, "1 / x y z enter")
+	d.want(d.at(2*time.Second, "objects"), true, "no object matches the filter")
+	press(d.Model, "esc")
+	d.watch(trace.Deleted, "a", "", 2)
+	for range 4 { // until it is not listed any more
+		d.reconcile("configmap")
+	}
+	d.want(d.at(3*time.Second, "objects"), true, "nothing is left")
+}
