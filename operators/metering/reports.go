@@ -133,12 +133,12 @@ func (r *reports) advance(ctx context.Context, p *period, seen, now time.Time) e
 	if spec.ReportingStart != nil {
 		p.since = spec.ReportingStart.UTC()
 	}
-	done, any, err := r.store.done(ctx, string(p.report.UID))
+	done, err := r.store.done(ctx, string(p.report.UID))
 	if err != nil {
 		return err
 	}
-	if any && done.After(p.since) {
-		p.since = done
+	if done != nil && done.until.After(p.since) {
+		p.since = done.until
 	}
 	// A database that was lost does not make reports begin anew.
 	if last := p.known.LastReportTime; last != nil && last.After(p.since) {
@@ -156,6 +156,9 @@ func (r *reports) advance(ctx context.Context, p *period, seen, now time.Time) e
 	if wait := p.until.Sub(now); wait > 0 && !spec.RunImmediately {
 		p.reason, p.wait = v1.ReasonPeriodWaiting, max(r.options.Clock.Wait(wait), time.Millisecond)
 		p.message = fmt.Sprintf("the period from %s ends at %s", stamp(p.since), stamp(p.until))
+		if done != nil {
+			p.message += fmt.Sprintf("; of the one before, %v of %v were observed", done.observed, done.until.Sub(done.since))
+		}
 		return nil
 	}
 	return r.finish(ctx, p)
@@ -210,7 +213,7 @@ func (r *reports) finish(ctx context.Context, p *period) error {
 		p.reason, p.message, p.wait = v1.ReasonFailed, "the SQL failed: "+err.Error(), retryAfter
 		return nil
 	}
-	if err := r.store.finish(ctx, ownerOfReport(p.report), p.since, p.until, columns, rows, p.report.Spec.OverwriteExistingData); err != nil {
+	if err := r.store.finish(ctx, ownerOfReport(p.report), span{p.since, p.until, observed}, columns, rows, p.report.Spec.OverwriteExistingData); err != nil {
 		return err
 	}
 	p.reason, p.wait = v1.ReasonPeriodFinished, again.RequeueAfter
@@ -237,10 +240,12 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (r *reports) writeStatus(ctx context.Context, p *period) error {
 	status := *p.known.DeepCopy()
 	status.ObservedGeneration = p.report.Generation
-	if until, any, err := r.store.done(ctx, string(p.report.UID)); err != nil {
+	done, err := r.store.done(ctx, string(p.report.UID))
+	if err != nil {
 		return err
-	} else if any && (status.LastReportTime == nil || status.LastReportTime.Time.Before(until)) {
-		status.LastReportTime = &metav1.Time{Time: until}
+	}
+	if done != nil && (status.LastReportTime == nil || status.LastReportTime.Time.Before(done.until)) {
+		status.LastReportTime = &metav1.Time{Time: done.until}
 		status.TableRef = &v1.TableRef{Name: tableName(ownerOfReport(p.report))}
 	}
 	status.NextReportTime = nil

@@ -43,26 +43,14 @@ const (
 	answerTimeout = time.Minute
 )
 
-// Start serves until ctx ends. The certificate is made anew each time, and told in the ConfigMap with the address.
+// Start serves until ctx ends, where the last life did and with its certificate if it can, so that clients find it again. The
+// ConfigMap says where, and has the certificate.
 func (s *server) Start(ctx context.Context) error {
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", s.address)
+	listener, pair, certificate, err := s.listen(ctx)
 	if err != nil {
 		return fmt.Errorf("serve reports: %w", err)
 	}
 	defer listener.Close() //nolint:errcheck // it serves no more
-	host, _, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		return err
-	}
-	certificate, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.ParseIP(host)}, nil)
-	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return err
-	}
 	told := corev1apply.ConfigMap(APIConfigMap, s.namespace).WithData(map[string]string{
 		"url": "https://" + listener.Addr().String() + reportsPath, "ca.crt": string(certificate),
 	})
@@ -73,13 +61,47 @@ func (s *server) Start(ctx context.Context) error {
 	mux.HandleFunc("GET "+reportsPath, s.get)
 	serving := &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout, WriteTimeout: answerTimeout,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS12},
 	}
 	defer context.AfterFunc(ctx, func() { _ = serving.Close() })()
 	if err := serving.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// listen returns a listener and its certificate, also as PEM.
+func (s *server) listen(ctx context.Context) (listener net.Listener, pair *tls.Certificate, certificate []byte, err error) {
+	last, certificate, key, err := s.store.served(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	host, port, err := net.SplitHostPort(s.address)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var config net.ListenConfig
+	if lastHost, _, err := net.SplitHostPort(last); err == nil && port == "0" && lastHost == host {
+		listener, _ = config.Listen(ctx, "tcp", last) // somebody else may have the port by now
+	}
+	if listener == nil {
+		if listener, err = config.Listen(ctx, "tcp", s.address); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	made, err := tls.X509KeyPair(certificate, key)
+	if err != nil || made.Leaf.VerifyHostname(host) != nil || time.Now().After(made.Leaf.NotAfter) {
+		if certificate, key, err = cert.GenerateSelfSignedCertKey(host, []net.IP{net.ParseIP(host)}, nil); err == nil {
+			made, err = tls.X509KeyPair(certificate, key)
+		}
+		if err != nil {
+			return nil, nil, nil, errors.Join(fmt.Errorf("make a certificate: %w", err), listener.Close())
+		}
+	}
+	if err := s.store.serves(ctx, listener.Addr().String(), certificate, key); err != nil {
+		return nil, nil, nil, errors.Join(err, listener.Close())
+	}
+	return listener, &made, certificate, nil
 }
 
 // statusError is an answer that is no report.

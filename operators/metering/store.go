@@ -36,6 +36,7 @@ const (
 // tables: observed has, for each source, the time in which it was looked at; until is as far as it is imported.
 const tables = `
 CREATE TABLE IF NOT EXISTS clock (since INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS api (address TEXT NOT NULL, certificate TEXT NOT NULL, key TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS owners (uid TEXT PRIMARY KEY, kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, seen INTEGER NOT NULL,
 	UNIQUE (kind, namespace, name));
 CREATE TABLE IF NOT EXISTS samples (owner TEXT NOT NULL REFERENCES owners ON DELETE CASCADE, timestamp INTEGER NOT NULL, labels TEXT NOT NULL,
@@ -43,7 +44,7 @@ CREATE TABLE IF NOT EXISTS samples (owner TEXT NOT NULL REFERENCES owners ON DEL
 CREATE TABLE IF NOT EXISTS observed (owner TEXT NOT NULL REFERENCES owners ON DELETE CASCADE, since INTEGER NOT NULL, until INTEGER NOT NULL,
 	PRIMARY KEY (owner, since)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS periods (owner TEXT NOT NULL REFERENCES owners ON DELETE CASCADE, since INTEGER NOT NULL, until INTEGER NOT NULL,
-	columns TEXT NOT NULL, PRIMARY KEY (owner, since)) WITHOUT ROWID;
+	observed INTEGER NOT NULL, columns TEXT NOT NULL, PRIMARY KEY (owner, since)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS results (owner TEXT NOT NULL REFERENCES owners ON DELETE CASCADE, since INTEGER NOT NULL, n INTEGER NOT NULL,
 	row TEXT NOT NULL, PRIMARY KEY (owner, since, n)) WITHOUT ROWID;`
 
@@ -97,6 +98,26 @@ func (s *store) since(now time.Time) (since time.Time, err error) {
 		return err
 	})
 	return time.Unix(0, at).UTC(), err
+}
+
+// served returns where the HTTP API was last, and its certificate and key; empty before the first time.
+func (s *store) served(ctx context.Context) (address string, certificate, key []byte, err error) {
+	err = s.db.QueryRowContext(ctx, "SELECT address, certificate, key FROM api").Scan(&address, &certificate, &key)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return address, certificate, key, err
+}
+
+// serves keeps what served returns.
+func (s *store) serves(ctx context.Context, address string, certificate, key []byte) error {
+	return s.change(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM api"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO api VALUES (?, ?, ?)", address, string(certificate), string(key))
+		return err
+	})
 }
 
 // owner is an object that has something in the database.
@@ -209,11 +230,23 @@ func (s *store) observed(ctx context.Context, uid string, since, until time.Time
 	return time.Duration(seconds.Int64) * time.Second, err
 }
 
-// done returns when the last finished period of a report ended; known is false if there is none.
-func (s *store) done(ctx context.Context, uid string) (until time.Time, known bool, err error) {
-	var at sql.NullInt64
-	err = s.db.QueryRowContext(ctx, "SELECT max(until) FROM periods WHERE owner = ?", uid).Scan(&at)
-	return time.Unix(at.Int64, 0).UTC(), at.Valid, err
+// span is a period, and how much of it was observed.
+type span struct {
+	since, until time.Time
+	observed     time.Duration
+}
+
+// done returns the last finished period of a report; nil if there is none.
+func (s *store) done(ctx context.Context, uid string) (*span, error) {
+	var since, until, observed int64
+	err := s.db.QueryRowContext(ctx, "SELECT since, until, observed FROM periods WHERE owner = ? ORDER BY since DESC LIMIT 1", uid).Scan(&since, &until, &observed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &span{time.Unix(since, 0).UTC(), time.Unix(until, 0).UTC(), time.Duration(observed) * time.Second}, nil
 }
 
 // result is what a query returned. A value is a string, an int64, a float64 or nil.
@@ -224,13 +257,14 @@ type result struct {
 
 // finish writes the rows of a period, unless they are there, and the report's view. With overwrite it drops those of all other
 // periods.
-func (s *store) finish(ctx context.Context, o owner, since, until time.Time, columns []v1.ReportQueryColumn, rows [][]any, overwrite bool) error {
+func (s *store) finish(ctx context.Context, o owner, p span, columns []v1.ReportQueryColumn, rows [][]any, overwrite bool) error {
 	names, err := json.Marshal(columns)
 	if err != nil {
 		return err
 	}
 	return s.change(ctx, func(tx *sql.Tx) error {
-		added, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO periods VALUES (?, ?, ?, ?)", o.uid, since.Unix(), until.Unix(), string(names))
+		added, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO periods VALUES (?, ?, ?, ?, ?)",
+			o.uid, p.since.Unix(), p.until.Unix(), int64(p.observed/time.Second), string(names))
 		if err != nil {
 			return err
 		}
@@ -247,7 +281,7 @@ func (s *store) finish(ctx context.Context, o owner, since, until time.Time, col
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, "INSERT INTO results VALUES (?, ?, ?, ?)", o.uid, since.Unix(), i, string(text)); err != nil {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO results VALUES (?, ?, ?, ?)", o.uid, p.since.Unix(), i, string(text)); err != nil {
 				return err
 			}
 		}

@@ -122,6 +122,9 @@ func TestCost(t *testing.T) {
 	if w.said(r); !r.Status.LastReportTime.Time.Equal(start.Add(4 * time.Hour)) {
 		t.Errorf("after three hours away the last report is of %v", r.Status.LastReportTime)
 	}
+	if c := w.said(r); !strings.HasSuffix(c.Message, "of the one before, 0s of 1h0m0s were observed") {
+		t.Errorf("of the hour in which it was away it says: %s", c.Message)
+	}
 	if observed, err := w.store.observed(t.Context(), "ReportDataSource"+requestSource, start.Add(2*time.Hour), start.Add(3*time.Hour)); err != nil || observed != 0 {
 		t.Errorf("of an hour away %v was observed (error: %v)", observed, err)
 	}
