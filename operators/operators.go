@@ -99,6 +99,13 @@ type Reach interface {
 	Reach(dial func(ctx context.Context, address string) (net.Conn, error))
 }
 
+// Keeper is implemented by an Instance that keeps files.
+type Keeper interface {
+	// Keep names a directory of its own, which the next life of the operator finds as it was left. It is called before
+	// SetupWithManager, unless there is no such directory.
+	Keep(dir string)
+}
+
 // Hooks is implemented by an Instance that asks webhooks what should be there.
 type Hooks interface {
 	// Called sets who is told of each hook that was asked. It is called before SetupWithManager.
@@ -113,7 +120,7 @@ type Commands interface {
 
 // All returns the bundled operators, sorted by name. It is the only list of them.
 func All() []Operator {
-	return []Operator{etcdOperator(), maintpageOperator(), tomcatOperator(), visitorsOperator(), zundokoOperator()}
+	return []Operator{etcdOperator(), maintpageOperator(), meteringOperator(), tomcatOperator(), visitorsOperator(), zundokoOperator()}
 }
 
 // Names returns the names of the bundled operators, sorted.

@@ -83,7 +83,8 @@ func TestSummary(t *testing.T) {
 	english := func(english, _ string) string { return english }
 	japanese := func(_, japanese string) string { return japanese }
 	for name, want := range map[string][2]string{
-		"etcd": {"[[left nothing]]", "[[残り なし]]"}, "maintpage": {"[]", "[]"}, "tomcat": {"[[left nothing]]", "[[残り なし]]"},
+		"etcd": {"[[left nothing]]", "[[残り なし]]"}, "maintpage": {"[]", "[]"},
+		"metering": {"[[left nothing]]", "[[残り なし]]"}, "tomcat": {"[[left nothing]]", "[[残り なし]]"},
 		"visitors": {"[[left Deployment 0]]", "[[残り Deployment 0]]"}, "zundoko": {"[[song ] [words 0]]", "[[歌 ] [語数 0]]"},
 	} {
 		op, _ := operators.Find(name)

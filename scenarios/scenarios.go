@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-//go:embed etcd maintpage tomcat visitors zundoko
+//go:embed etcd maintpage metering tomcat visitors zundoko
 var bundled embed.FS
 
 // Bundled returns the bundled scenarios, in folders by operator.

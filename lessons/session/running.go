@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -101,7 +102,7 @@ func (o *Options) start(ctx context.Context, lesson *book.Lesson, name, dir stri
 	}
 	if r.Lab, err = lab.Open(ctx, lab.Options{
 		Cluster: r.Sandbox, Programs: programs, Kill: r.Sandbox.Kill, Machines: r.Sandbox.Nodes(), Installed: installed, Version: box.Version, Seed: 1,
-		Journal: opening.Journal,
+		Journal: opening.Journal, Dir: filepath.Join(r.Sandbox.Dir(), "operators"),
 	}); err != nil {
 		return nil, openError{err, ErrSandbox}
 	}

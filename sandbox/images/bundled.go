@@ -26,6 +26,8 @@ func bundled(binary string, g *guard.Guard) []entry {
 		o.own = map[string]string{"reconcile-period": "", "max-concurrent-reconciles": ""}
 		return o
 	}
+	metering := operators("metering", "hardened")
+	metering.own = map[string]string{"interval": "", "retention": "", "clock-rate": ""}
 	members, keeper := newEtcdImage(g, binary), store{newForeground()}
 	var all []entry
 	for _, image := range []struct {
@@ -45,6 +47,7 @@ func bundled(binary string, g *guard.Guard) []entry {
 		{"quay.io/coreos/etcd-operator:hardened", nonRoot, newEtcdOperator(operators("etcd", "hardened"))},
 		{"jdob/visitors-operator:*", nonRoot, operators("visitors", "classic")},
 		{"jdob/visitors-operator:hardened", nonRoot, operators("visitors", "hardened")},
+		{"quay.io/operator-lab/reporting-operator", nonRoot, metering},
 		{"quay.io/operator-lab/tomcat-operator", nonRoot, tomcat("hardened")},
 		{"quay.io/operator-lab/tomcat-operator:classic", nonRoot, tomcat("classic")},
 		// What its chart deploys: applications are below webapps, usually in a volume.

@@ -37,6 +37,8 @@ type Options struct {
 	Journal *trace.Journal
 	// Private serves no API: the cluster is left as it is. Faults are armed with [Lab.Arm].
 	Private bool
+	// Dir is where bundled operators keep files, each in a directory of its own. Default: they keep none from one life to the next.
+	Dir string
 	// Installed maps an operator to the variant whose CRDs the cluster has.
 	Installed map[string]string
 	// Seed is the seed of faults without one of their own.

@@ -43,6 +43,8 @@ type RunOptions struct {
 	Taps Taps
 	// Granted remembers what the operators of the lab were granted.
 	Granted *operatorhost.Granted
+	// Dir is a directory for its files, which its next run finds as they were left; it need not exist. Empty: there is none.
+	Dir string
 	// Private says that the lab shares its cluster with other labs that run the same operator.
 	Private bool
 	// Injector injects the faults of this run. When it dies, the run has crashed.
@@ -141,7 +143,7 @@ func (b bundled) Start(ctx context.Context, o RunOptions) (Run, error) {
 		return nil, err
 	}
 	host, err := operatorhost.Start(ctx, o.Cluster, b.op, instance, operatorhost.Options{
-		Taps: o.Taps.(*taps.Taps), Transport: o.Injector.Wrap, Granted: o.Granted,
+		Taps: o.Taps.(*taps.Taps), Transport: o.Injector.Wrap, Granted: o.Granted, Dir: o.Dir,
 	})
 	if host == nil {
 		return nil, err

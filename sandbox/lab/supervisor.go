@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -204,10 +205,14 @@ const (
 // cluster restarts an operator that cannot reach it.
 func (sv *supervisor) startOnceThere(ctx context.Context, spec v1alpha1.OperatorSpec, injector *fault.Injector) (Run, error) {
 	deadline := time.Now().Add(awayPatience)
+	dir := sv.lab.options.Dir
+	if dir != "" {
+		dir = filepath.Join(dir, sv.program.Name())
+	}
 	for {
 		run, err := sv.program.Start(ctx, RunOptions{
 			Cluster: sv.lab.options.Cluster, Spec: spec, Journal: sv.epoch.journal, Taps: sv.taps, Granted: &sv.lab.granted,
-			Private: sv.lab.options.Private, Injector: injector,
+			Dir: dir, Private: sv.lab.options.Private, Injector: injector,
 		})
 		now, _, crashed, _ := sv.now()
 		if !sandbox.IsAway(err) || ctx.Err() != nil || crashed != nil || !sameRun(spec, now) || time.Now().After(deadline) {

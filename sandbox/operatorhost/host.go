@@ -100,6 +100,8 @@ type Options struct {
 	// Transport wraps the operator's transport to the API server, below the taps, so that they see what the operator
 	// sees. Default: no wrapper.
 	Transport func(http.RoundTripper) http.RoundTripper
+	// Dir is a directory for the operator's files, which its next run finds as they were left. Default: there is none.
+	Dir string
 	// Granted remembers the permissions for the next start. Default: they are applied at each.
 	Granted *Granted
 }
@@ -134,6 +136,9 @@ func Start(ctx context.Context, lab Cluster, op operators.Operator, instance ope
 	setup := func(life context.Context, mgr ctrl.Manager, options controller.Options) error {
 		if r, ok := instance.(operators.Reach); ok {
 			r.Reach(dialler(life, lab))
+		}
+		if k, ok := instance.(operators.Keeper); ok && o.Dir != "" {
+			k.Keep(o.Dir)
 		}
 		return instance.SetupWithManager(mgr, options)
 	}

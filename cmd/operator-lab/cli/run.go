@@ -125,7 +125,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 		Short: op.Summary,
 		Args:  noArgs,
 		Example: strings.ReplaceAll(`  operator-lab run NAME
-  operator-lab run NAME --variant classic --lang ja
+  operator-lab run NAME --variant VARIANT --lang ja
   operator-lab run NAME --plain --record run.jsonl`, "NAME", op.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			values, err := instance.Demo().Values()
@@ -149,6 +149,9 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 	f.nodes.bind(flags, nodesOf(instance.Demo()))
 	instance.Flags(flags)
 	instance.Demo().Flags(flags)
+	if c, is := flags.Lookup("variant").Value.(interface{ Choices() []string }); is {
+		cmd.Example = strings.ReplaceAll(cmd.Example, "VARIANT", c.Choices()[len(c.Choices())-1])
+	}
 	return cmd
 }
 

@@ -106,7 +106,7 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 	}
 	options := lab.Options{
 		Cluster: s.target, Private: p.cluster != nil, Kill: s.target.kill, Machines: s.target.machines, Journal: p.journal, Version: version(),
-		InPods: p.flags.nodes.operators(),
+		InPods: p.flags.nodes.operators(), Dir: s.target.files(),
 	}
 	if err := p.subject.lab(ctx, s.target, &options); err != nil {
 		return nil, err

@@ -50,6 +50,14 @@ type target struct {
 	leave func(ctx context.Context, failed bool) error
 }
 
+// files is where bundled operators keep files; empty without a sandbox.
+func (t *target) files() string {
+	if t.dir == "" {
+		return ""
+	}
+	return filepath.Join(t.dir, "operators")
+}
+
 // bootTarget starts a sandbox that is gone afterwards.
 func bootTarget(ctx context.Context, o sandbox.Options) (*target, error) {
 	o.Ephemeral = true

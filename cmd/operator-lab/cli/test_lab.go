@@ -75,7 +75,7 @@ func openTestLab(ctx context.Context, t *suite, target *target) (hooks runner.Ho
 	}
 	options := lab.Options{
 		Cluster: target.Cluster, Kill: target.kill, Machines: target.machines, Installed: t.installed, Seed: t.seed, Version: version(),
-		InPods: t.nodes.operators(),
+		InPods: t.nodes.operators(), Dir: target.files(),
 	}
 	for _, own := range t.given.own {
 		if err := own.lab(ctx, target, &options); err != nil {
