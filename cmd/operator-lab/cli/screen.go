@@ -163,9 +163,9 @@ func (p *liveRun) greetedShell(t *target) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := "\nkubectl finds the sandbox %s here; the operator goes on. In another terminal:\n\n    %s get pods\n\n(exit goes back to the screen)\n"
+	text := "\nkubectl finds the sandbox %s here; the operator goes on. In another terminal:\n\n    %s get pods -A\n\n(exit goes back to the screen)\n"
 	if p.flags.look.language() == trace.Japanese {
-		text = "\nここの kubectl はサンドボックス %s につながります。オペレーターは動き続けます。別の端末からは:\n\n    %s get pods\n\n(exit で画面に戻ります)\n"
+		text = "\nここの kubectl はサンドボックス %s につながります。オペレーターは動き続けます。別の端末からは:\n\n    %s get pods -A\n\n(exit で画面に戻ります)\n"
 	}
 	return greeted(cmd, fmt.Sprintf(text, t.name, reached(t.name))), nil
 }

@@ -128,7 +128,7 @@ func (p *helpPopup) rows(s *state) []row {
 	}
 	var rows []row
 	if s.controls.Reach != "" {
-		rows = append(rows, text(bold, s.t(" From another terminal", " 別の端末から")), text(tool, "   "+s.controls.Reach+" get pods"))
+		rows = append(rows, text(bold, s.t(" From another terminal", " 別の端末から")), text(tool, "   "+s.controls.Reach+" get pods -A"))
 	}
 	for group, heading := range headings {
 		if keyGroup(group) == groupLesson && !s.guided || keyGroup(group) == groupDemo && s.controls.Demo == nil {
