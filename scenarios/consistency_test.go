@@ -132,8 +132,15 @@ func object(r trace.Ref) trace.Ref {
 }
 
 func recountOf(events []*trace.Event) recount {
-	n := recount{map[string]*tally{}, map[trace.ControllerKey]*tally{}, map[trace.QueueKey]*tally{}, map[int64]*tally{}, map[int64]bool{},
-		map[trace.Ref]map[string]string{}, map[trace.Ref]*trace.Event{}}
+	n := recount{
+		map[string]*tally{},
+		map[trace.ControllerKey]*tally{},
+		map[trace.QueueKey]*tally{},
+		map[int64]*tally{},
+		map[int64]bool{},
+		map[trace.Ref]map[string]string{},
+		map[trace.Ref]*trace.Event{},
+	}
 	ending := map[trace.Ref]string{} // UIDs of objects that somebody deletes
 	for _, e := range events {
 		if e.Via == trace.ViaRecorder || e.Via == trace.ViaDryRun {

@@ -119,8 +119,7 @@ func (r *reports) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 // next finds the next period and finishes it if it can.
 func (r *reports) next(ctx context.Context, p *period, seen, now time.Time) error {
 	err := r.advance(ctx, p, seen, now)
-	var invalid invalidError
-	if errors.As(err, &invalid) {
+	if invalid, is := errors.AsType[invalidError](err); is {
 		p.running, p.reason, p.message, p.wait = false, v1.ReasonInvalid, invalid.Error(), retryAfter
 		return nil
 	}
@@ -168,8 +167,7 @@ func (r *reports) advance(ctx context.Context, p *period, seen, now time.Time) e
 func (r *reports) finish(ctx context.Context, p *period) error {
 	render := &rendering{client: r.client, namespaces: []string{p.report.Namespace, r.options.Namespace}, since: p.since, until: p.until}
 	sql, columns, err := render.render(ctx, p.report.Spec.Query, p.report.Spec.Inputs, 0)
-	var missing missingError
-	if errors.As(err, &missing) {
+	if missing, is := errors.AsType[missingError](err); is {
 		p.unmet(missing.Error(), retryAfter)
 		return nil
 	}
@@ -206,8 +204,7 @@ func (r *reports) finish(ctx context.Context, p *period) error {
 	}
 	rows, err := r.store.compute(ctx, sql, columns)
 	if err != nil {
-		var invalid invalidError
-		if errors.As(err, &invalid) {
+		if _, is := errors.AsType[invalidError](err); is {
 			return err
 		}
 		p.reason, p.message, p.wait = v1.ReasonFailed, "the SQL failed: "+err.Error(), retryAfter

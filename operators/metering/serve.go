@@ -146,13 +146,13 @@ func (s *server) answer(w http.ResponseWriter, req *http.Request) error {
 		}
 		return err
 	}
-	columns, rows, any, err := s.store.rows(req.Context(), string(report.UID))
+	columns, rows, some, err := s.store.rows(req.Context(), string(report.UID))
 	switch {
 	case err != nil:
 		return err
-	case !any && report.Status.LastReportTime != nil:
+	case !some && report.Status.LastReportTime != nil:
 		return statusError{http.StatusGone, "the rows of this Report are lost, with the operator's database"}
-	case !any:
+	case !some:
 		return statusError{http.StatusAccepted, "no period of this Report is finished yet"}
 	}
 	return write(w, columns, rows)

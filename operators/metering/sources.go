@@ -138,7 +138,7 @@ func (r *sources) writeStatus(ctx context.Context, source *v1.ReportDataSource, 
 	status := *known.DeepCopy()
 	status.ObservedGeneration = source.Generation
 	status.TableRef = &v1.TableRef{Name: tableName(ownerOfSource(source))}
-	since, until, any, err := r.store.imported(ctx, string(source.UID))
+	since, until, some, err := r.store.imported(ctx, string(source.UID))
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (r *sources) writeStatus(ctx context.Context, source *v1.ReportDataSource, 
 	if r.options.Rate > 1 {
 		condition.Message += fmt.Sprintf(" of a clock that goes %v times as fast as real time", r.options.Rate)
 	}
-	if any && failed == nil {
+	if some && failed == nil {
 		status.PrometheusMetricsImportStatus = &v1.ImportStatus{
 			ImportDataStartTime: &metav1.Time{Time: since}, ImportDataEndTime: &metav1.Time{Time: until},
 			LastImportTime: &metav1.Time{Time: now.Truncate(time.Second)},

@@ -40,8 +40,10 @@ func TestLostAnswer(t *testing.T) {
 		if tl.Update(); strings.Contains(tl.Tip().WhyReconcile(tl.Tip().Reconcile(1), English), "come back") {
 			t.Errorf("late %t: the watch of a process that has ended is waited for", late)
 		}
-		watch := j.Append(Event{Kind: KindWatch, Operator: "o", Actor: "o", Verb: Added, Object: word, ResourceVersion: "12",
-			After: []byte(`{"metadata":{"name":"a-1","ownerReferences":[{"kind":"Song","name":"s","controller":true}]}}`)})
+		watch := j.Append(Event{
+			Kind: KindWatch, Operator: "o", Actor: "o", Verb: Added, Object: word, ResourceVersion: "12",
+			After: []byte(`{"metadata":{"name":"a-1","ownerReferences":[{"kind":"Song","name":"s","controller":true}]}}`),
+		})
 		tl.Update()
 		s := tl.Tip()
 		reconcile := s.Reconcile(1)
