@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -188,26 +190,32 @@ func (s streamRuntime) Exec(
 	if len(argv) == 0 || !commands.Has(argv[0]) {
 		return missing(argv)
 	}
+	var signalled atomic.Bool
+	send := commands.Signal
+	commands.Signal = func(to syscall.Signal) {
+		signalled.Store(true)
+		send(to)
+	}
 	var code int
 	if tty {
 		code = commands.RunOnTerminal(ctx, argv, terminal(in, out), sizes(ctx, resize))
 	} else {
 		code = commands.Run(ctx, argv, in, orNothing(out), orNothing(errs))
 	}
-	if c.hasEnded() {
-		code = 128 + 9
-	}
-	return exited(argv, code, "")
+	return exited(argv, c.codeOf(code, signalled.Load()), "")
 }
 
-// hasEnded reports whether the container has ended, which kills everything that ran in it.
-func (c *container) hasEnded() bool {
+// codeOf returns the exit code of a command that has returned code. If the container has ended meanwhile, the command has died with it,
+// unless it has sent the signal that ended it, and so has done what it was to do.
+func (c *container) codeOf(code int, signalled bool) int {
 	select {
 	case <-c.done:
-		return true
+		if code != 0 || !signalled {
+			return 128 + 9
+		}
 	default:
-		return false
 	}
+	return code
 }
 
 // orNothing replaces a nil stream by one that discards everything: an interface that holds a nil stream is not nil
