@@ -52,17 +52,29 @@ func (s *store) look(ctx context.Context, pods []pod) trace.Membership {
 		s.object, s.hadObject = object, true
 	}
 	if !wanted && isLeaving(pods) {
-		s.members, s.quorum, s.hadObject = nil, false, false
-		return trace.Membership{Gone: true}
+		return s.gone()
 	}
 	seen, members := s.see(ctx, pods)
 	if s.quorum && !seen.Quorum() && seen.Unknown == "" && s.redial() == nil {
+		// While they were asked they may have been deleted with their cluster.
+		if now, err := s.observer.listPods(); err == nil {
+			pods = now[s.name]
+		}
+		if _, wanted := s.observer.listClusters()[s.name]; !wanted && isLeaving(pods) {
+			return s.gone()
+		}
 		// Members are not asked at exactly the same moment: a promotion may happen between two answers. So the loss of
 		// a quorum is only reported if a second look confirms it.
 		seen, members = s.see(ctx, pods)
 	}
 	s.members, s.quorum = members, seen.Quorum()
 	return seen
+}
+
+// gone forgets the members of a cluster that is being removed.
+func (s *store) gone() trace.Membership {
+	s.members, s.quorum, s.hadObject = nil, false, false
+	return trace.Membership{Gone: true}
 }
 
 // see asks all members once.
