@@ -101,7 +101,7 @@ var rules = []rule{
 	{
 		name: "what a container runs knows neither the operators nor Kubernetes' client",
 		of:   under(module + "/sandbox/images"),
-		never: either(oursBut("/sandbox/images", "/sandbox/guard", "/sandbox/nearest"),
+		never: either(oursBut("/sandbox/images", "/sandbox/guard", "/sandbox/nearest", "/sandbox/pipe"),
 			under("k8s.io/client-go", "k8s.io/apiserver", "sigs.k8s.io/controller-runtime")),
 	},
 	{
