@@ -188,7 +188,13 @@ func (b *Observer) look(ctx context.Context, report func(types.NamespacedName, t
 	var telling sync.Mutex
 	for name, s := range all {
 		looks.Go(func() {
-			seen := s.look(ctx, pods[name])
+			seen := s.look(ctx, func() []pod {
+				now, err := b.listPods()
+				if err != nil {
+					return nil // the list of a selector that selects everything cannot fail
+				}
+				return now[name]
+			})
 			if ctx.Err() != nil {
 				return
 			}

@@ -132,7 +132,7 @@ func TestRealMembers(t *testing.T) {
 		t.Helper()
 		var seen trace.Membership
 		sandboxtest.Eventually(t, want, func() error {
-			if seen = s.look(t.Context(), pods); picture(seen) != want {
+			if seen = s.look(t.Context(), func() []pod { return pods }); picture(seen) != want {
 				return fmt.Errorf("it is %s", picture(seen))
 			}
 			return nil
@@ -230,7 +230,7 @@ func TestPromoted(t *testing.T) {
 	see := func(want string) {
 		t.Helper()
 		sandboxtest.Eventually(t, want, func() error {
-			if got := picture(s.look(t.Context(), pods)); got != want {
+			if got := picture(s.look(t.Context(), func() []pod { return pods })); got != want {
 				return fmt.Errorf("it is %s", got)
 			}
 			return nil
@@ -249,14 +249,14 @@ func TestPromoted(t *testing.T) {
 		_, err := client.MemberPromote(t.Context(), added.Member.ID)
 		return err
 	})
-	if first := s.look(t.Context(), pods); !first.Quorum() {
+	if first := s.look(t.Context(), func() []pod { return pods }); !first.Quorum() {
 		t.Errorf("at the first look it is %s", picture(first))
 	}
 	see("quorum 2/2, need 2 kv-a=leader/up kv-b=voter/up")
 
 	stop()
 	sandboxtest.Eventually(t, "the quorum is lost", func() error {
-		if seen := s.look(t.Context(), pods); seen.Quorum() {
+		if seen := s.look(t.Context(), func() []pod { return pods }); seen.Quorum() {
 			return fmt.Errorf("it is %s", picture(seen))
 		}
 		return nil

@@ -42,8 +42,9 @@ func (s *store) close() {
 	}
 }
 
-// look asks all members.
-func (s *store) look(ctx context.Context, pods []pod) trace.Membership {
+// look asks all members in the pods that list returns.
+func (s *store) look(ctx context.Context, list func() []pod) trace.Membership {
+	pods := list()
 	object, wanted := s.observer.listClusters()[s.name]
 	if wanted && s.hadObject && object.uid != s.object.uid {
 		s.members, s.quorum = nil, false // another cluster of the same name
@@ -57,9 +58,7 @@ func (s *store) look(ctx context.Context, pods []pod) trace.Membership {
 	seen, members := s.see(ctx, pods)
 	if s.quorum && !seen.Quorum() && seen.Unknown == "" && s.redial() == nil {
 		// While they were asked they may have been deleted with their cluster.
-		if now, err := s.observer.listPods(); err == nil {
-			pods = now[s.name]
-		}
+		pods = list()
 		if _, wanted := s.observer.listClusters()[s.name]; !wanted && isLeaving(pods) {
 			return s.gone()
 		}
