@@ -27,7 +27,7 @@ func bundled(binary string, g *guard.Guard) []entry {
 		return o
 	}
 	metering := operators("metering", "hardened")
-	metering.own = map[string]string{"interval": "", "retention": "", "clock-rate": ""}
+	metering.own = map[string]string{"interval": "", "retention": "", "clock-rate": "", "data-dir": "", "api-bind-address": ""}
 	members, keeper := newEtcdImage(g, binary), store{newForeground()}
 	var all []entry
 	for _, image := range []struct {

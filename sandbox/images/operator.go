@@ -104,6 +104,9 @@ func (o operator) args(c *Container) (args, ignored []string, err error) {
 				return nil, nil, err
 			}
 		}
+		if key == "data-dir" && value != "" {
+			value = c.hostPath(value)
+		}
 		if hasValue {
 			key += "=" + value
 		}
@@ -129,7 +132,7 @@ func (o operator) given(c *Container) []string {
 func (o operator) flag(name string) (own string, address, known bool) {
 	if renamed, has := o.own[name]; has {
 		if renamed == "" {
-			return name, false, true
+			return name, strings.HasSuffix(name, "-bind-address"), true
 		}
 		return renamed, operatorFlags[renamed], true
 	}

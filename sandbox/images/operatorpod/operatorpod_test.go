@@ -136,6 +136,7 @@ func TestItsFlagsAreKnown(t *testing.T) {
 	images := map[string]string{
 		"zundoko": "kaitoy/zundoko-operator", "maintpage": "quay.io/daein/maintpage-operator", "etcd": "quay.io/coreos/etcd-operator",
 		"tomcat": "quay.io/operator-lab/tomcat-operator", "visitors": "jdob/visitors-operator",
+		"metering": "quay.io/operator-lab/reporting-operator",
 	}
 	for _, op := range operators.All() {
 		if images[op.Name] == "" {
