@@ -47,7 +47,7 @@ func learnNames(plays []map[role]bool) randomNames {
 				continue
 			}
 			pattern := common(r.name, other.name)
-			if pattern != "" && (best == "" || moreOf(pattern, best)) && n.inAll(plays[1:], of, pattern) {
+			if pattern != "" && (best == "" || isCloser(pattern, best)) && n.inAll(plays[1:], of, pattern) {
 				best = pattern
 			}
 		}
@@ -70,8 +70,8 @@ func (n randomNames) inAll(plays []map[role]bool, of kind, pattern string) bool 
 	})
 }
 
-// moreOf reports whether a pattern has fewer parts that are made up than another one, or comes first if it has as many.
-func moreOf(pattern, than string) bool {
+// isCloser reports whether a pattern has fewer parts that are made up than another one, or comes first if it has as many.
+func isCloser(pattern, than string) bool {
 	a, b := strings.Count(pattern, "*"), strings.Count(than, "*")
 	return a < b || a == b && pattern < than
 }
