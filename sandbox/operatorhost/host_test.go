@@ -104,10 +104,15 @@ func TestClassicSleepsWhileItIsStopped(t *testing.T) {
 	sandboxtest.Long(t)
 	w := start(t, "zundoko", "variant", "classic")
 	w.ask(t, time.Hour)
+	// The first reconcile writes how many words it wants and ends; the next one has listed the words and sleeps before it
+	// writes. A stop in between only fails a call, which is no reconcile that does not end.
 	sandboxtest.Eventually(t, "a reconcile to sleep", func() error {
 		timeline := trace.NewTimeline(w.journal)
 		timeline.Update()
-		asleep := slices.ContainsFunc(timeline.Tip().Running(), func(s *trace.Reconcile) bool { return s.Controller == "hikawa" })
+		asleep := slices.ContainsFunc(timeline.Tip().Running(), func(s *trace.Reconcile) bool {
+			listed := slices.ContainsFunc(s.Steps, func(e *trace.Event) bool { return e.Verb == trace.VerbList })
+			return s.Controller == "hikawa" && listed && s.Tally.Writes == 0
+		})
 		if !asleep || timeline.Tip().Total().Writes == 0 {
 			return errors.New("none does")
 		}
