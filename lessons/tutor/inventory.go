@@ -8,19 +8,15 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 )
 
@@ -45,52 +41,16 @@ var fleeting = map[string]bool{"Event": true, "Lease": true, "EndpointSlice": tr
 // inventoryOf records the objects of the cluster. The key of an object in the namespace default is kind and name, as in
 // "Pod/web"; in another namespace it is as in "Pod/kube-system/web".
 func inventoryOf(ctx context.Context, config *rest.Config, running []v1alpha1.Operator) (inventory, error) {
-	finder, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
+	found, err := sandbox.Objects(ctx, config, func(kind schema.GroupKind) bool {
+		// OLM's Operator would be taken for one of the lab's.
+		return kind.Group != v1alpha1.GroupVersion.Group && kind.Kind != "Operator" && !fleeting[kind.Kind]
+	})
+	out := inventory{}
+	for i := range found {
+		out.add(found[i].GetKind(), &found[i], digestOf(found[i].Object))
 	}
-	reader, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	lists, err := finder.ServerPreferredResources()
-	if err != nil && len(lists) == 0 { // with an error, some groups may have been discovered all the same
-		return nil, err
-	}
-	var mu sync.Mutex
-	var work sync.WaitGroup
-	out, first := inventory{}, error(nil)
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil || gv.Group == v1alpha1.GroupVersion.Group {
-			continue
-		}
-		for _, kind := range list.APIResources {
-			if fleeting[kind.Kind] || kind.Kind == "Operator" { // OLM's would be taken for one of the lab's
-				continue
-			}
-			work.Go(func() {
-				found, err := reader.Resource(gv.WithResource(kind.Name)).List(ctx, metav1.ListOptions{})
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil && !apierrors.IsNotFound(err) && first == nil {
-					first = err
-				}
-				if err == nil {
-					out.addAll(kind.Kind, found.Items)
-				}
-			})
-		}
-	}
-	work.Wait()
 	out.addOperators(running)
-	return out, first
-}
-
-func (s inventory) addAll(kind string, objects []unstructured.Unstructured) {
-	for i := range objects {
-		s.add(kind, &objects[i], digestOf(objects[i].Object))
-	}
+	return out, err
 }
 
 func (s inventory) add(kind string, o metav1.Object, content digest) {

@@ -20,7 +20,9 @@ func TestDifferences(t *testing.T) {
 	}
 	take := func(kind string, objects ...unstructured.Unstructured) inventory {
 		s := inventory{}
-		s.addAll(kind, objects)
+		for i := range objects {
+			s.add(kind, &objects[i], digestOf(objects[i].Object))
+		}
 		return s
 	}
 	changed := object("words", "1")

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/operator-lab/operator-lab/sandbox"
@@ -172,6 +174,17 @@ func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec)
 	}
 	sv := l.supervisor(name)
 	return sv.taps, sv.awaitServing(ctx)
+}
+
+// Find records in the journal what was there when the operators started and belongs to their objects, but is none that they
+// read. It is for clusters that were used before.
+func (l *Lab) Find(ctx context.Context) error {
+	l.mu.Lock()
+	others := l.epoch.others
+	l.mu.Unlock()
+	return others.Find(func(wanted func(schema.GroupKind) bool) ([]unstructured.Unstructured, error) {
+		return sandbox.Objects(ctx, l.options.Cluster.Config(), wanted)
+	})
 }
 
 // awaitProgram returns when there is an operator of a name: one of Options.Programs, or one that was adopted.

@@ -1,21 +1,26 @@
 package lab_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/operator-lab/operator-lab/operators/zundoko"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // back restores the sandbox and the lab, as an undo does.
@@ -43,6 +48,9 @@ func TestResume(t *testing.T) {
 	classic.Variant = string(zundoko.Classic)
 	w.load(classic)
 	w.sing("before")
+	owner := &v1beta1.Hikawa{}
+	w.must(w.you.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "before"}, owner))
+	fans := w.replicaSet(owner)
 	state := w.lab.State()
 	point, err := box.Checkpoints().Save(t.Context(), "task")
 	w.must(err)
@@ -75,10 +83,62 @@ func TestResume(t *testing.T) {
 		if err := w.you.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "after"}, after); !apierrors.IsNotFound(err) {
 			t.Errorf("what was made after the checkpoint: %v", err)
 		}
+		w.has(fans)
 		w.sing("again")
 		w.tellsTheSame()
 	}
 	harden() // other tests need it
+}
+
+// replicaSet creates a ReplicaSet that an object owns, and returns when its pod is there: the operator watches neither.
+func (w *fixture) replicaSet(owner client.Object) *appsv1.ReplicaSet {
+	w.Helper()
+	labels := map[string]string{"app": "fans"}
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "fans"},
+		Spec: appsv1.ReplicaSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "page", Image: pageImage}}},
+			},
+		},
+	}
+	w.must(controllerutil.SetOwnerReference(owner, set, w.you.Scheme()))
+	w.must(w.you.Create(w.Context(), set))
+	w.eventually("a pod of the ReplicaSet", func() error {
+		err := w.you.Get(w.Context(), client.ObjectKeyFromObject(set), set)
+		if err == nil && set.Status.ReadyReplicas == 0 {
+			err = errors.New("none is ready")
+		}
+		return err
+	})
+	return set
+}
+
+// has checks that the journal has the ReplicaSet of before and its pod, as the cluster has them, and says so.
+func (w *fixture) has(set *appsv1.ReplicaSet) {
+	w.Helper()
+	var pods corev1.PodList
+	w.must(w.you.List(w.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels)))
+	if len(pods.Items) != 1 {
+		w.Fatalf("the ReplicaSet has %d pods", len(pods.Items))
+	}
+	timeline := trace.NewTimeline(w.lab.Journal())
+	timeline.Update()
+	for _, want := range []trace.Ref{
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: w.namespace, Name: set.Name, UID: string(set.UID)},
+		{APIVersion: "v1", Kind: "Pod", Namespace: w.namespace, Name: pods.Items[0].Name, UID: string(pods.Items[0].UID)},
+	} {
+		o := timeline.Tip().Object(want)
+		if o == nil || o.Ref.UID != want.UID || o.Deleted {
+			w.Errorf("the journal has %+v instead of %s", o, want)
+			continue
+		}
+		if said := timeline.Tip().WhyObject(o, trace.English); !strings.Contains(said, "was there before the operator started and is owned by") {
+			w.Errorf("it says: %s", said)
+		}
+	}
 }
 
 // tellsTheSame checks that the Go API and the Kubernetes API return the same.

@@ -2,12 +2,18 @@ package operatorhost
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -73,6 +79,68 @@ func (o *Others) Note(line []byte) {
 	if o.concerns(e, owners) {
 		o.journal.Append(e)
 	}
+}
+
+// Find records what belongs to objects of the journal, was there when their operator started, and no informer told of: what
+// Kubernetes' controllers made of them before. It lists the objects of the wanted kinds with the given function.
+func (o *Others) Find(list func(wanted func(schema.GroupKind) bool) ([]unstructured.Unstructured, error)) error {
+	if !slices.ContainsFunc(o.journal.Since(0), func(e *trace.Event) bool { return e.Initial }) {
+		return nil // nothing was there
+	}
+	all, err := list(func(kind schema.GroupKind) bool { return kind.Group != v1alpha1.GroupVersion.Group })
+	if err != nil && len(all) == 0 { // what could be listed is better than nothing: an aggregated API may be down
+		return err
+	}
+	kinds := map[schema.GroupKind]bool{}
+	for _, e := range o.belonging(all) {
+		kinds[schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind()] = true
+		o.mu.Lock()
+		o.kinds[resource(e.Object)] = true
+		o.mu.Unlock()
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	// Once more, because only from now on it is recorded when one of them goes.
+	if all, err = list(func(kind schema.GroupKind) bool { return kinds[kind] }); err != nil && len(all) == 0 {
+		return err
+	}
+	for _, e := range o.belonging(all) {
+		o.journal.Append(e)
+	}
+	return nil
+}
+
+// belonging returns an event for each object that is not in the journal and has an owner there, each owner before what it owns.
+func (o *Others) belonging(all []unstructured.Unstructured) []trace.Event {
+	o.catchUp()
+	o.mu.Lock()
+	known := maps.Clone(o.uids)
+	o.mu.Unlock()
+	start := o.journal.Header().Start
+	var out []trace.Event
+	for grown := true; grown; {
+		grown = false
+		for i := range all {
+			object := &all[i]
+			owned := slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return known[string(r.UID)] })
+			if !owned || known[string(object.GetUID())] {
+				continue
+			}
+			grown = true
+			known[string(object.GetUID())] = true
+			raw, _ := object.MarshalJSON() // it came as JSON
+			out = append(out, trace.Event{
+				Kind: trace.KindFound, Object: trace.Ref{
+					APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
+					Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()),
+				},
+				ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(), After: raw,
+				Initial: !object.GetCreationTimestamp().Add(time.Second).After(start), // it tells seconds
+			})
+		}
+	}
+	return out
 }
 
 // name sets an object's kind from others of its resource: a failed request, or one for a subresource, has the resource
@@ -164,7 +232,7 @@ func (o *Others) catchUp() {
 	defer o.mu.Unlock()
 	for _, known := range o.journal.Since(o.seen) {
 		o.seen = known.Seq
-		if known.Kind != trace.KindWatch && known.Kind != trace.KindCall {
+		if known.Kind != trace.KindWatch && known.Kind != trace.KindCall && known.Kind != trace.KindFound {
 			continue
 		}
 		o.kinds[resource(known.Object)] = true

@@ -1,10 +1,16 @@
 package operatorhost_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -65,5 +71,74 @@ func TestDeletedByOthers(t *testing.T) {
 		if got := state.WhyObject(state.Object(cafe), l); !strings.Contains(got, want) {
 			t.Errorf("%s does not say %q", got, want)
 		}
+	}
+}
+
+// TestFind checks that what belongs to objects of the journal is found, owners first, though nobody told of it: with whether it
+// was there before, not what the journal knows or what belongs to nobody, and that its end is recorded from then on.
+func TestFind(t *testing.T) {
+	journal := trace.New(trace.Options{})
+	object := func(kind, name, owner string, made time.Time) unstructured.Unstructured {
+		o := unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": kind}}
+		o.SetNamespace("default")
+		o.SetName(name)
+		o.SetUID(types.UID("uid-" + name))
+		o.SetResourceVersion("5")
+		o.SetCreationTimestamp(metav1.NewTime(made))
+		if owner != "" {
+			o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Owner", Name: owner, UID: types.UID("uid-" + owner)}})
+		}
+		return o
+	}
+	before := time.Now().Add(-time.Minute)
+	there := []unstructured.Unstructured{
+		object("Pod", "web-1-a", "web-1", before), object("Pod", "web-1-b", "web-1", time.Now()), object("Pod", "alone", "", before),
+		object("ReplicaSet", "web-1", "web", before), object("ReplicaSet", "other-1", "other", before), object("Deployment", "web", "", before),
+	}
+	lists := 0
+	list := func(wanted func(schema.GroupKind) bool) (out []unstructured.Unstructured, err error) {
+		lists++
+		for _, o := range there {
+			if wanted(o.GroupVersionKind().GroupKind()) {
+				out = append(out, o)
+			}
+		}
+		return out, nil
+	}
+	others := operatorhost.NewOthers(journal)
+	find := func() []string {
+		if err := others.Find(list); err != nil {
+			t.Fatal(err)
+		}
+		timeline := trace.NewTimeline(journal)
+		timeline.Update()
+		var out []string
+		for _, o := range timeline.Tip().Objects() {
+			if !o.Deleted {
+				out = append(out, timeline.Tip().WhyObject(o, trace.English))
+			}
+		}
+		return out
+	}
+	if got := find(); len(got) != 0 || lists != 0 {
+		t.Errorf("with an empty journal it listed %d times and found %q", lists, got)
+	}
+	journal.Append(trace.Event{
+		Kind: trace.KindWatch, Verb: trace.Added, Initial: true, ResourceVersion: "4",
+		Object: trace.Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web", UID: "uid-web"},
+	})
+	want := []string{
+		"Deployment web was there before the operator started.",
+		"Pod web-1-a was there before the operator started and is owned by Owner web-1.",
+		"Pod web-1-b was created by somebody the journal does not watch and is owned by Owner web-1.",
+		"ReplicaSet web-1 was there before the operator started and is owned by Owner web.",
+	}
+	if diff := cmp.Diff(want, find()); diff != "" {
+		t.Error(diff)
+	}
+	others.Note([]byte(`{"verb":"delete","userAgent":"kubectl/v1","objectRef":{"resource":"pods","apiGroup":"apps","apiVersion":"v1","namespace":"default","name":"web-1-a"},
+	  "responseStatus":{"code":200},"responseObject":{"kind":"Status","status":"Success","details":{"name":"web-1-a","kind":"pods","uid":"uid-web-1-a"}}}`))
+	if diff := cmp.Diff(slices.Delete(want, 1, 2), find()); diff != "" {
+		t.Errorf("after a deletion, and a search in an old list: %s", diff)
 	}
 }

@@ -137,6 +137,8 @@ func (n eventFacts) english() string {
 	switch n.Kind {
 	case KindWatch:
 		return n.englishWatch()
+	case KindFound:
+		return fmt.Sprintf("%s was there when the operator had started. The operator did not read it: the lab listed what belongs to objects that it did.", n.Object)
 	case KindDrop:
 		s := fmt.Sprintf("%s made no key of %s %s", n.controllerName("The operator"), n.Object, n.Verb)
 		switch n.Reason {

@@ -16,6 +16,9 @@ type Kind string
 const (
 	// KindWatch: an informer delivered a change of an object (Verb ADDED, MODIFIED or DELETED).
 	KindWatch Kind = "watch"
+	// KindFound: an object was listed that belongs to one in the journal and of which no informer told (After is the object;
+	// Initial: it was made before the journal began).
+	KindFound Kind = "found"
 	// KindDrop: a controller saw a watch event and made no key of it (Cause is the watch event).
 	KindDrop Kind = "drop"
 	// KindEnqueue: a key was put into the work queue.
@@ -293,7 +296,8 @@ type Event struct {
 	Priority int `json:"priority,omitempty"`
 	// Running marks an enqueue of a key that is being reconciled: it is "dirty" and runs again.
 	Running bool `json:"running,omitempty"`
-	// Initial marks a watch event of the first list, which is not a change.
+	// Initial marks a watch event of the first list, which is not a change, and an object that was found and is older than
+	// the journal.
 	Initial bool `json:"initial,omitempty"`
 
 	// Outcome is the result of a reconcile.

@@ -141,6 +141,8 @@ func (n eventFacts) japanese() string {
 	switch n.Kind {
 	case KindWatch:
 		return n.japaneseWatch()
+	case KindFound:
+		return fmt.Sprintf("%s は、オペレーターが起動したときにはもうあった。オペレーターが読んだのではなく、ラボが関連オブジェクトとして一覧から見つけたもの。", n.Object)
 	case KindDrop:
 		s := fmt.Sprintf("%s は %s の %s からキーを作らなかった。", n.controllerName("オペレーター"), n.Object, n.Verb)
 		switch n.Reason {

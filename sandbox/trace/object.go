@@ -65,9 +65,9 @@ func newerVersion(a, b string) bool {
 // objects are the known objects.
 type objects map[objectKey]*Object
 
-// apply folds an event in: a watch event or a write.
+// apply folds an event in: a watch event, a write, or an object that was found.
 func (all objects) apply(e *Event) {
-	if e.Kind == KindWatch || e.Kind == KindCall && e.IsWrite() && e.Error == "" {
+	if e.Kind == KindWatch || e.Kind == KindFound || e.Kind == KindCall && e.IsWrite() && e.Error == "" {
 		all.observe(e)
 	}
 	if e.Seq%tombstoneAge == 0 {
@@ -133,6 +133,8 @@ func (all objects) complete(e *Event, key objectKey, old *Object) {
 // supersedes reports whether an event has a newer version of an object than the known one.
 func supersedes(e *Event, old *Object) bool {
 	switch {
+	case e.Kind == KindFound: // it was listed before it was recorded: what the journal has of it may be newer
+		return false
 	case e.Object.UID != "" && old.Ref.UID != "" && e.Object.UID != old.Ref.UID:
 		return e.Verb != Deleted && (old.Deleted || newerVersion(e.ResourceVersion, old.ResourceVersion))
 	case old.Deleted:

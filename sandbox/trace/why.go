@@ -274,7 +274,7 @@ type author struct {
 
 // authorOf returns the author of a call, or of the write that caused a watch event.
 func (s *State) authorOf(e *Event) author {
-	if e.Kind == KindWatch {
+	if e.Kind == KindWatch || e.Kind == KindFound {
 		if e = s.Cause(e); e == nil {
 			return author{}
 		}

@@ -131,6 +131,11 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 	if s.loop, err = s.lab.Load(ctx, p.name, p.spec); err != nil {
 		return nil, err
 	}
+	if p.cluster != nil || p.flags.keep { // it may have been used before
+		if err := s.lab.Find(ctx); err != nil {
+			return nil, err
+		}
+	}
 	s.sayWhatIsSimulated()
 	return s, p.subject.begin(ctx, s)
 }
