@@ -29,7 +29,21 @@ type Others struct {
 	kinds map[string]bool   // the kinds that occur in the journal
 	uids  map[string]bool   // the UIDs that occur in the journal
 	named map[string]string // kinds by resource
+	early []early           // the newest that concern nothing so far
 }
+
+// early is an event about an object whose owner is not in the journal: the call that made the owner may only be recorded when
+// its answer has arrived.
+type early struct {
+	trace.Event
+	owners []string
+}
+
+// How many of them are kept, and for how long: one that is recorded much later would be told to have happened then.
+const (
+	earlyLimit = 64
+	earlyAge   = time.Second
+)
 
 // NewOthers returns an Others for a journal. Calls of the programs in skip, matched with the beginning of the user
 // agent, are left out: taps record them.
@@ -76,9 +90,30 @@ func (o *Others) Note(line []byte) {
 	}
 	o.catchUp()
 	o.name(&e)
-	if o.concerns(e, owners) {
-		o.journal.Append(e)
+	waiting := o.takeEarly()
+	for _, e := range append(waiting, early{e, owners}) {
+		switch {
+		case o.concerns(e.Event, e.owners):
+			o.journal.Append(e.Event)
+		case len(e.owners) > 0:
+			o.keepEarly(e)
+		}
 	}
+}
+
+func (o *Others) takeEarly() []early {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now, taken := o.journal.Elapsed(), o.early
+	o.early = nil
+	return slices.DeleteFunc(taken, func(e early) bool { return e.At < now-earlyAge })
+}
+
+func (o *Others) keepEarly(e early) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.early = append(o.early, e)
+	o.early = o.early[max(0, len(o.early)-earlyLimit):]
 }
 
 // Find records what belongs to objects of the journal, was there when their operator started, and no informer told of: what

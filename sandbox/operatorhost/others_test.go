@@ -1,6 +1,7 @@
 package operatorhost_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -95,7 +96,7 @@ func TestFind(t *testing.T) {
 		object("Pod", "web-1-a", "web-1", before), object("Pod", "web-1-b", "web-1", time.Now()), object("Pod", "alone", "", before),
 		object("ReplicaSet", "web-1", "web", before), object("ReplicaSet", "other-1", "other", before), object("Deployment", "web", "", before),
 	}
-	lists := 0
+	lists, broken := 0, error(nil)
 	list := func(wanted func(schema.GroupKind) bool) (out []unstructured.Unstructured, err error) {
 		lists++
 		for _, o := range there {
@@ -103,7 +104,7 @@ func TestFind(t *testing.T) {
 				out = append(out, o)
 			}
 		}
-		return out, nil
+		return out, broken
 	}
 	others := operatorhost.NewOthers(journal)
 	find := func() []string {
@@ -140,5 +141,33 @@ func TestFind(t *testing.T) {
 	  "responseStatus":{"code":200},"responseObject":{"kind":"Status","status":"Success","details":{"name":"web-1-a","kind":"pods","uid":"uid-web-1-a"}}}`))
 	if diff := cmp.Diff(slices.Delete(want, 1, 2), find()); diff != "" {
 		t.Errorf("after a deletion, and a search in an old list: %s", diff)
+	}
+	if there, broken = nil, errors.New("nobody answers"); !errors.Is(others.Find(list), broken) {
+		t.Error("it does not tell that nothing could be listed")
+	}
+}
+
+// TestEarly checks that a ReplicaSet is recorded, and who created it, though that was told before the call of the operator that
+// created its owner.
+func TestEarly(t *testing.T) {
+	journal := trace.New(trace.Options{})
+	others := operatorhost.NewOthers(journal)
+	for _, name := range []string{"other-1", "web-1"} {
+		others.Note([]byte(`{"verb":"create","userAgent":"kube-controller-manager/v1 (linux) kubernetes/system:serviceaccount/deployment-controller",
+		  "objectRef":{"resource":"replicasets","apiGroup":"apps","apiVersion":"v1"},"responseObject":{"apiVersion":"apps/v1","kind":"ReplicaSet",
+		  "metadata":{"name":"` + name + `","uid":"uid-` + name + `","ownerReferences":[{"uid":"uid-` + strings.TrimSuffix(name, "-1") + `"}]}}}`))
+	}
+	journal.Append(trace.Event{
+		Kind: trace.KindCall, Verb: trace.VerbCreate, Actor: "cafe", Status: 201,
+		Object: trace.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web"},
+	})
+	others.Note([]byte(`{"verb":"update","userAgent":"kubelet/v1","objectRef":{"resource":"nodes","apiVersion":"v1"}}`))
+	var got []string
+	for _, e := range journal.Since(0) {
+		got = append(got, e.Actor+" "+e.Verb+" "+e.Object.String())
+	}
+	want := []string{"cafe create Deployment web", "kube-controller-manager/deployment-controller create ReplicaSet web-1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
