@@ -1,14 +1,15 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +23,10 @@ type message struct {
 	Ready bool          `json:"ready,omitempty"`
 	Error string        `json:"error,omitempty"`
 	Hint  string        `json:"hint,omitempty"`
+
+	// What a sandbox reports, if the flags have a listener: a line of the audit log, and a program that ended.
+	Audit json.RawMessage `json:"audit,omitempty"`
+	Exit  *sandbox.Exit   `json:"exit,omitempty"`
 }
 
 // upDetached leaves a sandbox running in the background.
@@ -43,44 +48,70 @@ func upDetached(ctx context.Context, io streams, f upFlags) error {
 }
 
 // startDetached starts this binary again in a session of its own, relays its progress and returns when the sandbox it
-// holds is ready.
+// holds is ready. The listener of the flags, if there is one, is told from then on for as long as this process lives.
 func startDetached(ctx context.Context, f upFlags, progress func(sandbox.Step)) (*sandbox.Record, error) {
 	messages, report, err := os.Pipe()
 	if err != nil {
 		return nil, sandboxError(err)
 	}
-	defer func() { _ = messages.Close() }()
 	daemon, err := startDaemon(f, report)
 	_ = report.Close()
 	if err != nil {
+		_ = messages.Close()
 		return nil, sandboxError(err)
 	}
 	stopTelling := context.AfterFunc(ctx, func() { _ = daemon.Process.Signal(syscall.SIGTERM) })
 	defer stopTelling()
-	lines := bufio.NewScanner(messages)
-	for lines.Scan() {
+	told := json.NewDecoder(messages)
+	for {
 		var m message
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			continue
+		if told.Decode(&m) != nil {
+			break
 		}
 		switch {
 		case m.Ready:
 			if err := daemon.Process.Release(); err != nil {
+				_ = messages.Close()
 				return nil, err
 			}
+			go f.listen(told, messages)
 			return running(f.name)
 		case m.Error != "":
+			_ = messages.Close()
 			_ = daemon.Wait()
 			return nil, sandboxError(&sandbox.Problem{Err: errors.New(m.Error), Hint: m.Hint})
 		case m.Step != nil:
 			progress(*m.Step)
 		}
 	}
+	_ = messages.Close()
 	_ = daemon.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return nil, sandboxError(errors.New("the background process ended before the sandbox was ready"))
+}
+
+// listen passes on what the background process tells, until it ends.
+func (f upFlags) listen(told *json.Decoder, messages io.Closer) {
+	defer func() { _ = messages.Close() }()
+	if f.listener == nil {
+		return
+	}
+	var o sandbox.Options
+	f.listener.Listen(&o)
+	for {
+		var m message
+		if told.Decode(&m) != nil {
+			return
+		}
+		if m.Audit != nil {
+			o.OnAudit(m.Audit)
+		}
+		if m.Exit != nil {
+			o.OnExit(*m.Exit)
+		}
+	}
 }
 
 func nameArg(name string) string {
@@ -96,7 +127,7 @@ func startDaemon(f upFlags, report *os.File) (*exec.Cmd, error) {
 		return nil, err
 	}
 	args := append([]string{"up", "--name", f.name, "--report-fd", "3", "--crds-of", f.crdsOf}, f.nodes.args()...)
-	for flag, set := range map[string]bool{"--fresh": f.fresh, "--merge-kubeconfig": f.mergeKubeconfig} {
+	for flag, set := range map[string]bool{"--fresh": f.fresh, "--merge-kubeconfig": f.mergeKubeconfig, "--report-writes": f.listener != nil} {
 		if set {
 			args = append(args, flag)
 		}
@@ -110,36 +141,49 @@ func startDaemon(f upFlags, report *os.File) (*exec.Cmd, error) {
 
 // upDaemon holds the sandbox in the background until SIGTERM.
 func upDaemon(ctx context.Context, f upFlags) error {
-	syscall.CloseOnExec(f.reportFD) // the programs it starts must not keep the pipe open
+	syscall.CloseOnExec(f.reportFD)                               // the programs it starts must not keep the pipe open
+	if err := syscall.SetNonblock(f.reportFD, true); err != nil { // so that a write has a deadline
+		return err
+	}
 	pipe := os.NewFile(uintptr(f.reportFD), "report"+strconv.Itoa(f.reportFD))
-	tell := json.NewEncoder(pipe)
+	tell := &teller{to: pipe}
 	log := &daemonLog{}
 	o, err := f.options(log)
 	if err != nil {
 		return err
 	}
-	o.Progress = func(s sandbox.Step) { _ = tell.Encode(message{Step: &s}) }
+	o.Progress = func(s sandbox.Step) { _ = tell.say(message{Step: &s}) }
+	if f.reportWrites {
+		logged := o.OnExit
+		o.OnAudit = func(line []byte) { _ = tell.say(message{Audit: line}) }
+		o.OnExit = func(e sandbox.Exit) {
+			logged(e)
+			_ = tell.say(message{Exit: &e})
+		}
+	}
 	lab, err := sandbox.Start(ctx, o)
 	if err != nil {
 		m := message{Error: err.Error()}
 		if problem, ok := errors.AsType[*sandbox.Problem](err); ok {
 			m.Hint = problem.Hint
 		}
-		_ = tell.Encode(m)
+		_ = tell.say(m)
 		return sandboxError(err)
 	}
 	defer func() { _ = lab.Stop() }()
 	log.open(lab)
 	unmerge, err := f.merge(lab)
 	if err != nil {
-		_ = tell.Encode(message{Error: err.Error()})
+		_ = tell.say(message{Error: err.Error()})
 		return err
 	}
 	defer unmerge()
-	if err := tell.Encode(message{Ready: true}); err != nil {
+	if err := tell.say(message{Ready: true}); err != nil {
 		return nil // the command that started this process was killed: stop the sandbox, which nobody knows of
 	}
-	_ = pipe.Close()
+	if !f.reportWrites {
+		_ = pipe.Close()
+	}
 	select {
 	case <-ctx.Done():
 		return nil
@@ -147,6 +191,29 @@ func upDaemon(ctx context.Context, f upFlags) error {
 		fmt.Fprintln(log, lab.Err())
 		return sandboxError(lab.Err())
 	}
+}
+
+// tellPatience limits the wait for who does not read what is told, such as a process that is stopped: the API server waits too.
+const tellPatience = 5 * time.Second
+
+// teller sends messages, one after the other, until nobody reads them.
+type teller struct {
+	mu   sync.Mutex
+	to   *os.File
+	over error
+}
+
+func (t *teller) say(m message) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over != nil {
+		return t.over
+	}
+	_ = t.to.SetWriteDeadline(time.Now().Add(tellPatience)) // without one it only waits longer
+	if t.over = json.NewEncoder(t.to).Encode(m); t.over != nil {
+		_ = t.to.Close()
+	}
+	return t.over
 }
 
 // daemonLog is the background process's own log; before the sandbox is claimed it has no file to write to.

@@ -131,7 +131,7 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 	if s.loop, err = s.lab.Load(ctx, p.name, p.spec); err != nil {
 		return nil, err
 	}
-	if p.cluster != nil || p.flags.keep { // it may have been used before
+	if p.cluster != nil { // it was used before
 		if err := s.lab.Find(ctx); err != nil {
 			return nil, err
 		}
@@ -192,7 +192,7 @@ func (p *liveRun) bootKept(ctx context.Context, progress func(sandbox.Step)) (*t
 	if name == "" {
 		name = p.name
 	}
-	up := upFlags{name: name, fresh: true, nodes: p.flags.nodes}
+	up := upFlags{name: name, fresh: true, nodes: p.flags.nodes, listener: &p.listener}
 	p.subject.kept(&up)
 	record, err := startDetached(ctx, up, progress)
 	if err != nil {

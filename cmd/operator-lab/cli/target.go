@@ -179,7 +179,7 @@ func (t *suite) boot(ctx context.Context) (*target, error) {
 func (t *suite) bootKept(ctx context.Context) (*target, error) {
 	name := fmt.Sprintf("test-%d", os.Getpid())
 	t.sayf("booting a control plane")
-	record, err := startDetached(ctx, upFlags{name: name, fresh: true, nodes: t.nodes}, func(s sandbox.Step) {
+	record, err := startDetached(ctx, upFlags{name: name, fresh: true, nodes: t.nodes, listener: &t.listener}, func(s sandbox.Step) {
 		if t.verbose {
 			fmt.Fprintln(t.io.err, progressLine(s))
 		}

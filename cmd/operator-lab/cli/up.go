@@ -15,6 +15,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
 )
 
 type upFlags struct {
@@ -24,8 +25,11 @@ type upFlags struct {
 	mergeKubeconfig bool
 	quiet           bool
 	reportFD        int
+	reportWrites    bool
 	nodes           nodeFlags
 	crdsOf          string // a bundled operator and its variant, such as zundoko/classic
+	// listener is told what a sandbox in the background reports. Default: nobody is.
+	listener *lab.Listener
 }
 
 func upCommand(io streams) *cobra.Command {
@@ -63,7 +67,9 @@ Without --detach it runs until Ctrl-C. Exit code 3 means that it could not start
 	f.nodes.bind(cmd.Flags(), 1)
 	cmd.Flags().IntVar(&f.reportFD, "report-fd", 0, "file descriptor the background process reports to")
 	cmd.Flags().StringVar(&f.crdsOf, "crds-of", "", "bundled operator and variant whose CRDs to install, such as maintpage/classic")
+	cmd.Flags().BoolVar(&f.reportWrites, "report-writes", false, "also report writes to the API, and programs that ended")
 	_ = cmd.Flags().MarkHidden("report-fd")
+	_ = cmd.Flags().MarkHidden("report-writes")
 	return cmd
 }
 
@@ -136,25 +142,25 @@ func upHere(ctx context.Context, io streams, f upFlags) error {
 	if !f.quiet {
 		fmt.Fprintf(io.err, "starting sandbox %s\n", f.name)
 	}
-	lab, err := sandbox.Start(ctx, o)
+	box, err := sandbox.Start(ctx, o)
 	if err != nil {
 		return sandboxError(err)
 	}
-	defer func() { _ = lab.Stop() }()
-	unmerge, err := f.merge(lab)
+	defer func() { _ = box.Stop() }()
+	unmerge, err := f.merge(box)
 	if err != nil {
 		return err
 	}
 	defer unmerge()
-	f.printReady(io, lab.Kubeconfig(), time.Since(lab.Began()), "press Ctrl-C to stop it")
+	f.printReady(io, box.Kubeconfig(), time.Since(box.Began()), "press Ctrl-C to stop it")
 	select {
 	case <-ctx.Done():
 		if !f.quiet {
 			fmt.Fprintf(io.err, "stopping sandbox %s\n", f.name)
 		}
 		return nil // asked for: this is its normal end
-	case <-lab.Done():
-		return sandboxError(lab.Err())
+	case <-box.Done():
+		return sandboxError(box.Err())
 	}
 }
 
@@ -166,14 +172,14 @@ func (f upFlags) printReady(io streams, kubeconfig string, took time.Duration, n
 }
 
 // merge adds the sandbox to the person's kubeconfig when asked to, and returns what takes it out again.
-func (f upFlags) merge(lab *sandbox.Sandbox) (undo func(), err error) {
+func (f upFlags) merge(box *sandbox.Sandbox) (undo func(), err error) {
 	if !f.mergeKubeconfig {
 		return func() {}, nil
 	}
 	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	previous, err := sandbox.MergeKubeconfig(path, lab.Name(), lab.Config())
+	previous, err := sandbox.MergeKubeconfig(path, box.Name(), box.Config())
 	if err != nil {
 		return nil, &sandbox.Problem{Err: fmt.Errorf("merge into %s: %w", path, err), Hint: "use 'operator-lab env' instead of --merge-kubeconfig"}
 	}
-	return func() { _ = sandbox.UnmergeKubeconfig(path, lab.Name(), previous) }, nil
+	return func() { _ = sandbox.UnmergeKubeconfig(path, box.Name(), previous) }, nil
 }
