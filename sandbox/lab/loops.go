@@ -186,7 +186,7 @@ func describeLast(status *v1alpha1.LoopStatus, state *trace.State, reconcile *tr
 		return
 	}
 	status.Last = v1alpha1.LoopLast{
-		Reconcile: reconcile.ID, Outcome: string(reconcile.Outcome()), Error: reconcile.End.Error,
+		Reconcile: reconcile.ID, Outcome: string(reconcile.Outcome()), Again: reconcile.Again, Error: reconcile.End.Error,
 		Cause: state.WhyReconcile(reconcile, trace.English),
 	}
 }

@@ -101,10 +101,22 @@ func loopColumns() columns {
 			o := of.(*v1alpha1.Loop)
 			return []any{
 				o.Name, o.Spec.Operator, o.Status.Reconciles, o.Status.Writes.Total, o.Status.Errors, o.Status.Quiet,
-				hot(o.Status), o.Status.Last.Outcome, o.Status.Last.Cause,
+				hot(o.Status), last(o.Status.Last), o.Status.Last.Cause,
 			}
 		},
 	}
+}
+
+// last returns the outcome of a reconcile. Where the key runs again at once it is not "done", as on the screen.
+func last(l v1alpha1.LoopLast) string {
+	const again = "again at once"
+	switch {
+	case !l.Again:
+		return l.Outcome
+	case l.Error != "":
+		return l.Outcome + ", " + again
+	}
+	return again
 }
 
 func hot(s v1alpha1.LoopStatus) string {

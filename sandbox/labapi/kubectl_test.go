@@ -27,7 +27,10 @@ func TestColumns(t *testing.T) {
 	hot := loop("default", "columns", "zundoko")
 	hot.Status.Hot, hot.Status.HotField, hot.Status.Quiet = true, "Hikawa.status.said", false
 	hot.Status.Writes.Total, hot.Status.Errors = 18, 2
-	l.loops = []v1alpha1.Loop{hot, loop("kube-system", "columns", "other")}
+	hot.Status.Last.Again = true
+	failed := loop("kube-system", "columns", "other")
+	failed.Status.Last.Outcome, failed.Status.Last.Error, failed.Status.Last.Again = "error", "conflict", true
+	l.loops = []v1alpha1.Loop{hot, failed}
 	serve(t, l)
 	for _, test := range []struct {
 		args string
@@ -37,14 +40,14 @@ func TestColumns(t *testing.T) {
 			"NAME VARIANT STATE RESTARTS AGE CONTROLLERS MESSAGE", "zundoko hardened Running 0 AGE hikawa",
 		}},
 		{"get loop hikawa.columns", []string{
-			"NAME OPERATOR RECONCILES WRITES ERRORS QUIET HOT LAST", "hikawa.columns zundoko 1 18 2 false Hikawa.status.said done",
+			"NAME OPERATOR RECONCILES WRITES ERRORS QUIET HOT LAST", "hikawa.columns zundoko 1 18 2 false Hikawa.status.said again at once",
 		}},
 		{"get loops -A --no-headers", []string{
-			"default hikawa.columns zundoko 1 18 2 false Hikawa.status.said done", "kube-system hikawa.columns other 1 0 0 true done",
+			"default hikawa.columns zundoko 1 18 2 false Hikawa.status.said again at once", "kube-system hikawa.columns other 1 0 0 true error, again at once",
 		}},
-		{"get loops -A --no-headers --field-selector spec.operator=other", []string{"kube-system hikawa.columns other 1 0 0 true done"}},
+		{"get loops -A --no-headers --field-selector spec.operator=other", []string{"kube-system hikawa.columns other 1 0 0 true error, again at once"}},
 		{"get loops -A --no-headers --field-selector metadata.namespace=default", []string{
-			"default hikawa.columns zundoko 1 18 2 false Hikawa.status.said done",
+			"default hikawa.columns zundoko 1 18 2 false Hikawa.status.said again at once",
 		}},
 		{"get lab -A -o name", []string{
 			"loop.operator-lab.dev/hikawa.columns", "loop.operator-lab.dev/hikawa.columns", "operator.operator-lab.dev/zundoko",

@@ -186,6 +186,8 @@ type LoopLast struct {
 	Reconcile int64 `json:"reconcile,omitempty"`
 	// Outcome of it: done, requeueAfter, requeue, error, terminal, panic, aborted.
 	Outcome string `json:"outcome,omitempty"`
+	// Again says that the key was in the queue again when it ended, so that it runs once more at once, whatever the outcome.
+	Again bool `json:"again,omitempty"`
 	// Cause of it in words.
 	Cause string `json:"cause,omitempty"`
 	// Error it ended with.

@@ -694,6 +694,13 @@ func schema_operator_lab_sandbox_api_v1alpha1_LoopLast(ref common.ReferenceCallb
 							Format:      "",
 						},
 					},
+					"again": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Again says that the key was in the queue again when it ended, so that it runs once more at once, whatever the outcome.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"cause": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Cause of it in words.",
