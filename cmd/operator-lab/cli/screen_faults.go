@@ -69,6 +69,7 @@ func faultMenu(how arming, operator string, lang trace.Language, nodes bool) []t
 			say("Calls fail and watches end until the sandbox has started it again; client-go lists anew.", "再起動まで呼び出しは失敗し、watch は切れる。その後 client-go が list し直す。"),
 			kill("kube-apiserver")),
 	}
+	menu[0].Running = true
 	if nodes {
 		menu = append(menu,
 			of(containers, true, say("kill its containers, or those of its namespace", "そのコンテナか、その namespace のコンテナを強制終了する"),

@@ -195,6 +195,29 @@ func TestFaultsOfTheCaller(t *testing.T) {
 	}
 }
 
+// TestNoCrashOfTheCrashed checks that what needs the operator's program is not offered while it does not run.
+func TestNoCrashOfTheCrashed(t *testing.T) {
+	c := story()
+	b := newBench(t, c)
+	b.controls.Faults = []Fault{{Text: "crash it", Running: true}, {Text: "fail its next write"}}
+	offers := func() (texts []string) {
+		b.keys("1 x")
+		for _, c := range b.popup.(*menu).choices {
+			texts = append(texts, c.text)
+		}
+		b.keys("esc")
+		return texts
+	}
+	for _, verb := range []string{trace.VerbStart, trace.VerbStop, trace.VerbStart} {
+		c.journal.Append(trace.Event{Kind: trace.KindOperator, Operator: "hikawa", Verb: verb})
+		b.refresh(false)
+		got := offers()
+		if !slices.Contains(got, "fail its next write") || slices.Contains(got, "crash it") != (verb == trace.VerbStart) {
+			t.Errorf("after %s it offers %q", verb, got)
+		}
+	}
+}
+
 func TestLongMessagesGetAWindow(t *testing.T) {
 	b := newBench(t, story())
 	b.cluster.err = errors.New(strings.Repeat("the server refused it. ", 20))

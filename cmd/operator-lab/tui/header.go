@@ -33,7 +33,7 @@ func (s headerBar) modeWord() (string, style) {
 }
 
 // downMode returns the mode of an operator that is shown and whose program does not run; nil if there is none.
-func (s headerBar) downMode() *trace.Mode {
+func (s *state) downMode() *trace.Mode {
 	for _, operator := range s.index.operators {
 		if mode := s.snapshot.ModeOf(operator); mode.Down && s.shows(operator) {
 			return &mode

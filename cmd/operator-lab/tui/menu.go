@@ -324,7 +324,7 @@ func faultMenu(m *Model, o *trace.Object) {
 	})
 	add := func(likely bool) {
 		for _, f := range m.controls.Faults {
-			if f.Likely != likely {
+			if f.Likely != likely || f.Running && m.downMode() != nil {
 				continue
 			}
 			p.choices = append(p.choices, choice{text: f.Text, help: f.More, do: func(m *Model) tea.Cmd {

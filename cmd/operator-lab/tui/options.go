@@ -80,6 +80,8 @@ type Fault struct {
 	More string
 	// Likely puts it before those that are seldom wanted.
 	Likely bool
+	// Running says that it needs a program of the operator: it is not offered while there is none.
+	Running bool
 	// Do brings it about, for the object that was chosen.
 	Do func(ctx context.Context, object trace.Ref) error
 }
