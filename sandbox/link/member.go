@@ -53,7 +53,7 @@ func (l *Link) add() *member {
 	if n := len(l.members); n > 0 {
 		name += "-" + strconv.Itoa(n+1)
 	}
-	m := &member{link: l, taps: taps.New(l.journal, taps.Options{Operator: name, LogLevel: l.settings.LogLevel})}
+	m := &member{link: l, taps: taps.New(l.journal, taps.Options{Operator: name, LogLevel: l.settings.LogLevel, Began: l.flush})}
 	l.members = append(l.members, m)
 	if l.mode.Paused {
 		m.taps.Pause()

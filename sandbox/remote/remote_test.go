@@ -295,6 +295,20 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
+// TestExitInAReconcile checks that the reconcile is known in which a program ends itself before it has called anything.
+func TestExitInAReconcile(t *testing.T) {
+	l := newLab(t)
+	p := l.start()
+	add, _ := p.manage(unused, func(context.Context, client.Client, string) error { return p.conn.Close() })
+	l.must(l.taps.AwaitServing(t.Context()))
+	add("one")
+	l.must(<-p.served)
+	all := l.state().Reconciles()
+	if len(all) != 1 || all[0].Key.Name != "one" || all[0].Outcome() != trace.OutcomeAborted {
+		t.Errorf("the reconciles are %+v", all)
+	}
+}
+
 func TestRequestsSayWhereTheyComeFrom(t *testing.T) {
 	l := newLab(t)
 	p := l.start()

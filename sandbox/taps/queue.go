@@ -5,6 +5,7 @@ package taps
 import (
 	"container/heap"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -35,7 +36,8 @@ type queue struct {
 	ready   readyHeap   // items that may be taken: ready, and no worker has the key
 	waiting waitingHeap // items whose timer is running
 	locked  map[request]*runningReconcile
-	added   uint64 // number of items added, for their order
+	added   uint64       // number of items added, for their order
+	taken   atomic.Int64 // number of keys taken
 	timer   *time.Timer
 	serving bool // a worker has asked for a key
 	shut    bool
@@ -245,8 +247,20 @@ func (q *queue) Get() (request, bool) {
 	return key, shutdown
 }
 
+// earlyReconciles is how many of a queue are the first ones of a run, see [Options.Began]: a program that crashes again and again
+// does so in one of them, and the others need not wait.
+const earlyReconciles = 100
+
 // GetWithPriority waits until a key may be taken and takes it.
 func (q *queue) GetWithPriority() (key request, priority int, shutdown bool) {
+	key, priority, shutdown = q.take()
+	if began := q.taps.opts.Began; began != nil && !shutdown && q.taken.Load() <= earlyReconciles {
+		began()
+	}
+	return key, priority, shutdown
+}
+
+func (q *queue) take() (key request, priority int, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.serving {
@@ -268,6 +282,7 @@ func (q *queue) GetWithPriority() (key request, priority int, shutdown bool) {
 		Kind: trace.KindDequeue, Reconcile: r.id, Cause: it.wokenBy, Count: it.merged, Priority: it.priority,
 	})
 	r.start = q.append(it.key, trace.Event{Kind: trace.KindStart, Reconcile: r.id, Cause: seq})
+	q.taken.Add(1)
 	return it.key, it.priority, false
 }
 

@@ -34,6 +34,9 @@ type Options struct {
 	Logger logr.Logger
 	// LogLevel is the highest recorded verbosity of log lines. Default: 0.
 	LogLevel int
+	// Began is called when one of the first reconciles of a run is in the journal, before the operator's code works on it: that
+	// may end the process. Default: nothing is called.
+	Began func()
 }
 
 // Taps observes one operator: one manager at a time, which may be stopped and started again. All methods may be called
