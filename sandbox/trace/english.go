@@ -92,7 +92,7 @@ func (f reconcileFacts) englishEnd() string {
 		case OutcomeError:
 			return fmt.Sprintf("It failed: %s.", f.englishError())
 		case OutcomePanic:
-			return fmt.Sprintf("It panicked: %s.", cut(e.Error, 80))
+			return fmt.Sprintf("It panicked: %s.", said(e.Error))
 		}
 	}
 	if f.again {
@@ -101,7 +101,7 @@ func (f reconcileFacts) englishEnd() string {
 		case OutcomeError, OutcomeTerminal:
 			return fmt.Sprintf("It failed: %s. %s", f.englishError(), next)
 		case OutcomePanic:
-			return fmt.Sprintf("It panicked: %s. %s", cut(e.Error, 80), next)
+			return fmt.Sprintf("It panicked: %s. %s", said(e.Error), next)
 		}
 		return next
 	}
@@ -118,7 +118,7 @@ func (f reconcileFacts) englishEnd() string {
 	case OutcomeError:
 		return fmt.Sprintf("It failed: %s. It will run again in %s (try %d).", f.englishError(), FormatDuration(e.Delay), e.Try)
 	case OutcomePanic:
-		return fmt.Sprintf("It panicked (%s) and will run again in %s, try %d.", cut(e.Error, 80), FormatDuration(e.Delay), e.Try)
+		return fmt.Sprintf("It panicked (%s) and will run again in %s, try %d.", said(e.Error), FormatDuration(e.Delay), e.Try)
 	case OutcomeTerminal:
 		return fmt.Sprintf("It failed: %s. It will not be retried.", f.englishError())
 	}
@@ -130,7 +130,7 @@ func (f reconcileFacts) englishError() string {
 	if f.failed != nil && f.failed.Reason == "Conflict" {
 		return "conflict on " + f.failed.Object.String()
 	}
-	return cut(f.end.Error, 120)
+	return said(f.end.Error)
 }
 
 func (n eventFacts) english() string {
@@ -174,7 +174,7 @@ func (n eventFacts) english() string {
 	case KindCall:
 		return n.englishCall()
 	case KindLog:
-		return fmt.Sprintf("%s%s logged: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), cut(logText(n.Event), 160))
+		return fmt.Sprintf("%s%s logged: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), said(logText(n.Event)))
 	case KindHook:
 		return fmt.Sprintf("%s%s asked the hook %s about %s: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), n.Verb, n.Object, HookText(n.Event, English))
 	case KindControl:
@@ -218,12 +218,12 @@ func (c cause) englishSeen() string {
 
 func (n eventFacts) englishCall() string {
 	if n.Via == ViaRecorder {
-		return fmt.Sprintf("%s recorded an Event about %s: %s: %s", n.Actor, n.Object, n.Reason, cut(n.Message, 120))
+		return fmt.Sprintf("%s recorded an Event about %s: %s: %s", n.Actor, n.Object, n.Reason, said(n.Message))
 	}
 	who := n.Actor + withinOf(n.Event).english()
 	switch {
 	case n.Failed():
-		return fmt.Sprintf("%s wanted to %s %s; it failed: %s.", who, n.Verb, n.Object, cut(n.Error, 160))
+		return fmt.Sprintf("%s wanted to %s %s; it failed: %s.", who, n.Verb, n.Object, said(n.Error))
 	case n.Verb == VerbWatch:
 		return fmt.Sprintf("%s opened a watch of %s.", who, n.Object.Kind)
 	case !n.IsWrite() && n.Verb == VerbList:

@@ -61,7 +61,7 @@ func FaultText(e *Event, l Language) string { return faultText(e, l) }
 func faultText(e *Event, l Language) string {
 	text := l.pick(englishFault(e), japaneseFault(e))
 	if e.Error != "" {
-		text += l.pick("; it failed: ", "。失敗した: ") + cut(e.Error, 160)
+		text += l.pick("; it failed: ", "。失敗した: ") + said(e.Error)
 	}
 	return text
 }

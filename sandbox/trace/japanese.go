@@ -97,7 +97,7 @@ func (f reconcileFacts) japaneseEnd() string {
 		case OutcomeError:
 			return f.japaneseError() + "。"
 		case OutcomePanic:
-			return fmt.Sprintf("パニック (%s) を起こした。", cut(e.Error, 80))
+			return fmt.Sprintf("パニック (%s) を起こした。", said(e.Error))
 		}
 	}
 	if f.again {
@@ -106,7 +106,7 @@ func (f reconcileFacts) japaneseEnd() string {
 		case OutcomeError, OutcomeTerminal:
 			return f.japaneseError() + "。" + next
 		case OutcomePanic:
-			return fmt.Sprintf("パニック (%s) を起こした。%s", cut(e.Error, 80), next)
+			return fmt.Sprintf("パニック (%s) を起こした。%s", said(e.Error), next)
 		}
 		return next
 	}
@@ -123,7 +123,7 @@ func (f reconcileFacts) japaneseEnd() string {
 	case OutcomeError:
 		return fmt.Sprintf("%sため、%s 後に再試行する (%d 回目)。", f.japaneseError(), FormatDuration(e.Delay), e.Try)
 	case OutcomePanic:
-		return fmt.Sprintf("パニック (%s) を起こしたため、%s 後に再試行する (%d 回目)。", cut(e.Error, 80), FormatDuration(e.Delay), e.Try)
+		return fmt.Sprintf("パニック (%s) を起こしたため、%s 後に再試行する (%d 回目)。", said(e.Error), FormatDuration(e.Delay), e.Try)
 	case OutcomeTerminal:
 		return fmt.Sprintf("%sが、再試行はしない。", f.japaneseError())
 	}
@@ -134,7 +134,7 @@ func (f reconcileFacts) japaneseError() string {
 	if f.failed != nil && f.failed.Reason == "Conflict" {
 		return fmt.Sprintf("%s への書き込みが競合した", f.failed.Object)
 	}
-	return fmt.Sprintf("エラー (%s) が起きた", cut(f.end.Error, 120))
+	return fmt.Sprintf("エラー (%s) が起きた", said(f.end.Error))
 }
 
 func (n eventFacts) japanese() string {
@@ -178,7 +178,7 @@ func (n eventFacts) japanese() string {
 	case KindCall:
 		return n.japaneseCall()
 	case KindLog:
-		return fmt.Sprintf("%s%s のログ: %s", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), cut(logText(n.Event), 160))
+		return fmt.Sprintf("%s%s のログ: %s", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), said(logText(n.Event)))
 	case KindHook:
 		return fmt.Sprintf("%s%s が %s についてフック %s に尋ねた: %s。", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), n.Object, n.Verb, HookText(n.Event, Japanese))
 	case KindControl:
@@ -214,12 +214,12 @@ func (n eventFacts) japaneseWatch() string {
 
 func (n eventFacts) japaneseCall() string {
 	if n.Via == ViaRecorder {
-		return fmt.Sprintf("%s %s についてイベントを記録した: %s: %s", japaneseSubject(within{}, n.Actor), n.Object, n.Reason, cut(n.Message, 120))
+		return fmt.Sprintf("%s %s についてイベントを記録した: %s: %s", japaneseSubject(within{}, n.Actor), n.Object, n.Reason, said(n.Message))
 	}
 	who := japaneseSubject(withinOf(n.Event), n.Actor)
 	switch {
 	case n.Failed():
-		return fmt.Sprintf("%s %sしようとしたが、失敗した: %s", who, japaneseWrite(n.Event), cut(n.Error, 160))
+		return fmt.Sprintf("%s %sしようとしたが、失敗した: %s", who, japaneseWrite(n.Event), said(n.Error))
 	case n.Verb == VerbWatch:
 		return fmt.Sprintf("%s %s の watch を開いた。", who, n.Object.Kind)
 	case !n.IsWrite() && n.Verb == VerbList:

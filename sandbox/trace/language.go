@@ -97,6 +97,12 @@ func padLeft(s string, width int) string {
 	return s
 }
 
+// saidWidth limits an error or a log line in a sentence. It is meant to be there as a whole: who has less room cuts the sentence.
+const saidWidth = 1000
+
+// said makes what a program said part of a sentence.
+func said(s string) string { return cut(s, saidWidth) }
+
 // cut makes a text one line and shortens it to a width in cells, ending in "..." if it was too long.
 func cut(s string, width int) string { return clip(oneLine(s), width) }
 

@@ -31,3 +31,20 @@ func TestWhyAborted(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsAreWhole checks that what a program said is not shortened in a sentence, in either language.
+func TestErrorsAreWhole(t *testing.T) {
+	long := "admission webhook denied the request: " + strings.Repeat("spec.size is out of range; ", 20) + "that was all"
+	j := trace.New(trace.Options{})
+	j.Append(trace.Event{Kind: trace.KindCall, Actor: "cafe", Verb: trace.VerbCreate, Object: trace.Ref{Kind: "Pod", Name: "a"}, Error: long})
+	j.Append(trace.Event{Kind: trace.KindLog, Operator: "cafe", Message: long})
+	timeline := trace.NewTimeline(j)
+	timeline.Update()
+	for _, e := range j.Since(0) {
+		for _, l := range []trace.Language{trace.English, trace.Japanese} {
+			if got := timeline.Tip().Why(e, l); !strings.Contains(got, long) {
+				t.Errorf("the sentence is %s", got)
+			}
+		}
+	}
+}
