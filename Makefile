@@ -9,9 +9,10 @@ ARGS ?=
 # What test tests; what takes longest begins first.
 PACKAGES ?= ./lessons ./scenarios ./cmd/operator-lab/script ./scenarios/verify ./...
 # What is tested under the race detector: where goroutines meet. Nothing of it needs all of Kubernetes built again.
-RACE_PACKAGES ?= ./sandbox $(addprefix ./sandbox/,fault gate guard images/... lab labapi link members network node/... operatorhost remote \
-	sandboxtest storage taps trace traffic) $(addprefix ./scenarios/,expression oracle report runner) \
-	$(addprefix ./lessons/,book progress session tutor)
+# What takes longest begins first.
+RACE_PACKAGES ?= ./sandbox ./sandbox/lab ./lessons/tutor ./scenarios/oracle ./sandbox/labapi \
+	$(addprefix ./sandbox/,fault gate guard images/... link members network node/... operatorhost remote sandboxtest storage taps trace traffic) \
+	$(addprefix ./scenarios/,expression report runner) $(addprefix ./lessons/,book progress session)
 
 # One version of each tool, built by Go from its source. CI takes them from here.
 GOLANGCI_LINT_VERSION := v2.15.0
