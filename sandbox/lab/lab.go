@@ -176,9 +176,9 @@ func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec)
 	return sv.taps, sv.awaitServing(ctx)
 }
 
-// Find records in the journal what was there when the operators started and belongs to their objects, but is none that they
-// read. It is for clusters that were used before.
-func (l *Lab) Find(ctx context.Context) error {
+// find records in the journal what was there when the operators started and belongs to their objects, but is none that they
+// read. It needs the audit log, which alone tells when one of them goes: in a cluster without it they would stay on the screen.
+func (l *Lab) find(ctx context.Context) error {
 	l.mu.Lock()
 	others := l.epoch.others
 	l.mu.Unlock()

@@ -61,7 +61,7 @@ func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error
 		}
 	}
 	// Without this, the view misses what nobody changes from now on.
-	return errors.Join(err, l.Find(ctx), ctx.Err())
+	return errors.Join(err, l.find(ctx), ctx.Err())
 }
 
 // Operators returns the operators of this epoch as the API shows them; UIDs and resource versions are set by the API.

@@ -141,8 +141,9 @@ func startDaemon(f upFlags, report *os.File) (*exec.Cmd, error) {
 
 // upDaemon holds the sandbox in the background until SIGTERM.
 func upDaemon(ctx context.Context, f upFlags) error {
-	syscall.CloseOnExec(f.reportFD)                               // the programs it starts must not keep the pipe open
-	if err := syscall.SetNonblock(f.reportFD, true); err != nil { // so that a write has a deadline
+	// The programs it starts must not keep the pipe open, and a write needs a deadline.
+	syscall.CloseOnExec(f.reportFD)
+	if err := syscall.SetNonblock(f.reportFD, true); err != nil {
 		return err
 	}
 	pipe := os.NewFile(uintptr(f.reportFD), "report"+strconv.Itoa(f.reportFD))

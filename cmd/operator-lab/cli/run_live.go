@@ -131,11 +131,6 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 	if s.loop, err = s.lab.Load(ctx, p.name, p.spec); err != nil {
 		return nil, err
 	}
-	if p.cluster != nil { // it was used before
-		if err := s.lab.Find(ctx); err != nil {
-			return nil, err
-		}
-	}
 	s.sayWhatIsSimulated()
 	return s, p.subject.begin(ctx, s)
 }
