@@ -152,7 +152,7 @@ func (o *Others) belonging(all []unstructured.Unstructured) []trace.Event {
 	o.mu.Lock()
 	known := maps.Clone(o.uids)
 	o.mu.Unlock()
-	start := o.journal.Header().Start
+	header := o.journal.Header()
 	var out []trace.Event
 	for grown := true; grown; {
 		grown = false
@@ -171,7 +171,7 @@ func (o *Others) belonging(all []unstructured.Unstructured) []trace.Event {
 					Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()),
 				},
 				ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(), After: raw,
-				Initial: !object.GetCreationTimestamp().Add(time.Second).After(start), // it tells seconds
+				Initial: header.Older(object.GetCreationTimestamp().Time),
 			})
 		}
 	}

@@ -264,8 +264,10 @@ func englishRequeue(e *Event) string {
 func (t objectFacts) english() string {
 	s := t.Ref.String()
 	switch {
-	case t.found && t.created.actor == "":
+	case t.initial && t.created.actor == "":
 		s += " was there before the operator started"
+	case t.found && t.created.actor == "":
+		s += " was there before it was first recorded"
 	case t.created.actor == "":
 		s += " was created by somebody the journal does not watch"
 	default:

@@ -4,6 +4,7 @@ package trace
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -320,6 +321,14 @@ type Event struct {
 // IsWrite reports whether the event is a call, sent or held, that changes something in the API server.
 func (e *Event) IsWrite() bool {
 	return (e.Kind == KindCall || e.Kind == KindHold) && IsWriteVerb(e.Verb) && e.Via != ViaDryRun
+}
+
+// creates reports whether the event is a call that made its object. Whether an apply did is known by its status.
+func (e *Event) creates() bool {
+	if !e.IsWrite() || e.Object.Subresource != "" {
+		return false
+	}
+	return e.Verb == VerbCreate || e.Status == http.StatusCreated || e.Verb == VerbApply && e.Status == 0
 }
 
 // IsWriteVerb reports whether calls with the verb change something.

@@ -260,8 +260,10 @@ func japaneseRequeue(e *Event) string {
 func (t objectFacts) japanese() string {
 	s := t.Ref.String() + " は"
 	switch {
-	case t.found && t.created.actor == "":
+	case t.initial && t.created.actor == "":
 		s += "オペレーターの起動前からある"
+	case t.found && t.created.actor == "":
+		s += "最初に記録される前からある"
 	case t.created.actor == "":
 		s += "この記録の対象外のだれかが作成した"
 	default:

@@ -44,6 +44,11 @@ type Header struct {
 	Forgotten int64 `json:"forgotten,omitempty"`
 }
 
+// Older reports whether what was made at a time that tells seconds only, as a creationTimestamp does, is older than the journal.
+func (h Header) Older(made time.Time) bool {
+	return !made.IsZero() && !made.Add(time.Second).After(h.Start)
+}
+
 // Stats are the sizes of a journal.
 type Stats struct {
 	First     int64 // Seq of the oldest event kept; 0 if there are none

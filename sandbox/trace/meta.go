@@ -2,7 +2,10 @@
 
 package trace
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Meta holds what the lab reads of an object's JSON.
 type Meta struct {
@@ -13,6 +16,8 @@ type Meta struct {
 	// Finalizers are the finalizers.
 	Finalizers []string
 	Deleting   bool // deletionTimestamp is set
+	// Made is the creationTimestamp, which tells seconds.
+	Made time.Time
 	// Grace is the time that the object has to end in once it is deleted, in seconds.
 	Grace int64
 	// ObservedGeneration is that of the status; 0 if it has none.
@@ -55,6 +60,7 @@ func parseMeta(raw json.RawMessage) *Meta {
 			Labels            map[string]string `json:"labels"`
 			Finalizers        []string          `json:"finalizers"`
 			DeletionTimestamp *string           `json:"deletionTimestamp"`
+			Made              time.Time         `json:"creationTimestamp"`
 			Grace             int64             `json:"deletionGracePeriodSeconds"`
 			OwnerReferences   []struct {
 				APIVersion string `json:"apiVersion"`
@@ -72,6 +78,7 @@ func parseMeta(raw json.RawMessage) *Meta {
 	}
 	m.Labels, m.Finalizers = in.Metadata.Labels, in.Metadata.Finalizers
 	m.Deleting, m.Grace = in.Metadata.DeletionTimestamp != nil, in.Metadata.Grace
+	m.Made = in.Metadata.Made
 	for _, o := range in.Metadata.OwnerReferences {
 		m.Owners = append(m.Owners, Owner(o))
 	}

@@ -96,6 +96,9 @@ func (all objects) observe(e *Event) {
 		Ref: ref, ResourceVersion: e.ResourceVersion, Generation: e.Generation,
 		Raw: e.After, Created: e.Seq, Changed: e.Seq, Verb: Added,
 	}
+	if e.Kind == KindCall && !e.creates() {
+		next.Verb = Modified
+	}
 	if old != nil {
 		next.Before = old.Raw
 		if old.Ref.UID == ref.UID || ref.UID == "" {

@@ -242,7 +242,13 @@ func (s *State) WhyObject(o *Object, l Language) string {
 	t := objectFacts{Object: o}
 	if e := s.timeline.Event(o.Created); e != nil {
 		t.created = s.authorOf(e)
+		t.initial = e.Initial
 		t.found = e.Initial || e.Verb == Modified
+		if write := s.writeOf(e); write != nil && !write.creates() { // of an object of which nothing was known
+			t.created, t.changed, t.found = author{}, t.created, true
+			// The sandbox's API server has the clock of the journal; another cluster's need not.
+			t.initial = write.Source == Server && s.timeline.journal.Header().Older(o.Meta().Made)
+		}
 	}
 	if e := s.timeline.Event(o.Changed); e != nil && o.Changed != o.Created {
 		t.changed = s.authorOf(e)
@@ -262,7 +268,8 @@ func (s *State) WhyObject(o *Object, l Language) string {
 type objectFacts struct {
 	*Object
 	created, changed author
-	found            bool // it existed before the journal saw it
+	found            bool // it existed before its first event in the journal
+	initial          bool // it existed before the operator started
 	owner            string
 }
 
@@ -274,10 +281,16 @@ type author struct {
 
 // authorOf returns the author of a call, or of the write that caused a watch event.
 func (s *State) authorOf(e *Event) author {
-	if e.Kind == KindWatch || e.Kind == KindFound {
-		if e = s.Cause(e); e == nil {
-			return author{}
-		}
+	if e = s.writeOf(e); e == nil {
+		return author{}
 	}
 	return author{e.Actor, withinOf(e)}
+}
+
+// writeOf returns a call, or the write that caused a watch event; nil if it was not recorded.
+func (s *State) writeOf(e *Event) *Event {
+	if e.Kind == KindWatch || e.Kind == KindFound {
+		return s.Cause(e)
+	}
+	return e
 }

@@ -1,8 +1,11 @@
 package trace_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -45,6 +48,56 @@ func TestErrorsAreWhole(t *testing.T) {
 			if got := timeline.Tip().Why(e, l); !strings.Contains(got, long) {
 				t.Errorf("the sentence is %s", got)
 			}
+		}
+	}
+}
+
+// TestFirstWrite checks what is told of an object whose first event is a call: only one that makes an object created it.
+func TestFirstWrite(t *testing.T) {
+	start := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
+	made := func(at time.Time) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"metadata":{"name":"fans","creationTimestamp":%q}}`, at.Format(time.RFC3339)))
+	}
+	older, younger := made(start.Add(-time.Minute)), made(start.Add(time.Second))
+	set := trace.Ref{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "n", Name: "fans", UID: "u"}
+	status := set
+	status.Subresource = "status"
+	const (
+		created = "ReplicaSet fans was created by you."
+		changed = "; it was last changed by you."
+		initial = "ReplicaSet fans was there before the operator started"
+		before  = "ReplicaSet fans was there before it was first recorded"
+	)
+	for _, test := range []struct {
+		trace.Event
+		want string
+	}{
+		{trace.Event{Verb: trace.VerbCreate, Object: set, Status: 201, Source: trace.Server, After: younger}, created},
+		{trace.Event{Verb: trace.VerbCreate, Object: status, Status: 201, Source: trace.Server, After: older}, initial + changed},
+		{trace.Event{Verb: trace.VerbApply, Object: set, Status: 201, After: younger}, created},
+		{trace.Event{Verb: trace.VerbApply, Object: set, After: younger}, created}, // in a journal without it
+		{trace.Event{Verb: trace.VerbApply, Object: set, Status: 200, Source: trace.Server, After: older}, initial + changed},
+		{trace.Event{Verb: trace.VerbUpdate, Object: status, Status: 200, Source: trace.Server, After: older}, initial + changed},
+		{trace.Event{Verb: trace.VerbUpdate, Object: status, Status: 200, Source: trace.Server, After: younger}, before + changed},
+		{trace.Event{Verb: trace.VerbUpdate, Object: set, Status: 200, Source: trace.Server}, before + changed},
+		{trace.Event{Verb: trace.VerbPatch, Object: set, Status: 200, After: older}, before + changed}, // its clock may be another's
+	} {
+		journal := trace.New(trace.Options{Now: func() time.Time { return start }})
+		e := test.Event
+		e.Kind, e.Actor, e.ResourceVersion = trace.KindCall, "you", "7"
+		journal.Append(e)
+		timeline := trace.NewTimeline(journal)
+		timeline.Update()
+		objects := timeline.Tip().Objects()
+		if len(objects) != 1 {
+			t.Errorf("%+v: %d objects", e, len(objects))
+			continue
+		}
+		if got := timeline.Tip().WhyObject(objects[0], trace.English); got != test.want {
+			t.Errorf("%s %s, %d: %q instead of %q", e.Verb, e.Object, e.Status, got, test.want)
+		}
+		if got := timeline.Tip().WhyObject(objects[0], trace.Japanese); strings.Contains(got, "作成した") != (test.want == created) {
+			t.Errorf("%s %s, %d: %q", e.Verb, e.Object, e.Status, got)
 		}
 	}
 }
