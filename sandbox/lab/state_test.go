@@ -90,7 +90,8 @@ func TestResume(t *testing.T) {
 	harden() // other tests need it
 }
 
-// replicaSet creates a ReplicaSet that an object owns, and returns when its pod is there: the operator watches neither.
+// replicaSet creates a ReplicaSet that an object owns, and returns when its pod is there and both are older than what comes:
+// the operator watches neither.
 func (w *fixture) replicaSet(owner client.Object) *appsv1.ReplicaSet {
 	w.Helper()
 	labels := map[string]string{"app": "fans"}
@@ -112,6 +113,14 @@ func (w *fixture) replicaSet(owner client.Object) *appsv1.ReplicaSet {
 			err = errors.New("none is ready")
 		}
 		return err
+	})
+	// A creationTimestamp tells seconds: only when this one is over, both are known to be older than a new journal.
+	made := time.Now()
+	w.eventually("the second to be over", func() error {
+		if !trace.New(trace.Options{}).Header().Older(made.Truncate(time.Second)) {
+			return errors.New("it is not")
+		}
+		return nil
 	})
 	return set
 }
