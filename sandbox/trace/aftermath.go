@@ -216,6 +216,11 @@ func (f *aftermath) watch(e *Event) {
 			delete(f.waits, "object")
 		case b.Verb == VerbDelete && e.Verb == Added && (e.Object.Name == b.Object.Name || controllerOf(e.After) == controllerOf(b.Before)):
 			delete(f.waits, "object")
+			if readiness(b.Before) == "True" { // what is there instead has to be ready, too
+				f.wait(about, e.Object.String())
+			}
+		case b.Verb == VerbDelete && e.Verb == Deleted && e.Object.UID != b.Object.UID && f.waits[about] != "":
+			f.wait("object", b.Object.String()) // what came instead has gone before it was ready
 		}
 	}
 	was, is := readiness(e.Before), readiness(e.After)

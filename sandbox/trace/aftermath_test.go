@@ -178,6 +178,37 @@ func TestAftermathOfADelete(t *testing.T) {
 	b.want("Healed after 200ms and 0 reconciles. You deleted Pod a-1.")
 }
 
+// TestAftermathUntilReady tells of a pod that was Ready when it was deleted: what is made instead has to be Ready, too.
+func TestAftermathUntilReady(t *testing.T) {
+	b := breaking{t, trace.New(trace.Options{})}
+	pod := func(ready string) json.RawMessage {
+		return json.RawMessage(`{"metadata":{"name":"a","ownerReferences":[{"kind":"Set","name":"a","uid":"u","controller":true}]},
+		  "status":{"conditions":[{"type":"Ready","status":"` + ready + `"}]}}`)
+	}
+	ref := func(name string) trace.Ref {
+		return trace.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: name, UID: "uid-" + name}
+	}
+	watch := func(at time.Duration, verb, name, was, is string) {
+		e := trace.Event{Kind: trace.KindWatch, Verb: verb, Object: ref(name), After: pod(is)}
+		if was != "" {
+			e.Before = pod(was)
+		}
+		b.add(at, e)
+	}
+	watch(0, trace.Added, "a-1", "", "True")
+	b.add(100, trace.Event{Kind: trace.KindCall, Actor: trace.Demo, Verb: trace.VerbDelete, Object: ref("a-1"), Before: pod("True")})
+	watch(200, trace.Modified, "a-1", "True", "False")
+	watch(300, trace.Added, "a-2", "", "False")
+	watch(400, trace.Deleted, "a-1", "False", "False")
+	b.want("Not healed after 300ms and 0 reconciles, waiting for Pod a-2. The demo deleted Pod a-1.")
+	watch(500, trace.Deleted, "a-2", "False", "False")
+	b.want("Not healed after 400ms and 0 reconciles, waiting for Pod a-1.")
+	watch(600, trace.Added, "a-3", "", "False")
+	b.want("Not healed after 500ms and 0 reconciles, waiting for Pod a-3.")
+	watch(700, trace.Modified, "a-3", "False", "True")
+	b.want("Healed after 600ms and 0 reconciles.")
+}
+
 // TestAftermathOfAnAuditedDelete tells of a pod that was deleted with kubectl: the audit log tells of it without the object,
 // and here after its replacement has come.
 func TestAftermathOfAnAuditedDelete(t *testing.T) {
