@@ -20,7 +20,7 @@ type Object struct {
 	Raw, Before json.RawMessage
 	// Created is the Seq of the first event about the object, Changed that of the newest.
 	Created, Changed int64
-	// Verb is the verb of the newest change: ADDED, MODIFIED or DELETED.
+	// Verb is the verb of the newest change: ADDED, MODIFIED or DELETED; empty while none was seen of an object that was there.
 	Verb string
 	// Deleted reports that the object is gone; it is remembered for a while to be shown.
 	Deleted bool
@@ -96,7 +96,10 @@ func (all objects) observe(e *Event) {
 		Ref: ref, ResourceVersion: e.ResourceVersion, Generation: e.Generation,
 		Raw: e.After, Created: e.Seq, Changed: e.Seq, Verb: Added,
 	}
-	if e.Kind == KindCall && !e.creates() {
+	switch {
+	case e.Initial:
+		next.Verb = ""
+	case e.Kind == KindCall && !e.creates():
 		next.Verb = Modified
 	}
 	if old != nil {

@@ -151,8 +151,11 @@ func (s detailPane) diffRows(sub subject, in Rect) []row {
 
 // objectRows shows the conditions of the object a reconcile is about, below a remark.
 func (s detailPane) objectRows(sub subject, in Rect) []row {
-	if sub.object == nil || in.H < 5 {
+	switch {
+	case sub.object == nil || in.H < 3:
 		return nil
+	case in.H < 5:
+		return s.conditionRows(sub, in.W)
 	}
 	return append([]row{{}}, s.conditionRows(sub, in.W)...)
 }

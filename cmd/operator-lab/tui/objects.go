@@ -164,10 +164,10 @@ func markStyle(mark string) style {
 	return warn | bold
 }
 
-// changeMark returns the sign of the last change of an object; empty if it is long ago.
+// changeMark returns the sign of the last change of an object; empty if it is long ago, or none was seen.
 func changeMark(o *trace.Object, fade int64) string {
 	switch {
-	case o.Changed < fade:
+	case o.Changed < fade || o.Verb == "":
 		return ""
 	case o.Deleted:
 		return "-"

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -162,4 +163,54 @@ func TestNothingIsLeft(t *testing.T) {
 		d.reconcile("configmap")
 	}
 	d.want(d.at(3*time.Second, "objects"), true, "nothing is left")
+}
+
+// TestFoundIsNotNew checks that what was there when the operator started is not marked as if it had been made just now.
+func TestFoundIsNotNew(t *testing.T) {
+	for _, initial := range []bool{false, true} {
+		d := newTold(t)
+		d.of("", trace.Event{
+			Kind: trace.KindWatch, Verb: trace.Added, Initial: initial, ResourceVersion: "1", After: json.RawMessage(`{"metadata":{"name":"a"}}`),
+			Object: trace.Ref{APIVersion: "v1", Kind: "Service", Namespace: "default", Name: "a", UID: "u"},
+		})
+		objects := d.at(time.Second, "objects")
+		d.want(objects, true, "Service a")
+		d.want(objects, !initial, "+")
+	}
+}
+
+// TestWritesAreOver checks that no rate is told of writes to a store that is gone.
+func TestWritesAreOver(t *testing.T) {
+	for _, height := range []int{24, 50} { // one line, and the large form
+		d := newTold(t)
+		d.Update(tea.WindowSizeMsg{Width: 160, Height: height})
+		store := trace.Ref{APIVersion: "example.com/v1", Kind: "EtcdCluster", Namespace: "default", Name: "a"}
+		write := func(verb string) {
+			d.of("", trace.Event{Kind: trace.KindWrites, Verb: verb, Object: store, Count: 20, Delay: time.Second})
+		}
+		members, _ := json.Marshal(trace.Membership{Voters: 1, Need: 1, Up: 1, Members: []trace.Member{{Name: "a-1", Role: trace.RoleLeader}}}) // plain data
+		d.of("", trace.Event{Kind: trace.KindMembers, Verb: trace.VerbSwitch, Object: store, After: members})
+		write(trace.VerbSwitch)
+		d.want(d.at(time.Second, "store"), true, "20/s")
+		gone, _ := json.Marshal(trace.Membership{Gone: true}) // plain data
+		d.of("", trace.Event{Kind: trace.KindMembers, Verb: trace.VerbSwitch, Object: store, Before: members, After: gone})
+		write(trace.VerbStop)
+		over := d.at(2*time.Second, "store")
+		d.want(over, true, "the cluster is gone")
+		d.want(over, true, "0 failed")
+		d.want(over, false, "/s")
+	}
+}
+
+// TestConditionsOfALowPane checks that the conditions are not left out below what a reconcile did where they have little room.
+func TestConditionsOfALowPane(t *testing.T) {
+	d := newTold(t)
+	d.watch(trace.Added, "a", "", 1)
+	d.refresh(true)
+	o := d.snapshot.Objects()[0]
+	for height, want := range map[int]int{2: 0, 3: 2, 4: 2, 5: 3, 9: 3} { // without and with a blank line before them
+		if rows := (detailPane{&d.state}).objectRows(subject{object: o}, Rect{W: 80, H: height}); len(rows) != want {
+			t.Errorf("%d rows of %d", len(rows), height)
+		}
+	}
 }

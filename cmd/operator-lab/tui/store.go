@@ -225,18 +225,20 @@ func (s storeBar) line(o trace.Store, w int) row {
 	return r
 }
 
-// rate says how many writes are acknowledged a second, and how many have failed.
+// rate says how many writes are acknowledged a second while there are any, and how many have failed.
 func (s storeBar) rate(r *row, wr *trace.Writes) {
 	st := plain
 	if wr.Failing {
 		st = bad
 	}
-	r.add(st, itoa(int64(math.Round(wr.PerSecond)))+s.t("/s", " 件/秒"))
+	if !wr.Over {
+		r.add(st, itoa(int64(math.Round(wr.PerSecond)))+s.t("/s  ", " 件/秒  "))
+	}
 	st = plain
 	if wr.Failed > 0 {
 		st = bad
 	}
-	r.add(plain, "  ").add(st, itoa(wr.Failed)+s.t(" failed", " 失敗"))
+	r.add(st, itoa(wr.Failed)+s.t(" failed", " 失敗"))
 }
 
 // quorumLine shows the quorum, the leader and the program that really runs.
@@ -304,11 +306,7 @@ func (s storeBar) writesLine(wr *trace.Writes, w int) row {
 		r.add(ok, s.fit(s.ok, 2))
 	}
 	r.add(plain, " ")
-	if !wr.Over {
-		s.rate(&r, wr)
-	} else {
-		r.add(plain, itoa(wr.Failed)+s.t(" failed", " 失敗"))
-	}
+	s.rate(&r, wr)
 	r.add(plain, "  "+itoa(wr.OK)+s.t(" acknowledged", " 成功"))
 	r.add(plain, s.t("  longest gap ", "  最長の途絶 ")+trace.FormatDuration(wr.Longest))
 	if chart := s.chart(wr.Recent, min(60, w-r.width()-4)); chart != "" {
