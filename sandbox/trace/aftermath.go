@@ -43,7 +43,7 @@ type Aftermath struct {
 
 // breakOf returns an event if it breaks something, else nil: a fault, or a change by a person or the demo of what has a
 // controller. Other changes by them say what is wanted. A deletion that is known from the audit log only comes without the
-// object, and late: it is returned with the object that was there, at the time when the first watch told of it.
+// object, and perhaps late: it is returned with the object that was there, at the time when the first event told of it.
 func (s *State) breakOf(e *Event) *Event {
 	switch {
 	case e.Kind == KindFault && e.Error == "":
@@ -61,12 +61,13 @@ func (s *State) breakOf(e *Event) *Event {
 	return e
 }
 
-// deletion completes a deletion that came from the audit log with what the watch events before it say.
+// deletion completes a deletion that came from the audit log with what the events before it say.
 func (s *State) deletion(e *Event) *Event {
 	full := *e
 	for _, w := range slices.Backward(s.timeline.journal.Since(0)) {
 		switch {
-		case w.Seq > e.Seq || w.Kind != KindWatch || w.Object.UID != e.Object.UID || w.Object.UID == "":
+		case w.Seq > e.Seq || w.Object.UID != e.Object.UID || w.Object.UID == "" || len(w.After) == 0:
+		case w.Kind != KindWatch && !w.byOthers():
 		case w.Verb == Deleted || (&Object{Raw: w.After}).Meta().Deleting:
 			full.Seq, full.At, full.Before = w.Seq, w.At, w.After
 		default: // how it was before
@@ -92,7 +93,10 @@ func (s *State) Aftermath() *Aftermath {
 	if s.broken == nil {
 		return nil
 	}
-	f := aftermath{Aftermath: Aftermath{Break: s.broken}, waits: map[string]string{}, done: map[string]bool{}, works: map[string]bool{}}
+	f := aftermath{
+		Aftermath: Aftermath{Break: s.broken}, waits: map[string]string{}, done: map[string]bool{}, works: map[string]bool{},
+		versions: map[string]string{}, ready: map[string]string{},
+	}
 	f.begin(s)
 	well, calm := f.Aftermath, 0
 	for _, e := range s.timeline.journal.Since(s.broken.Seq) {
@@ -132,6 +136,8 @@ type aftermath struct {
 	waits map[string]string // what is waited for, by what it is about
 	done  map[string]bool   // writes of the reconcile that was hit; false once repeated
 	works map[string]bool   // operators that had reconciled a key whose object is there still, if no reconcile was hit
+
+	versions, ready map[string]string // the newest resourceVersion and readiness of objects, by UID
 }
 
 func (f *aftermath) wait(about, text string) { f.waits[about], f.Hurt = text, true }
@@ -196,8 +202,11 @@ func (f *aftermath) apply(e *Event) {
 			f.Repeated++
 			f.done[writeText(e)] = false
 		}
+		if e.byOthers() {
+			f.change(e, e.changed())
+		}
 	case KindWatch:
-		f.watch(e)
+		f.change(e, e.Verb)
 	case KindTraffic, KindMembers, KindWrites:
 		if about := string(e.Kind) + e.Object.String() + e.URL(); e.Kind == KindTraffic && e.Error != "" || StoreFails(e) {
 			f.wait(about, orElse(e.Object.String(), e.URL()))
@@ -207,28 +216,61 @@ func (f *aftermath) apply(e *Event) {
 	}
 }
 
-// watch follows a change of an object.
-func (f *aftermath) watch(e *Event) {
-	about := "ready " + e.Object.String()
-	if b := f.Break; b.Kind == KindCall && e.Object.Kind == b.Object.Kind {
+// byOthers reports whether the audit log told of a write to an object or its status by one of Kubernetes' own programs. Of objects
+// that no operator watches, these are all that tells.
+func (e *Event) byOthers() bool {
+	return e.Kind == KindCall && e.IsWrite() && e.Error == "" && e.Operator == "" && e.Source == Server && e.Object.UID != "" &&
+		(e.Object.Subresource == "" || e.Object.Subresource == "status")
+}
+
+// changed returns what a write did to its object, in the word that a watch has for it.
+func (e *Event) changed() string {
+	switch {
+	case endsObject(e):
+		return Deleted
+	case e.creates():
+		return Added
+	}
+	return Modified
+}
+
+// change follows a change of an object, of which a watch, the audit log or both may tell, the latter perhaps late.
+func (f *aftermath) change(e *Event, verb string) {
+	object := e.Object
+	object.Subresource = ""
+	uid, about := object.UID, "ready "+object.String()
+	known := f.versions[uid]
+	late := e.Kind == KindCall && known != "" && !newerVersion(e.ResourceVersion, known)
+	if e.Kind == KindCall && known == Deleted || late && verb == Modified {
+		return
+	}
+	was, is := orElse(readiness(e.Before), f.ready[uid]), readiness(e.After)
+	if late && verb == Added { // what became of it since was told before
+		was, is = f.ready[uid], f.ready[uid]
+	} else {
+		f.versions[uid], f.ready[uid] = e.ResourceVersion, is
+	}
+	if verb == Deleted {
+		f.versions[uid] = Deleted
+	}
+	if b := f.Break; b.Kind == KindCall && object.Kind == b.Object.Kind {
 		switch {
-		case b.Verb != VerbDelete && e.Object.Name == b.Object.Name && e.Verb != Deleted && sameWish(e.After, b.Before):
+		case b.Verb != VerbDelete && object.Name == b.Object.Name && verb != Deleted && sameWish(e.After, b.Before):
 			delete(f.waits, "object")
-		case b.Verb == VerbDelete && e.Verb == Added && (e.Object.Name == b.Object.Name || controllerOf(e.After) == controllerOf(b.Before)):
+		case b.Verb == VerbDelete && verb == Added && (object.Name == b.Object.Name || controllerOf(e.After) == controllerOf(b.Before)):
 			delete(f.waits, "object")
 			if readiness(b.Before) == "True" { // what is there instead has to be ready, too
-				f.wait(about, e.Object.String())
+				f.wait(about, object.String())
 			}
-		case b.Verb == VerbDelete && e.Verb == Deleted && e.Object.UID != b.Object.UID && f.waits[about] != "":
+		case b.Verb == VerbDelete && verb == Deleted && uid != b.Object.UID && f.waits[about] != "":
 			f.wait("object", b.Object.String()) // what came instead has gone before it was ready
 		}
 	}
-	was, is := readiness(e.Before), readiness(e.After)
 	switch {
-	case e.Verb == Deleted || is == "True":
+	case verb == Deleted || is == "True":
 		delete(f.waits, about)
 	case was == "True" && is != "":
-		f.wait(about, e.Object.String())
+		f.wait(about, object.String())
 	}
 }
 

@@ -209,6 +209,36 @@ func TestAftermathUntilReady(t *testing.T) {
 	b.want("Healed after 600ms and 0 reconciles.")
 }
 
+// TestAftermathOfAnUnwatchedPod tells of a pod that no operator watches: only the audit log has what becomes of it, and of what
+// replaces it, and not always in order.
+func TestAftermathOfAnUnwatchedPod(t *testing.T) {
+	b := breaking{t, trace.New(trace.Options{})}
+	call := func(at time.Duration, actor, verb, name, sub, more, ready, rv string) {
+		ref := trace.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: name, UID: "uid-" + name, Subresource: sub}
+		e := trace.Event{Kind: trace.KindCall, Actor: actor, Verb: verb, Object: ref, Source: trace.Server, Status: 200, ResourceVersion: rv}
+		if verb == trace.VerbCreate {
+			e.Status = 201
+		}
+		e.After = json.RawMessage(`{"metadata":{"name":"` + name + `"` + more + `,"ownerReferences":[{"kind":"ReplicaSet","name":"a","uid":"u","controller":true}]},
+		  "status":{"conditions":[{"type":"Ready","status":"` + ready + `"}]}}`)
+		e.At = at * time.Millisecond
+		b.Append(e)
+	}
+	const ends = `,"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":30`
+	call(0, "kubelet", trace.VerbPatch, "a-1", "status", "", "True", "5")
+	call(100, trace.Demo, trace.VerbDelete, "a-1", "", ends, "True", "6")
+	b.want("Not healed after 0s and 0 reconciles, waiting for Pod a-1. The demo deleted Pod a-1.")
+	call(200, "kubelet", trace.VerbPatch, "a-1", "status", ends, "False", "8")
+	call(300, "kube-scheduler", trace.VerbPatch, "a-2", "status", "", "False", "9") // the create comes late
+	b.want("Not healed after 200ms and 0 reconciles, waiting for Pod a-1.")
+	call(400, "kube-controller-manager/replicaset-controller", trace.VerbCreate, "a-2", "", "", "False", "7")
+	b.want("Not healed after 300ms and 0 reconciles, waiting for Pod a-2.")
+	call(500, "kubelet", trace.VerbDelete, "a-1", "", strings.Replace(ends, "30", "0", 1), "False", "10")
+	b.want("Not healed after 400ms and 0 reconciles, waiting for Pod a-2.")
+	call(600, "kubelet", trace.VerbPatch, "a-2", "status", "", "True", "11")
+	b.want("Healed after 500ms and 0 reconciles. The demo deleted Pod a-1.")
+}
+
 // TestAftermathOfAnAuditedDelete tells of a pod that was deleted with kubectl: the audit log tells of it without the object,
 // and here after its replacement has come.
 func TestAftermathOfAnAuditedDelete(t *testing.T) {
