@@ -279,9 +279,14 @@ func (t objectFacts) english() string {
 	switch {
 	case t.Deleted:
 		s += "; it is gone"
-		if t.changed.actor != "" {
-			s += ", deleted by " + t.changed.actor + t.changed.within.english()
+		if t.deleted.actor != "" {
+			s += ", deleted by " + t.deleted.actor + t.deleted.within.english()
 		}
+		if t.changed.actor != "" && t.changed != t.deleted {
+			s += ", removed by " + t.changed.actor + t.changed.within.english()
+		}
+	case t.Meta().Deleting && len(t.Meta().Finalizers) == 0:
+		s += fmt.Sprintf("; it is being deleted and has %d s to end", t.Meta().Grace)
 	case t.Meta().Deleting:
 		s += "; it is being deleted and waits for its finalizers: " + strings.Join(t.Meta().Finalizers, ", ")
 	case t.changed.actor != "":

@@ -274,10 +274,16 @@ func (t objectFacts) japanese() string {
 	}
 	s += "。"
 	switch {
-	case t.Deleted && t.changed.actor != "":
-		s += japaneseSubject(t.changed.within, t.changed.actor) + "削除し、もうない。"
 	case t.Deleted:
+		if t.deleted.actor != "" {
+			s += japaneseSubject(t.deleted.within, t.deleted.actor) + "削除し、"
+		}
+		if t.changed.actor != "" && t.changed != t.deleted {
+			s += japaneseSubject(t.changed.within, t.changed.actor) + "取り除き、"
+		}
 		s += "もうない。"
+	case t.Meta().Deleting && len(t.Meta().Finalizers) == 0:
+		s += fmt.Sprintf("削除中で、終了までの猶予は %d 秒。", t.Meta().Grace)
 	case t.Meta().Deleting:
 		s += "削除中で、ファイナライザーが外れるのを待っている: " + strings.Join(t.Meta().Finalizers, ", ") + "。"
 	case t.changed.actor != "":

@@ -253,6 +253,9 @@ func (s *State) WhyObject(o *Object, l Language) string {
 	if e := s.timeline.Event(o.Changed); e != nil && o.Changed != o.Created {
 		t.changed = s.authorOf(e)
 	}
+	if o.Deleted {
+		t.deleted = s.deleterOf(o)
+	}
 	for _, owner := range o.Meta().Owners {
 		if owner.Controller || t.owner == "" {
 			t.owner = owner.Kind + " " + owner.Name
@@ -268,8 +271,9 @@ func (s *State) WhyObject(o *Object, l Language) string {
 type objectFacts struct {
 	*Object
 	created, changed author
-	found            bool // it existed before its first event in the journal
-	initial          bool // it existed before the operator started
+	deleted          author // who asked for the deletion of what is gone; changed is who ended it
+	found            bool   // it existed before its first event in the journal
+	initial          bool   // it existed before the operator started
 	owner            string
 }
 
@@ -285,6 +289,20 @@ func (s *State) authorOf(e *Event) author {
 		return author{}
 	}
 	return author{e.Actor, withinOf(e)}
+}
+
+// deleterOf returns who first deleted an object that is gone: a pod goes only when its node has ended it, others when the last
+// finalizer is taken off.
+func (s *State) deleterOf(o *Object) author {
+	for _, e := range s.timeline.journal.Since(o.Created - 1) {
+		if e.Seq > s.seq {
+			break
+		}
+		if e.IsWrite() && e.Kind == KindCall && e.Verb == VerbDelete && e.Error == "" && e.Object == o.Ref {
+			return author{e.Actor, withinOf(e)}
+		}
+	}
+	return author{}
 }
 
 // writeOf returns a call, or the write that caused a watch event; nil if it was not recorded.

@@ -101,3 +101,41 @@ func TestFirstWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestDeleter checks that who deleted an object is told apart from who ended it: its node, or who took off the last finalizer.
+func TestDeleter(t *testing.T) {
+	ref := trace.Ref{APIVersion: "v1", Kind: "Pod", Namespace: "n", Name: "a", UID: "u"}
+	deleting := func(grace int) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"metadata":{"name":"a","deletionTimestamp":"2026-11-27T09:00:00Z","deletionGracePeriodSeconds":%d}}`, grace))
+	}
+	call := func(actor, verb, rv string, after json.RawMessage, reconcile int64) trace.Event {
+		return trace.Event{Kind: trace.KindCall, Actor: actor, Verb: verb, Object: ref, ResourceVersion: rv, After: after, Reconcile: reconcile}
+	}
+	gone := trace.Event{Kind: trace.KindWatch, Verb: trace.Deleted, Object: ref, ResourceVersion: "5", After: deleting(0)}
+	for want, calls := range map[string][]trace.Event{
+		"; it is being deleted and has 30 s to end.": {call("you", trace.VerbDelete, "3", deleting(30), 0)},
+		"; it is gone, deleted by you.":              {call("you", trace.VerbDelete, "", nil, 0)},
+		"; it is gone, deleted by you, removed by kubelet.": {
+			call("you", trace.VerbDelete, "3", deleting(30), 0), call("kubelet", trace.VerbDelete, "4", deleting(0), 0),
+		},
+		"; it is gone, deleted by you, removed by keeper in #7.": {
+			call("you", trace.VerbDelete, "3", deleting(30), 0), call("keeper", trace.VerbUpdate, "3", deleting(0), 7), gone,
+		},
+		"; it is gone, removed by keeper in #7.": {call("keeper", trace.VerbUpdate, "3", deleting(0), 7), gone},
+	} {
+		journal := trace.New(trace.Options{})
+		journal.Append(call("you", trace.VerbCreate, "2", json.RawMessage(`{"metadata":{"name":"a"}}`), 0))
+		for _, e := range calls {
+			journal.Append(e)
+		}
+		timeline := trace.NewTimeline(journal)
+		timeline.Update()
+		o := timeline.Tip().Object(ref)
+		if got := timeline.Tip().WhyObject(o, trace.English); !strings.HasSuffix(got, want) {
+			t.Errorf("%q does not end with %q", got, want)
+		}
+		if got := timeline.Tip().WhyObject(o, trace.Japanese); strings.Contains(got, "が削除し、") != strings.Contains(want, "deleted by") {
+			t.Errorf("%q: %s", want, got)
+		}
+	}
+}
