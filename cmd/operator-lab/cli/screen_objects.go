@@ -54,5 +54,6 @@ func objectOf(ref trace.Ref) *unstructured.Unstructured {
 	o.SetKind(ref.Kind)
 	o.SetNamespace(ref.Namespace)
 	o.SetName(ref.Name)
+	o.SetUID(types.UID(ref.UID)) // for the journal: the answer to a deletion need not have it
 	return o
 }
