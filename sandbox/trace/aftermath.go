@@ -216,8 +216,8 @@ func (f *aftermath) apply(e *Event) {
 	}
 }
 
-// byOthers reports whether the audit log told of a write to an object or its status by one of Kubernetes' own programs. Of objects
-// that no operator watches, these are all that tells.
+// byOthers reports whether the audit log told of a write to an object or its status. Calls of operators and of the person at the
+// screen are recorded as they are made; of objects that no operator watches, the audit log is all that tells.
 func (e *Event) byOthers() bool {
 	return e.Kind == KindCall && e.IsWrite() && e.Error == "" && e.Operator == "" && e.Source == Server && e.Object.UID != "" &&
 		(e.Object.Subresource == "" || e.Object.Subresource == "status")

@@ -60,7 +60,7 @@ func parseMeta(raw json.RawMessage) *Meta {
 			Labels            map[string]string `json:"labels"`
 			Finalizers        []string          `json:"finalizers"`
 			DeletionTimestamp *string           `json:"deletionTimestamp"`
-			Made              time.Time         `json:"creationTimestamp"`
+			Made              string            `json:"creationTimestamp"`
 			Grace             int64             `json:"deletionGracePeriodSeconds"`
 			OwnerReferences   []struct {
 				APIVersion string `json:"apiVersion"`
@@ -78,7 +78,7 @@ func parseMeta(raw json.RawMessage) *Meta {
 	}
 	m.Labels, m.Finalizers = in.Metadata.Labels, in.Metadata.Finalizers
 	m.Deleting, m.Grace = in.Metadata.DeletionTimestamp != nil, in.Metadata.Grace
-	m.Made = in.Metadata.Made
+	m.Made, _ = time.Parse(time.RFC3339, in.Metadata.Made) // else it is not known
 	for _, o := range in.Metadata.OwnerReferences {
 		m.Owners = append(m.Owners, Owner(o))
 	}

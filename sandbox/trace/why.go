@@ -246,8 +246,8 @@ func (s *State) WhyObject(o *Object, l Language) string {
 		t.found = e.Initial || e.Verb == Modified
 		if write := s.writeOf(e); write != nil && !write.creates() { // of an object of which nothing was known
 			t.created, t.changed, t.found = author{}, t.created, true
-			// The sandbox's API server has the clock of the journal; another cluster's need not.
-			t.initial = write.Source == Server && s.timeline.journal.Header().Older(o.Meta().Made)
+			// What the audit log told has the clock of the journal; another cluster's need not.
+			t.initial = write.byOthers() && s.timeline.journal.Header().Older(o.Meta().Made)
 		}
 	}
 	if e := s.timeline.Event(o.Changed); e != nil && o.Changed != o.Created {
@@ -298,7 +298,8 @@ func (s *State) deleterOf(o *Object) author {
 		if e.Seq > s.seq {
 			break
 		}
-		if e.IsWrite() && e.Kind == KindCall && e.Verb == VerbDelete && e.Error == "" && e.Object == o.Ref {
+		if e.IsWrite() && e.Kind == KindCall && e.Verb == VerbDelete && e.Error == "" &&
+			e.Object.UID == o.Ref.UID && e.Object.Name == o.Ref.Name && e.Object.Subresource == "" {
 			return author{e.Actor, withinOf(e)}
 		}
 	}
