@@ -9,12 +9,12 @@ import (
 // This file is what is shown of a hook: a webhook that was asked in a reconcile.
 
 // hookRow is the line of a hook among the steps of a reconcile, which has begun with r.
-func (s loopPane) hookRow(r row, e *trace.Event, call int, c stepWidths, w int) row {
+func (s loopPane) hookRow(r row, e *trace.Event, c stepWidths, w int) row {
 	st := plain
 	if e.Error != "" {
 		st = bad
 	}
-	r.add(dim, s.fit(itoa(call), 2)).cell(&s.theme, accent, "hook", c.verb).cell(&s.theme, plain, e.Verb, 9)
+	r.cell(&s.theme, accent, "hook", c.verb).cell(&s.theme, plain, e.Verb, 9)
 	r.add(st, trace.HookText(e, s.lang))
 	if took := trace.FormatDuration(e.Duration); r.width()+width(took)+2 <= w-1 {
 		r.to(w-1-width(took)).add(dim, took)

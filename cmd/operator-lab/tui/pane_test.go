@@ -298,3 +298,15 @@ func TestTooSmall(t *testing.T) {
 		t.Errorf("a small screen says %q", lines)
 	}
 }
+
+// TestNumbersOfSteps checks that there is a blank between the number of a step and what it did.
+func TestNumbersOfSteps(t *testing.T) {
+	m := modelOf(t, Options{Journal: trace.New(trace.Options{})}, 80, 24)
+	e := &trace.Event{Kind: trace.KindCall, Verb: trace.VerbGet, Object: trace.Ref{APIVersion: "v1", Kind: "Pod", Name: "a"}, Source: trace.Cache}
+	for call, want := range map[int]string{1: "    1 get ", 10: "   10 get ", 100: "  100 get "} {
+		r := m.loop().stepRow(e, call, stepWidths{verb: 6, object: 18}, 80)
+		if got := r.plain(); !strings.HasPrefix(got, want) {
+			t.Errorf("%q does not begin with %q", got, want)
+		}
+	}
+}

@@ -37,24 +37,27 @@ func stepColumns(reconcile *trace.Reconcile) stepWidths {
 
 // stepRow is the line of a call, a held write or a log line.
 func (s loopPane) stepRow(e *trace.Event, call int, c stepWidths, w int) row {
-	r := text(plain, blanks(stepIndent-2))
 	if e.Kind == trace.KindLog {
 		st := dim
 		if e.Error != "" || e.Stack != "" {
 			st = bad
 		}
+		r := text(plain, blanks(stepIndent-2))
 		r.add(dim, "  log ").add(st, logText(e))
 		return *r.add(plain, "")
 	}
+	n := itoa(call)
+	r := text(plain, blanks(stepIndent-1-len(n)))
+	r.add(dim, n+" ")
 	if e.Kind == trace.KindHook {
-		return s.hookRow(r, e, call, c, w)
+		return s.hookRow(r, e, c, w)
 	}
 	verb := plain
 	if e.IsWrite() {
 		verb = bold
 	}
 	c.object = min(c.object, max(12, w-stepIndent-c.verb-26))
-	r.add(dim, s.fit(itoa(call), 2)).cell(&s.theme, verb, e.Verb, c.verb)
+	r.cell(&s.theme, verb, e.Verb, c.verb)
 	r.name(&s.theme, plain, e.Object.String(), c.object)
 	if e.Kind == trace.KindHold {
 		r.cell(&s.theme, dim, "server", 6)
