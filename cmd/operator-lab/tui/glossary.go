@@ -219,6 +219,11 @@ var glossary = []term{
 		"プログラムと API サーバーの間のプロキシ。リクエストを記録し、止める",
 	},
 	{
+		"HTTP", "HTTP",
+		"the answer to a real request to the URL; an arrow marks one that has just changed",
+		"URL への本物のリクエストへの応答。矢印は、内容が変わった直後の印",
+	},
+	{
 		"gap|acknowledged", "途絶",
 		"of the writes to etcd, 20 a second beside the demo: how long none of them succeeded",
 		"デモの裏で毎秒 20 回行う etcd への書き込みが、1 件も成功しなかった時間",
