@@ -282,13 +282,15 @@ func mkdir(p *process, argv []string, s streams) int {
 	}
 	code := 0
 	for _, name := range o.names {
+		made := true
 		err := p.container.Files.Mkdir(p.path(name))
 		if o.has("p") {
+			made = err == nil || !errors.Is(err, fs.ErrExist)
 			err = p.mkdirAll(p.path(name))
 		}
 		if err != nil {
 			code = problem(s, argv, "can't create directory '%s': %s", name, why(err))
-		} else if o.has("v") {
+		} else if made && o.has("v") {
 			fmt.Fprintf(s.out, "created directory: '%s'\n", name)
 		}
 	}
@@ -317,38 +319,43 @@ func rm(p *process, argv []string, s streams) int {
 	}
 	code := 0
 	for _, name := range o.names {
-		err := p.remove(p.path(name), o.has("r", "R"))
+		err := p.remove(p.path(name), "", o.has("r", "R"), func(rest string) {
+			if o.has("v") {
+				fmt.Fprintf(s.out, "removed '%s'\n", strings.TrimSuffix(name, "/")+rest)
+			}
+		})
 		if err != nil && (!o.has("f") || !errors.Is(err, fs.ErrNotExist)) {
 			code = problem(s, argv, "can't remove '%s': %s", name, why(err))
-		}
-		if err == nil && o.has("v") {
-			fmt.Fprintf(s.out, "removed '%s'\n", name)
 		}
 	}
 	return code
 }
 
-func (p *process) remove(name string, all bool) error {
+// remove removes what is at root+rest, with everything in it or not, and tells of each thing that is done by the rest of its name.
+func (p *process) remove(root, rest string, all bool, done func(rest string)) error {
+	name := path.Join(root, rest)
 	info, err := p.container.Files.Lstat(name)
-	if err != nil || !info.IsDir() {
-		return p.container.Files.Remove(name)
-	}
-	if !all {
-		return syscall.EISDIR
-	}
-	entries, err := p.container.Files.ReadDir(name)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if p.ctx.Err() != nil {
-			return p.ctx.Err()
+	if err == nil && info.IsDir() {
+		if !all {
+			return syscall.EISDIR
 		}
-		if err := p.remove(path.Join(name, e.Name), true); err != nil {
+		entries, err := p.container.Files.ReadDir(name)
+		if err != nil {
 			return err
 		}
+		for _, e := range entries {
+			if p.ctx.Err() != nil {
+				return p.ctx.Err()
+			}
+			if err := p.remove(root, rest+"/"+e.Name, true, done); err != nil {
+				return err
+			}
+		}
 	}
-	return p.container.Files.Remove(name)
+	if err = p.container.Files.Remove(name); err == nil {
+		done(rest)
+	}
+	return err
 }
 
 // target returns the path to which a file is copied or moved.
@@ -364,32 +371,40 @@ func cp(p *process, argv []string, s streams) int {
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	return p.each(argv, o, s, func(from, to string) error {
+	return p.each(argv, o, s, func(from, to string, done func(rest string)) error {
 		info, err := p.container.Files.Stat(from)
 		if err != nil || !info.IsDir() {
-			return p.copyFile(from, to)
+			if err = p.copyFile(from, to); err == nil {
+				done("")
+			}
+			return err
 		}
 		if !o.has("r", "R", "a") {
 			return errors.New("it is a directory (without -r nothing of it is copied)")
 		}
-		return p.copyTree(from, to)
+		return p.copyTree(from, to, done)
 	})
 }
 
-// copyTree copies a directory with everything in it.
-func (p *process) copyTree(from, to string) error {
+// copyTree copies a directory with everything in it, and tells of each thing that is done by the rest of its name.
+func (p *process) copyTree(from, to string, done func(rest string)) error {
 	if to == from || strings.HasPrefix(to, strings.TrimSuffix(from, "/")+"/") {
 		return fmt.Errorf("it cannot be copied into itself, %s", to)
 	}
-	return p.walk(from, func(name string, info rootfs.Info) error {
-		target := to + strings.TrimPrefix(name, from)
-		switch {
+	return p.walk(from, func(name string, info rootfs.Info) (err error) {
+		rest := strings.TrimPrefix(name, from)
+		switch target := to + rest; {
 		case info.IsDir():
-			return p.mkdirAll(target)
+			err = p.mkdirAll(target)
 		case info.Link != "":
-			return p.container.Files.Symlink(info.Link, target)
+			err = p.container.Files.Symlink(info.Link, target)
+		default:
+			err = p.copyFile(name, target)
 		}
-		return p.copyFile(name, target)
+		if err == nil {
+			done(rest)
+		}
+		return err
 	})
 }
 
@@ -398,24 +413,27 @@ func mv(p *process, argv []string, s streams) int {
 	if err != nil {
 		return problem(s, argv, "%v", err)
 	}
-	return p.each(argv, o, s, func(from, to string) error {
+	return p.each(argv, o, s, func(from, to string, done func(rest string)) error {
 		err := p.container.Files.Rename(from, to)
-		if !errors.Is(err, syscall.EXDEV) && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if errors.Is(err, syscall.EXDEV) || errors.Is(err, fs.ErrNotExist) {
+			if info, failed := p.container.Files.Lstat(from); failed == nil && info.IsDir() {
+				err = p.copyTree(from, to, func(string) {})
+			} else {
+				err = p.copyFile(from, to)
+			}
+			if err == nil {
+				err = p.remove(from, "", true, func(string) {})
+			}
 		}
-		copyAll := p.copyFile
-		if info, err := p.container.Files.Lstat(from); err == nil && info.IsDir() {
-			copyAll = p.copyTree
+		if err == nil {
+			done("")
 		}
-		if err := copyAll(from, to); err != nil {
-			return err
-		}
-		return p.remove(from, true)
+		return err
 	})
 }
 
-// each copies or moves one thing after the other to the last name, and with -v tells it.
-func (p *process) each(argv []string, o options, s streams, do func(from, to string) error) int {
+// each copies or moves one thing after the other to the last name, and with -v tells what do has done.
+func (p *process) each(argv []string, o options, s streams, do func(from, to string, done func(rest string)) error) int {
 	if len(o.names) < 2 {
 		return problem(s, argv, "missing file operand")
 	}
@@ -423,10 +441,13 @@ func (p *process) each(argv []string, o options, s streams, do func(from, to str
 	code := 0
 	for _, from := range o.names[:len(o.names)-1] {
 		target := p.target(from, to)
-		if err := do(p.path(from), target); err != nil {
+		err := do(p.path(from), target, func(rest string) {
+			if o.has("v") {
+				fmt.Fprintf(s.out, "'%s' -> '%s'\n", strings.TrimSuffix(from, "/")+rest, target+rest)
+			}
+		})
+		if err != nil {
 			code = problem(s, argv, "%s: %s", from, why(err))
-		} else if o.has("v") {
-			fmt.Fprintf(s.out, "'%s' -> '%s'\n", from, target)
 		}
 	}
 	return code

@@ -166,8 +166,8 @@ func TestScripts(t *testing.T) {
 		{`echo $$ $0 ${0##*/}`, "7 sh sh\n", 0},
 
 		{
-			`mkdir -pv /d/e; echo 1 > /d/e/f; cp -Rv /d /c; ls -lR /c | wc -l; rm -rfv /c; ls /c`,
-			"created directory: '/d/e'\n'/d' -> '/c'\n5\nremoved '/c'\n", 1,
+			`mkdir -pv /d/e; mkdir -pv /d/e; echo 1 > /d/e/f; cp -Rv d/ /c; ls -lR /c | wc -l; cd /; rm -rfv c; ls /c`,
+			"created directory: '/d/e'\n'd' -> '/c'\n'd/e' -> '/c/e'\n'd/e/f' -> '/c/e/f'\n5\nremoved 'c/e/f'\nremoved 'c/e'\nremoved 'c'\n", 1,
 		},
 		{`mkdir /d; cp /d /c; cp -R /d /d/e; mv /d /c && ls -d /c`, "/c\n", 0},
 		{`cp -t /tmp /srv/lines; ls --frob; head -n`, "", 1},
