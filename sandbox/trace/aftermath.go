@@ -181,12 +181,18 @@ func keyText(controller string, k Key) string { return "key " + controller + " "
 func (f *aftermath) apply(e *Event) {
 	switch e.Kind {
 	case KindOperator:
+		about := "operator " + e.Operator
 		if e.Verb == VerbStop {
-			f.wait("operator "+e.Operator, e.Operator)
+			if healed := f.Hurt && len(f.waits) == 0; f.mayStop() && !healed {
+				f.wait(about, e.Operator)
+			}
 			break
 		}
-		delete(f.waits, "operator "+e.Operator)
-		if e.Verb == VerbStart && f.works[e.Operator] && f.Hurt { // that it runs is not enough: it has to look at what it missed
+		if f.waits[about] == "" {
+			break // it was stopped for another reason
+		}
+		delete(f.waits, about)
+		if e.Verb == VerbStart && f.works[e.Operator] { // that it runs is not enough: it has to look at what it missed
 			f.wait("first "+e.Operator, e.Operator)
 		}
 	case KindEnd:
@@ -214,6 +220,18 @@ func (f *aftermath) apply(e *Event) {
 			delete(f.waits, about)
 		}
 	}
+}
+
+// mayStop reports whether the break may be why an operator's program ends. Else somebody has stopped it, perhaps because all is over.
+func (f *aftermath) mayStop() bool {
+	if f.Break.Kind != KindFault {
+		return false
+	}
+	switch f.Break.Fault().Kind {
+	case FaultCrash, FaultStale, FaultControlPlane, FaultPod, FaultNode:
+		return true
+	}
+	return false
 }
 
 // byOthers reports whether the audit log told of a write to an object or its status. Calls of operators and of the person at the
@@ -267,7 +285,7 @@ func (f *aftermath) change(e *Event, verb string) {
 		}
 	}
 	switch {
-	case verb == Deleted || is == "True":
+	case verb == Deleted || is == "True" || is != "" && (&Object{Raw: e.After}).Meta().Deleting: // what ends is not waited for
 		delete(f.waits, about)
 	case was == "True" && is != "":
 		f.wait(about, object.String())

@@ -197,7 +197,13 @@ func TestAftermathUntilReady(t *testing.T) {
 	}
 	watch(0, trace.Added, "a-1", "", "True")
 	b.add(100, trace.Event{Kind: trace.KindCall, Actor: trace.Demo, Verb: trace.VerbDelete, Object: ref("a-1"), Before: pod("True")})
-	watch(200, trace.Modified, "a-1", "True", "False")
+	watch(150, trace.Modified, "a-1", "True", "False")
+	b.want("Not healed after 50ms and 0 reconciles, waiting for Pod a-1, Pod a-1. The demo deleted Pod a-1.")
+	b.add(200, trace.Event{
+		Kind: trace.KindWatch, Verb: trace.Modified, Object: ref("a-1"), Before: pod("False"),
+		After: json.RawMessage(`{"metadata":{"name":"a-1","deletionTimestamp":"2026-01-01T00:00:00Z"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`),
+	})
+	b.want("Not healed after 100ms and 0 reconciles, waiting for Pod a-1. The demo deleted Pod a-1.") // for what comes instead
 	watch(300, trace.Added, "a-2", "", "False")
 	watch(400, trace.Deleted, "a-1", "False", "False")
 	b.want("Not healed after 300ms and 0 reconciles, waiting for Pod a-2. The demo deleted Pod a-1.")
@@ -207,6 +213,29 @@ func TestAftermathUntilReady(t *testing.T) {
 	b.want("Not healed after 500ms and 0 reconciles, waiting for Pod a-3.")
 	watch(700, trace.Modified, "a-3", "False", "True")
 	b.want("Healed after 600ms and 0 reconciles.")
+	b.add(6000, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop}) // the run is over
+	b.want("Healed after 600ms and 0 reconciles.")
+	b.add(6100, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
+	b.want("Healed after 600ms and 0 reconciles.")
+}
+
+// TestAftermathAtTheEnd checks that the end of a run is not told as what a fault has done.
+func TestAftermathAtTheEnd(t *testing.T) {
+	for kind, want := range map[string]string{
+		trace.FaultAPI:   "Nothing fails and nothing is missing so far.",
+		trace.FaultCrash: "Healed after 100ms and 0 reconciles.",
+	} {
+		b := breaking{t, trace.New(trace.Options{})}
+		b.add(0, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
+		b.add(100, trace.Event{Kind: trace.KindFault, Reason: "f", Values: trace.FaultPayload{Kind: kind}.Values()})
+		if kind == trace.FaultCrash {
+			b.add(100, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
+			b.add(200, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStart})
+		}
+		b.want(want)
+		b.add(900, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
+		b.want(want)
+	}
 }
 
 // TestAftermathOfAnUnwatchedPod tells of a pod that no operator watches: only the audit log has what becomes of it, and of what
