@@ -44,20 +44,34 @@ func (s loopPane) reconciles() []*trace.Reconcile {
 			l.first = all[0]
 		}
 	}
-	for ; l.seen < len(all); l.seen++ {
-		if reconcile := all[l.seen]; s.shows(reconcile.Operator) && s.matches(LoopPane, s.searchText(reconcile)) {
-			l.reconciles = append(l.reconciles, reconcile)
+	passes := func(reconcile *trace.Reconcile) bool {
+		return s.shows(reconcile.Operator) && s.matches(LoopPane, s.searchText(reconcile))
+	}
+	for ; l.seen < len(all) && !all[l.seen].Running(); l.seen++ {
+		if passes(all[l.seen]) {
+			l.reconciles = append(l.reconciles, all[l.seen])
 		}
 	}
-	return l.reconciles
+	out := slices.Clip(l.reconciles)
+	for _, reconcile := range all[l.seen:] { // how one ends that runs is not known yet
+		if passes(reconcile) {
+			out = append(out, reconcile)
+		}
+	}
+	return out
 }
 
-// searchText returns the text of a reconcile that a filter is matched with. Words
-// about the end match only reconciles that ended.
+// searchText returns the text of a reconcile that a filter is matched with: that of its line, and of its calls.
 func (s loopPane) searchText(reconcile *trace.Reconcile) string {
 	tip := s.index.timeline.Tip()
-	return "#" + itoa(reconcile.ID) + " " + reconcile.Operator + " " + reconcile.Controller + " " + reconcile.Key.String() + " " +
+	out := "#" + itoa(reconcile.ID) + " " + reconcile.Operator + " " + reconcile.Controller + " " + reconcile.Key.String() + " " +
 		tip.WokenText(reconcile, s.lang) + " " + trace.ResultText(reconcile, s.lang)
+	for _, step := range reconcile.Steps {
+		if step.Kind != trace.KindLog {
+			out += " " + step.Verb + " " + step.Object.String()
+		}
+	}
+	return out
 }
 
 // opened reports whether a reconcile shows its steps: the selected one does,

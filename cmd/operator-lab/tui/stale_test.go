@@ -214,3 +214,23 @@ func TestConditionsOfALowPane(t *testing.T) {
 		}
 	}
 }
+
+// TestFilterOfWhatRuns checks that a filter finds a reconcile that ends only while it is there, and one by what it called.
+func TestFilterOfWhatRuns(t *testing.T) {
+	d := newTold(t)
+	d.filter[LoopPane] = "retry"
+	key := trace.Key{Namespace: "default", Name: "a"}
+	id := d.journal.NewReconcile()
+	d.of("configmap", trace.Event{Kind: trace.KindDequeue, Key: key, Reconcile: id})
+	d.want(d.at(time.Second, "loop"), true, "no reconcile matches the filter")
+	d.of("configmap", trace.Event{Kind: trace.KindCall, Verb: trace.VerbDelete, Object: trace.Ref{Kind: "Secret", Name: "s"}, Key: key, Reconcile: id})
+	d.of("configmap", trace.Event{Kind: trace.KindEnd, Key: key, Reconcile: id, Outcome: trace.OutcomeError, Error: "no luck"})
+	d.reconcile("configmap")
+	loop := d.at(2*time.Second, "loop")
+	d.want(loop, true, "#1")
+	d.want(loop, false, "#2")
+	for filter, want := range map[string]bool{"delete secret": true, "create": false} {
+		d.filter[LoopPane] = typed(filter)
+		d.want(d.at(3*time.Second, "loop"), want, "#1")
+	}
+}
