@@ -16,8 +16,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 )
 
-// shortLessons are those that a short run goes through: one of each operator.
-var shortLessons = []string{"run-zundoko", "drift-who-wins", "first-etcd-cluster"}
+// shortLessons are those that a short run goes through.
+var shortLessons = []string{"run-zundoko", "drift-who-wins"}
 
 // TestVerifyAll goes through all bundled lessons on live clusters, or in a short run through some: every check fails before
 // its solution and passes after it, every wrong turn gives its message, every undo brings back the start.

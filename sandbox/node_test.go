@@ -206,6 +206,7 @@ func TestBadImagesFile(t *testing.T) {
 // TestBadPrograms runs what people write by mistake, and sees what a cluster shows.
 func TestBadPrograms(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{Nodes: 1, Images: imagesFile(t)})
 	c := clientset(t, lab)
 	deaf := podOf("deaf")

@@ -251,6 +251,7 @@ func TestBackupIsTriedAgain(t *testing.T) {
 // and end with their object.
 func TestPeriodicBackups(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	stop := env.operate(t, etcd.Options{})
 	env.claim()

@@ -54,6 +54,7 @@ func TestStuckUpgrade(t *testing.T) {
 // TestAloneAndKilled: the member that is left alone knows so also when it is killed, before anybody has written again.
 func TestAloneAndKilled(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) { c.Spec.Size = 2 })
 	env.put(cluster, "a", "1")
@@ -257,6 +258,7 @@ func (w *writes) about(name string) (about []string) {
 // member and has another one.
 func TestKilledAfterEachWrite(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cfg := env.operatorConfig(t, etcd.Hardened)
 	cluster := env.cluster(nil)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/project"
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 // build builds a project, and checks whether the program has the link with the lab.
@@ -154,6 +155,7 @@ func TestBuildPlain(t *testing.T) {
 
 func TestBuildVendored(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	work := t.TempDir()
 	p := find(t, project.Options{Dir: vendored(t), WorkDir: work})
 	if !p.Vendored || !p.Linked || !strings.HasPrefix(p.ControllerRuntime, "v0.") || !strings.HasPrefix(p.ControllerRuntimeDir, p.Root) {

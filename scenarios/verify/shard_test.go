@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/verify"
 )
 
 // TestShards explores an operator in two parts, and joins what they found: each plan is played by one of them, and the bug is there.
 func TestShards(t *testing.T) {
+	sandboxtest.Long(t)
 	scenario := written(t, keep)
 	var parts []*verify.Report
 	for i := range 2 {
