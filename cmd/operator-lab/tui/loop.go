@@ -64,14 +64,16 @@ func (s loopPane) reconciles() []*trace.Reconcile {
 // searchText returns the text of a reconcile that a filter is matched with: that of its line, and of its calls.
 func (s loopPane) searchText(reconcile *trace.Reconcile) string {
 	tip := s.index.timeline.Tip()
-	out := "#" + itoa(reconcile.ID) + " " + reconcile.Operator + " " + reconcile.Controller + " " + reconcile.Key.String() + " " +
-		tip.WokenText(reconcile, s.lang) + " " + trace.ResultText(reconcile, s.lang)
+	parts := []string{
+		"#" + itoa(reconcile.ID), reconcile.Operator, reconcile.Controller, reconcile.Key.String(),
+		tip.WokenText(reconcile, s.lang), trace.ResultText(reconcile, s.lang),
+	}
 	for _, step := range reconcile.Steps {
 		if step.Kind != trace.KindLog {
-			out += " " + step.Verb + " " + step.Object.String()
+			parts = append(parts, step.Verb, step.Object.String())
 		}
 	}
-	return out
+	return strings.Join(parts, " ")
 }
 
 // opened reports whether a reconcile shows its steps: the selected one does,
