@@ -275,12 +275,13 @@ func (f *aftermath) change(e *Event, verb string) {
 		switch {
 		case b.Verb != VerbDelete && object.Name == b.Object.Name && verb != Deleted && sameWish(e.After, b.Before):
 			delete(f.waits, "object")
+		case b.Verb == VerbDelete && uid != "" && uid == b.Object.UID: // what was deleted, which a restarted operator lists while it ends
 		case b.Verb == VerbDelete && verb == Added && (object.Name == b.Object.Name || controllerOf(e.After) == controllerOf(b.Before)):
 			delete(f.waits, "object")
 			if readiness(b.Before) == "True" { // what is there instead has to be ready, too
 				f.wait(about, object.String())
 			}
-		case b.Verb == VerbDelete && verb == Deleted && uid != b.Object.UID && f.waits[about] != "":
+		case b.Verb == VerbDelete && verb == Deleted && f.waits[about] != "":
 			f.wait("object", b.Object.String()) // what came instead has gone before it was ready
 		}
 	}

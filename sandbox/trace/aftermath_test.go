@@ -204,6 +204,8 @@ func TestAftermathUntilReady(t *testing.T) {
 		After: json.RawMessage(`{"metadata":{"name":"a-1","deletionTimestamp":"2026-01-01T00:00:00Z"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`),
 	})
 	b.want("Not healed after 100ms and 0 reconciles, waiting for Pod a-1. The demo deleted Pod a-1.") // for what comes instead
+	watch(250, trace.Added, "a-1", "", "True")                                                        // listed by an operator that begins anew
+	b.want("Not healed after 150ms and 0 reconciles, waiting for Pod a-1. The demo deleted Pod a-1.")
 	watch(300, trace.Added, "a-2", "", "False")
 	watch(400, trace.Deleted, "a-1", "False", "False")
 	b.want("Not healed after 300ms and 0 reconciles, waiting for Pod a-2. The demo deleted Pod a-1.")
