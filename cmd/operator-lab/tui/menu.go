@@ -316,7 +316,7 @@ func faultMenu(m *Model, o *trace.Object) {
 	p := &menu{heading: m.t("Break ", "壊す: ") + o.Ref.String()}
 	p.choices = append(p.choices, choice{
 		text: m.t("delete it", "削除する"), more: m.t("behind the operator's back", "オペレーターに無断で"),
-		help: m.t("Who watches it gets an event DELETED; its owner's operator or controller makes it again, if it has one.",
+		help: m.t("Its watchers get an event DELETED; its owner's operator or controller makes it again, if it has one.",
 			"watch している側に DELETED イベントが届く。管理しているオペレーターかコントローラーがあれば、作り直す。"),
 		do: func(m *Model) tea.Cmd {
 			return m.act(m.t("delete ", "削除 ")+o.Ref.String(), func(ctx context.Context) error { return cluster.Delete(ctx, o.Ref) })
@@ -351,11 +351,11 @@ func faultMenu(m *Model, o *trace.Object) {
 func (s *state) driftHelp(o *trace.Object) string {
 	for _, owner := range o.Meta().Owners {
 		if owner.Controller {
-			return fmt.Sprintf(s.t("Who watches it gets an event MODIFIED; the controller of %s %s sets the field back, if it is one that it manages.",
+			return fmt.Sprintf(s.t("Its watchers get an event MODIFIED; the controller of %s %s sets the field back, if it is one that it manages.",
 				"watch している側に MODIFIED イベントが届く。%s %s のコントローラーは、自分が管理しているフィールドなら元に戻す。"), owner.Kind, owner.Name)
 		}
 	}
-	return s.t("Who watches it gets an event MODIFIED; no controller owns this object, so the new value is taken as what you want: who reads it acts on it.",
+	return s.t("Its watchers get an event MODIFIED; no controller owns this object, so the new value is taken as what you want: who reads it acts on it.",
 		"watch している側に MODIFIED イベントが届く。管理しているコントローラーはないので、新しい値は要望になり、読む側がそれに従う。")
 }
 
