@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -84,7 +85,14 @@ func (p *Project) Build(ctx context.Context, o BuildOptions) (binary string, err
 		}
 		args = append(args, "-overlay="+files.file())
 	}
-	cmd := goCommand(ctx, p.Root, p.found.env(), append(append(args, p.flags()...), p.MainPath))
+	temp := filepath.Join(p.options.WorkDir, "tmp")
+	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	// The go tool leaves its directory when it is interrupted before it compiles.
+	env := append(p.found.env(), "TMPDIR="+temp, "GOTMPDIR="+temp)
+	cmd := goCommand(ctx, p.Root, env, append(append(args, p.flags()...), p.MainPath))
 	out := &buildOutput{progress: o.Progress}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := runGo(ctx, cmd); err != nil {

@@ -44,18 +44,24 @@ func TestWebhookThatNeverAnswers(t *testing.T) {
 }
 
 // TestGoToolIsInterrupted checks that Ctrl-C in the terminal, which reaches the process group of the lab, does not reach
-// the go tool, and that its compilers end with it.
+// the go tool, that its compilers end with it, and that its temporary directory is gone.
 func TestGoToolIsInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	compiler := filepath.Join(dir, "compiler")
-	script := "#!/bin/sh\nsh -c 'echo $$ >" + compiler + ".new; mv " + compiler + ".new " + compiler + "; exec sleep 600'\n"
+	script := "#!/bin/sh\nmkdir $GOTMPDIR/go-build1 $TMPDIR/go-link1\nsh -c 'echo $$ >" + compiler + ".new; mv " + compiler + ".new " + compiler + "; exec sleep 600'\n"
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- runGo(ctx, goCommand(ctx, dir, nil, []string{"build"})) }()
+	temp, work := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	t.Setenv("GOTMPDIR", temp)
+	go func() {
+		_, err := (&Project{Root: dir, options: Options{WorkDir: work}}).Build(ctx, BuildOptions{})
+		ended <- err
+	}()
 	pid := 0
 	sandboxtest.Eventually(t, "a compiler to run", func(context.Context) error {
 		raw, err := os.ReadFile(compiler)
@@ -70,6 +76,11 @@ func TestGoToolIsInterrupted(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
+	}
+	for _, dir := range []string{temp, work} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left in %s: %v, error %v", dir, left, err)
+		}
 	}
 	sandboxtest.Eventually(t, "the compiler to end", func(context.Context) error {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
