@@ -223,7 +223,7 @@ func TestClaimsKeepData(t *testing.T) {
 func TestStatefulSetKeepsData(t *testing.T) {
 	t.Parallel()
 	sandboxtest.Long(t)
-	const name = "members"
+	const name = "stateful"
 	t.Cleanup(func() { _ = sandbox.Remove(stateDir, name) })
 	lab := start(t, sandbox.Options{Name: name, Nodes: 2})
 	c := clientset(t, lab)
