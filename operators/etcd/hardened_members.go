@@ -35,7 +35,7 @@ func (r *hardenedMembers) tend(ctx context.Context, p *clusterPass) error {
 		moves = append(moves, r.clearEarlierLives, r.bringBack, r.makePods, r.undoImages, r.restoreLast, r.tellOfLoss)
 	default:
 		moves = append(moves, r.clearEarlierLives, r.bringBack, r.removeGone, r.deleteStrangers, r.makePods, r.tendLearner, r.resize,
-			r.settleImages, r.upgrade, r.roll)
+			r.settleImages, r.upgrade, r.roll, r.keepSmall)
 	}
 	for _, move := range moves {
 		busy, err := move(ctx, p)

@@ -57,6 +57,9 @@ type member struct {
 	learner bool
 	status  *pb.StatusResponse // nil if it does not answer
 	problem string             // why it does not
+	// packedAt is the revision at which this operator has defragmented it last; 0 if that is not known. What etcd says of the
+	// space in use does not tell: of a member that takes no writes it may still count what was forgotten.
+	packedAt int64
 }
 
 // healthy tells whether a member answers, and knows a leader.
@@ -95,6 +98,7 @@ func (r *hardenedMembers) lookAtEtcd(ctx context.Context, p *clusterPass) error 
 		if err != nil {
 			return fmt.Errorf("make a client of member %s: %w", m.name, err)
 		}
+		m.packedAt = conns.packed[m.name]
 		group.Go(func() { m.ask(ctx, conn) })
 	}
 	group.Wait()
@@ -293,7 +297,7 @@ func (e *etcds) of(p *clusterPass) *conns {
 		if c != nil {
 			c.close()
 		}
-		c = &conns{uid: p.cluster.UID, tls: p.tls, dial: e.dial, byPod: map[string]*clientv3.Client{}}
+		c = &conns{uid: p.cluster.UID, tls: p.tls, dial: e.dial, byPod: map[string]*clientv3.Client{}, packed: map[string]int64{}}
 		e.byCluster[key] = c
 	}
 	c.url = func(name string) string { return clientURL(p.cluster, name) }
@@ -310,6 +314,8 @@ type conns struct {
 
 	mu    sync.Mutex // a manager that ends closes them while a pass may be under way
 	byPod map[string]*clientv3.Client
+
+	packed map[string]int64 // see member.packedAt; only the passes over the cluster use it, one after the other
 }
 
 func (c *conns) close() {
@@ -332,6 +338,7 @@ func (c *conns) keepOnly(members []*member) {
 		if !found {
 			_ = conn.Close() // it is of no use any more either way
 			delete(c.byPod, name)
+			delete(c.packed, name)
 		}
 	}
 }

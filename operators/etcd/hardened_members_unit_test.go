@@ -2,16 +2,19 @@ package etcd
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
 	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
@@ -47,6 +50,50 @@ func TestClaimOfAStranger(t *testing.T) {
 			}
 			if kept := err == nil; kept != test.kept || busy != test.kept {
 				t.Errorf("the claim is kept: %t, and the pass waits: %t, want %t for both", kept, busy, test.kept)
+			}
+		})
+	}
+}
+
+// TestNextToDefragment goes through which member's database is written anew.
+func TestNextToDefragment(t *testing.T) {
+	type database struct{ size, used, packedAt int64 } // in MiB, and the revision, which is 7
+	for name, test := range map[string]struct {
+		databases []database // the first leads
+		full      bool       // of the quota of 200
+		want      string
+	}{
+		"none is fragmented":    {[]database{{200, 150, 0}, {200, 150, 0}}, false, ""},
+		"the fragmented one":    {[]database{{200, 150, 0}, {200, 150, 0}, {200, 90, 0}}, false, "2"},
+		"it is too small":       {[]database{{200, 150, 0}, {200, 150, 0}, {20, 9, 0}}, false, ""},
+		"the leader last":       {[]database{{200, 50, 0}, {200, 50, 0}, {200, 50, 0}}, false, "1"},
+		"only the leader":       {[]database{{200, 50, 0}, {200, 150, 0}}, false, "0"},
+		"full":                  {[]database{{200, 200, 0}, {200, 200, 0}}, true, "1"},
+		"full, and mended":      {[]database{{200, 200, 0}, {20, 20, 0}}, true, "0"},
+		"full, all was done":    {[]database{{200, 200, 7}, {200, 200, 7}}, true, ""},
+		"full, it was long ago": {[]database{{200, 200, 7}, {200, 200, 5}}, true, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &clusterState{cluster: newTestCluster("ns")}
+			p.cluster.Spec.Defragment = &v1beta2.DefragmentPolicy{FreePercent: 50, MinimumSize: resource.MustParse("100Mi")}
+			for i, d := range test.databases {
+				status := &pb.StatusResponse{
+					Header: &pb.ResponseHeader{Revision: 7}, Leader: 1, DbSize: d.size << 20, DbSizeInUse: d.used << 20, DbSizeQuota: 200 << 20,
+				}
+				p.members = append(p.members, &member{
+					name: strconv.Itoa(i), id: uint64(i + 1), inEtcd: true, started: true, status: status, packedAt: d.packedAt,
+				})
+			}
+			p.view = view{quorum: true, leader: 1}
+			if test.full {
+				p.view.alarms = []alarm{{1, pb.AlarmType_NOSPACE}}
+			}
+			got := ""
+			if m := p.nextToDefragment(); m != nil {
+				got = m.name
+			}
+			if got != test.want {
+				t.Errorf("it is %q, not %q", got, test.want)
 			}
 		})
 	}

@@ -220,8 +220,11 @@ func (p *clusterPass) noteTroubles() {
 		byKind[a.kind] = append(byKind[a.kind], p.nameOfID(a.member))
 	}
 	if full := byKind[pb.AlarmType_NOSPACE]; full != nil {
-		p.trouble(ReasonNoSpace, "%s has no space left: no writes are accepted; delete and compact what is not needed, defragment, or raise ETCD_QUOTA_BACKEND_BYTES, "+
-			"then disarm the alarm: etcdctl alarm disarm", strings.Join(full, ", "))
+		advice := "delete and compact what is not needed, defragment, or raise ETCD_QUOTA_BACKEND_BYTES, then disarm the alarm: etcdctl alarm disarm"
+		if p.cluster.Spec.Defragment != nil {
+			advice = "the history is forgotten and the databases are defragmented; if that does not suffice, delete what is not needed, or raise ETCD_QUOTA_BACKEND_BYTES"
+		}
+		p.trouble(ReasonNoSpace, "%s has no space left: no writes are accepted; %s", strings.Join(full, ", "), advice)
 	}
 	if corrupt := byKind[pb.AlarmType_CORRUPT]; corrupt != nil {
 		p.trouble(ReasonCorrupt, "the data of %s differ from those of the others: a person has to decide which are right", strings.Join(corrupt, ", "))
@@ -238,12 +241,19 @@ func (p *clusterPass) noteTroubles() {
 }
 
 func (p *clusterState) nameOfID(id uint64) string {
-	for _, m := range p.members {
-		if m.id == id {
-			return m.name
-		}
+	if m := p.memberOfID(id); m != nil {
+		return m.name
 	}
 	return fmt.Sprintf("%016x", id)
+}
+
+func (p *clusterState) memberOfID(id uint64) *member {
+	for _, m := range p.members {
+		if m.id == id {
+			return m
+		}
+	}
+	return nil
 }
 
 // writeStatus writes the status if it differs from what it was, and tells in events what has become of the cluster. The

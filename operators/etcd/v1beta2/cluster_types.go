@@ -2,6 +2,7 @@ package v1beta2
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -143,6 +144,29 @@ type MemberSecret struct {
 	ServerSecret string `json:"serverSecret,omitempty"`
 }
 
+// DefragmentPolicy says when a member writes its database anew: one after the other, the leader last. etcd does not give space
+// back by itself that was used once. When a member has reached its quota, the operator also has etcd forget the history
+// and takes the alarm back: what is stored now stays.
+type DefragmentPolicy struct {
+	// freePercent is the share of the database that holds nothing, from which on it is defragmented.
+	// +kubebuilder:default=50
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=90
+	// +optional
+	FreePercent int `json:"freePercent,omitempty"`
+
+	// minimumSize of a database that is defragmented.
+	// +kubebuilder:default="100Mi"
+	// +optional
+	MinimumSize resource.Quantity `json:"minimumSize,omitempty"`
+
+	// keepRevisions is the number of changes that are not forgotten when a member has reached its quota.
+	// +kubebuilder:default=1000
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	KeepRevisions int64 `json:"keepRevisions"`
+}
+
 // EtcdClusterSpec is the cluster that somebody wants.
 type EtcdClusterSpec struct {
 	// size is the number of voting members, 1 to 7. An even number tolerates no more failures than one member less
@@ -175,6 +199,11 @@ type EtcdClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.etcdEnv) || !self.etcdEnv.exists(e, e.name in ['ETCD_NAME', 'ETCD_DATA_DIR', 'ETCD_INITIAL_CLUSTER', 'ETCD_INITIAL_CLUSTER_STATE', 'ETCD_INITIAL_CLUSTER_TOKEN', 'ETCD_INITIAL_ADVERTISE_PEER_URLS', 'ETCD_ADVERTISE_CLIENT_URLS', 'ETCD_LISTEN_PEER_URLS', 'ETCD_LISTEN_CLIENT_URLS', 'ETCD_LISTEN_METRICS_URLS'])",message="variables for the name, the data directory, the URLs and the initial cluster are the operator's: etcd does not start with them beside its flags"
 	// +optional
 	Pod *PodPolicy `json:"pod,omitempty"`
+
+	// defragment has the operator keep the databases of the members small. The default is that a person does. Hardened
+	// only.
+	// +optional
+	Defragment *DefragmentPolicy `json:"defragment,omitempty"`
 
 	// TLS of members and clients. The default is none. It cannot be changed later.
 	// +optional
