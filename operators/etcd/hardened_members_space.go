@@ -38,7 +38,7 @@ func (r *hardenedMembers) keepSmall(ctx context.Context, p *clusterPass) (busy b
 	if next == nil {
 		return r.disarm(ctx, p, full)
 	}
-	p.progress("Defragmenting", fmt.Sprintf("%s is next: of %s it uses %s", next.name, size(next.status.DbSize), size(next.status.DbSizeInUse)))
+	p.progress("Defragmenting", fmt.Sprintf("%s is next, whose database has %s", next.name, size(next.status.DbSize)))
 	for _, m := range p.voters() {
 		if !m.settled() {
 			p.progress("Defragmenting", fmt.Sprintf("waiting for %s: %s", m.name, m.problemOr("it is not Ready")))
@@ -138,8 +138,8 @@ func (r *hardenedMembers) defragment(ctx context.Context, p *clusterPass, m *mem
 		return p.refused("cannot defragment "+m.name, err)
 	}
 	conns.packed[m.name] = m.status.Header.Revision
-	r.note(p, m.about(), corev1.EventTypeNormal, "Defragmented", "Defragment", "%s was %s, of which it used %s",
-		m.name, size(m.status.DbSize), size(m.status.DbSizeInUse))
+	r.note(p, m.about(), corev1.EventTypeNormal, "Defragmented", "Defragment", "Defragmented %s, whose database had %s",
+		m.name, size(m.status.DbSize))
 	p.lookAgain(learnerInterval)
 	return nil
 }
