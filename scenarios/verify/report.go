@@ -206,6 +206,8 @@ type Finding struct {
 	// Times is how often it went wrong in the same way, before it did not or the run was interrupted. Steady says that it did so each time: it is a finding only then.
 	Times  int  `json:"times"`
 	Steady bool `json:"steady"`
+	// Then is what came of the play in which it did not, one line at least; empty if there was none.
+	Then []string `json:"then,omitempty"`
 
 	outcome *outcome
 }
@@ -315,6 +317,18 @@ func (o *outcome) result() (result Result, why string) {
 	return Right, ""
 }
 
+// lines says what came of a play, in one line at least.
+func (o *outcome) lines() []string {
+	switch result, why := o.result(); result {
+	case Wrong:
+		return o.wrong
+	case Right:
+		return []string{"all was as without the fault"}
+	default:
+		return []string{why}
+	}
+}
+
 // Accept marks the findings that another report has, by their signatures.
 func (r *Report) Accept(known *Report) {
 	for i, f := range r.Findings {
@@ -401,6 +415,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		for _, f := range r.Findings {
 			if !f.Steady {
 				fmt.Fprintf(&b, "   %s: %d of %d times. %s\n", f.Plan, f.Times, confirmations, f.Text)
+				for _, then := range f.Then {
+					fmt.Fprintf(&b, "      the next time: %s\n", then)
+				}
 			}
 		}
 	}

@@ -58,14 +58,31 @@ update Song a                            . ?
 	}
 }
 
+// TestReportNotSteady checks that of what goes wrong only sometimes the report tells what came of the play in which it did not.
+func TestReportNotSteady(t *testing.T) {
+	r := told()
+	r.Findings[0].Steady, r.Findings[0].Times, r.Findings[0].Then = false, 1, []string{"Word three is there", "Word four is there"}
+	want := `
+not steady or not confirmed, and so no finding:
+   crash-after at create Word one: 1 of 3 times. it died. In the end: Word two is missing
+      the next time: Word three is there
+      the next time: Word four is there
+
+0 findings
+`
+	if text := textOf(t, r); !strings.HasSuffix(text, want) {
+		t.Error(text)
+	}
+}
+
 func TestReportHTML(t *testing.T) {
 	r := told()
 	r.Findings[0].Text += " <b>"
-	r.Findings = append(r.Findings, verify.Finding{Plan: "error at update Song a", Text: "it failed", Times: 2})
+	r.Findings = append(r.Findings, verify.Finding{Plan: "error at update Song a", Text: "it failed", Times: 2, Then: []string{"all was as without the fault"}})
 	page := htmlOf(t, r)
 	for want, times := range map[string]int{
 		"<h1>verify: singer, scenario song</h1>": 1, "<p>1 findings. ": 1, "<h2>1. crash-after at create Word one</h2>": 1,
-		"it died. In the end: Word two is missing &lt;b&gt;": 1, "<li>error at update Song a: 2 times. it failed</li>": 1,
+		"it died. In the end: Word two is missing &lt;b&gt;": 1, "<li>error at update Song a: 2 times. it failed<br>the next time: all was as without the fault</li>": 1,
 		`<td class="cell wrong" title="crash-after: wrong">X</td>`: 1, `title="conflict: needless, it cannot conflict"`: 1,
 		"<iframe": 0, "(known)": 0, "src=": 0, "href=": 0, "ZgotmplZ": 0,
 	} {
