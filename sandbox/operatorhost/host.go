@@ -189,6 +189,7 @@ func Serve(ctx context.Context, config *rest.Config, c Controllers, o Options) (
 func (h *Host) run(ctx context.Context, name string) {
 	defer close(h.done)
 	err := h.manager.Start(ctx)
+	h.Taps.EndQueues()
 	if err != nil && ctx.Err() != nil {
 		// A reconcile did not end in time: worth a note, but not a failure.
 		h.Taps.Journal().Append(trace.Event{Kind: trace.KindNote, Actor: name, Operator: name, Message: err.Error()})

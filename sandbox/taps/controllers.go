@@ -181,6 +181,14 @@ func (c *controllers) add(q *queue) {
 	c.queuesChanged()
 }
 
+// EndQueues shuts down the queues of a run that has ended. controller-runtime does so in goroutines that nobody waits for, and until
+// then the next run would seem to serve before it does.
+func (c *controllers) EndQueues() {
+	for _, q := range c.allQueues() {
+		q.ShutDown()
+	}
+}
+
 func (c *controllers) remove(q *queue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -101,7 +101,7 @@ func TestAwaitServing(t *testing.T) {
 		t.Error(err)
 	}
 	a.ShutDown()
-	b.ShutDown()
+	taps.EndQueues()
 	if got := taps.Controllers(); len(got) > 0 {
 		t.Errorf("after the end the controllers are %v", got)
 	}
