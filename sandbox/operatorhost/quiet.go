@@ -12,6 +12,24 @@ import (
 // operator stopped watching.
 const quietPatience = 2 * time.Second
 
+// AwaitEvent returns true when a journal has a certain event after another one, or false when ctx ends.
+func AwaitEvent(ctx context.Context, journal *trace.Journal, after int64, is func(*trace.Event) bool) bool {
+	grown, cancel := journal.Subscribe()
+	defer cancel()
+	for {
+		for _, e := range journal.Since(after) {
+			if after = e.Seq; is(e) {
+				return true
+			}
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // AwaitQuiet returns when the operators of a journal have nothing to do now: no reconcile runs, no key is ready, their
 // controllers have taken up each watch event, and every write they made has come back as a watch event, if the kind is
 // watched. That goes for a write that changed nothing, too: what it found may be an earlier one whose answer was lost.
@@ -23,8 +41,8 @@ func AwaitQuiet(ctx context.Context, journal *trace.Journal, held ...string) err
 
 // AwaitStill returns when the operators of a journal do nothing more unless somebody acts: like AwaitQuiet, but without
 // waiting for the ready keys of a paused operator.
-func AwaitStill(ctx context.Context, journal *trace.Journal) error {
-	return await(ctx, journal, still)
+func AwaitStill(ctx context.Context, journal *trace.Journal, held ...string) error {
+	return await(ctx, journal, still, held...)
 }
 
 func await(ctx context.Context, journal *trace.Journal, rests func(*trace.State) bool, held ...string) error {

@@ -77,8 +77,7 @@ func TestOnItsWay(t *testing.T) {
 // TestHeldByAPause checks that a ready key is not quiet while its operator may take it, and that [operatorhost.AwaitQuiet]
 // waits for it also while the operator is paused.
 func TestHeldByAPause(t *testing.T) {
-	type wait = func(context.Context, *trace.Journal) error
-	quiet := func(ctx context.Context, journal *trace.Journal) error { return operatorhost.AwaitQuiet(ctx, journal) }
+	type wait = func(context.Context, *trace.Journal, ...string) error
 	for _, test := range []struct {
 		name    string
 		await   wait
@@ -89,7 +88,7 @@ func TestHeldByAPause(t *testing.T) {
 		{"still, paused", operatorhost.AwaitStill, "zundoko", false, nil},
 		{"still, another one paused", operatorhost.AwaitStill, "maintpage", false, context.DeadlineExceeded},
 		{"still, resumed", operatorhost.AwaitStill, "zundoko", true, context.DeadlineExceeded},
-		{"quiet, paused", quiet, "zundoko", false, context.DeadlineExceeded},
+		{"quiet, paused", operatorhost.AwaitQuiet, "zundoko", false, context.DeadlineExceeded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -64,6 +64,16 @@ func (l *loops) Queue() []*Item {
 	return out
 }
 
+// NextTimer returns the time until the first timer of a key runs out, and false if there is none.
+func (l *loops) NextTimer(now time.Duration) (time.Duration, bool) {
+	for _, item := range l.Queue() { // those that wait are sorted by time
+		if !item.Ready {
+			return max(0, item.Due-now), true
+		}
+	}
+	return 0, false
+}
+
 func lessItem(a, b *Item) bool {
 	switch {
 	case a.Ready != b.Ready:

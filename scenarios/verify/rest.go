@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
@@ -23,7 +24,7 @@ func (h *playHooks) restart(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, settlePatience, fmt.Errorf("the operator has not started again after %v", settlePatience))
 	defer cancel()
-	if !await(ctx, h.outcome.journal, since, func(e *trace.Event) bool { return e.Kind == trace.KindOperator && e.Verb == trace.VerbStart }) {
+	if !operatorhost.AwaitEvent(ctx, h.outcome.journal, since, func(e *trace.Event) bool { return e.Kind == trace.KindOperator && e.Verb == trace.VerbStart }) {
 		return context.Cause(ctx)
 	}
 	return nil

@@ -33,7 +33,7 @@ func (h *playHooks) awaitSeen(ctx context.Context) {
 			continue // what cannot be listed is not compared either
 		}
 		for i := range list.Items {
-			await(ctx, h.outcome.journal, 0, func(e *trace.Event) bool { return isVersion(e, &list.Items[i]) })
+			operatorhost.AwaitEvent(ctx, h.outcome.journal, 0, func(e *trace.Event) bool { return isVersion(e, &list.Items[i]) })
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 		if slices.ContainsFunc(journal.Since(since), func(e *trace.Event) bool { return e.Kind == trace.KindOperator }) {
 			continue // it was quiet because it died
 		}
-		due, waits := settle.NextTimer(timeline.Tip(), journal.Elapsed())
+		due, waits := timeline.Tip().NextTimer(journal.Elapsed())
 		now := workIn(journal)
 		switch {
 		case now.writes != before.writes:
@@ -212,27 +212,9 @@ func (o *outcome) isCollected(all []unstructured.Unstructured) bool {
 func awaitHeard(ctx context.Context, journal *trace.Journal, o *unstructured.Unstructured, after int64) {
 	ctx, cancel := context.WithTimeout(ctx, seenPatience)
 	defer cancel()
-	await(ctx, journal, after, func(e *trace.Event) bool {
+	operatorhost.AwaitEvent(ctx, journal, after, func(e *trace.Event) bool {
 		return e.Kind == trace.KindWatch && e.Object.UID == string(o.GetUID())
 	})
-}
-
-// await returns true when a journal has a certain event after another one, or false when the context ends.
-func await(ctx context.Context, journal *trace.Journal, after int64, is func(e *trace.Event) bool) bool {
-	grown, cancel := journal.Subscribe()
-	defer cancel()
-	for {
-		for _, e := range journal.Since(after) {
-			if after = e.Seq; is(e) {
-				return true
-			}
-		}
-		select {
-		case <-grown:
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
 
 // awaitStill returns true when the workloads are at rest, and the operator has heard so, or false if it had to wait for that: then it
@@ -269,7 +251,7 @@ func (h *playHooks) awaitVersions(ctx context.Context, journal *trace.Journal, v
 	defer cancel()
 	for uid, version := range versions {
 		if seen, watched := last[uid]; watched && seen != version {
-			await(ctx, journal, 0, func(e *trace.Event) bool {
+			operatorhost.AwaitEvent(ctx, journal, 0, func(e *trace.Event) bool {
 				return e.Kind == trace.KindWatch && e.Object.UID == string(uid) && isNewer(e.ResourceVersion, version)
 			})
 		}
