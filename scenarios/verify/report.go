@@ -209,7 +209,7 @@ type Finding struct {
 	// Then is what came of the play in which it did not, one line at least; empty if there was none.
 	Then []string `json:"then,omitempty"`
 
-	outcome *outcome
+	outcome, then *outcome
 }
 
 // newFinding returns the finding of plans that ended in the same way.

@@ -340,7 +340,7 @@ func (v *verifier) confirm(ctx context.Context, e *exploration) {
 			}
 			again.judge(e.reference)
 			if again.signature() != group[0].signature() {
-				f.Then = again.lines()
+				f.Then, f.then = again.lines(), again
 				break
 			}
 		}

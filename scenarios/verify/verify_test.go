@@ -3,6 +3,7 @@ package verify_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
@@ -178,6 +180,26 @@ func textOf(t *testing.T, r *verify.Report) string {
 	return text.String()
 }
 
+// evidence returns a report with the events of both plays of what was not steady.
+func evidence(t *testing.T, r *verify.Report) string {
+	t.Helper()
+	text := textOf(t, r)
+	for _, f := range r.Findings {
+		wrong, then := f.Journals()
+		for _, j := range []*trace.Journal{wrong, then} {
+			if f.Steady || j == nil {
+				continue
+			}
+			text += "\n" + f.Plan + "\n"
+			for _, e := range j.Since(0) {
+				text += fmt.Sprintf("%5d %12v %s %s %s %s %s of %d rv %s %s %s\n",
+					e.Seq, e.At, e.Kind, e.Verb, e.Object.Kind, e.Object.Name, e.Key, e.Cause, e.ResourceVersion, e.Message, e.Error)
+			}
+		}
+	}
+	return text
+}
+
 // exploredTwice is how many of the bugs are explored twice: it takes long.
 const exploredTwice = 10
 
@@ -200,7 +222,7 @@ func TestZoo(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(r.Steady()) == 0 || slices.ContainsFunc(r.Plans, unfinished) {
-				t.Fatalf("%d findings:\n%s", len(r.Steady()), textOf(t, r))
+				t.Fatalf("%d findings:\n%s", len(r.Steady()), evidence(t, r))
 			}
 			if page := htmlOf(t, r); strings.Count(page, "<iframe") != len(r.Steady()) || !strings.Contains(page, `<td class="wrong"><code>`) && len(r.Steady()[0].Differences()) > 0 {
 				t.Errorf("the page has not what was found: %.2000s", page)
@@ -214,7 +236,7 @@ func TestZoo(t *testing.T) {
 					t.Fatal(err)
 				}
 				if diff := gocmp.Diff(found(r, again), found(again, r)); diff != "" || len(found(r, again)) == 0 {
-					t.Errorf("other findings the second time: %s\n%s\n%s", diff, textOf(t, r), textOf(t, again))
+					t.Errorf("other findings the second time: %s\n%s\n%s", diff, evidence(t, r), evidence(t, again))
 				}
 			}
 			dir := t.TempDir()
