@@ -79,6 +79,7 @@ type effects struct {
 	running []string
 	onTouch func(context.Context, schema.GroupVersionResource, string, string, []byte) error
 	onCrash func()
+	onAwait func(ctx context.Context, kind, version string)
 }
 
 func (e *effects) Crash(operator string, after time.Duration) {
@@ -103,6 +104,12 @@ func (e *effects) Kill(program string) error {
 		e.kills = append(e.kills, program)
 	}
 	return e.err
+}
+
+func (e *effects) AwaitDone(ctx context.Context, operator, kind, version string) {
+	if e.onAwait != nil {
+		e.onAwait(ctx, kind, version)
+	}
 }
 
 func (e *effects) Break(spec v1alpha1.FaultSpec) ([]string, func() error, error) {

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -78,7 +80,7 @@ func (t *transport) fallBehind(c *call, s *injection) {
 	}
 	s.happened = true
 	e := t.injector.callEvent(c, &s.matcher)
-	version, err := t.revision(c)
+	version, err := t.revision(c.req, c.Target)
 	if err != nil {
 		f.failed(s.fault, e, err)
 		return
@@ -86,9 +88,9 @@ func (t *transport) fallBehind(c *call, s *injection) {
 	s.fault.look(&view{operator: t.injector.operator, resource: c.GroupResource(), kind: e.Object.Kind, revision: version}, e)
 }
 
-// revision asks for the newest revision of a call's resource.
-func (t *transport) revision(c *call) (uint64, error) {
-	list, err := t.ask(c.req.Context(), c.req, c.Path(c.Namespace), url.Values{"limit": {"1"}})
+// revision asks for the newest revision of the resource of a request.
+func (t *transport) revision(req *http.Request, of apirequest.Target) (uint64, error) {
+	list, err := t.ask(req.Context(), req, of.Path(of.Namespace), url.Values{"limit": {"1"}})
 	if err == nil {
 		version, _ := fieldPath{"metadata", "resourceVersion"}.of(list).(string)
 		var parsed uint64
@@ -96,7 +98,7 @@ func (t *transport) revision(c *call) (uint64, error) {
 			return parsed, nil
 		}
 	}
-	return 0, fmt.Errorf("not known what %s was before: %w", c.Resource, err)
+	return 0, fmt.Errorf("not known what %s was before: %w", of.Resource, err)
 }
 
 // look gives a fault its view.
@@ -241,14 +243,47 @@ func (v *view) added(list []byte) (string, error) {
 	return out.String(), nil
 }
 
+// behind are the events that a stream held up, and delivers one after the other, each when the operators have dealt with the one
+// before: in a burst it would be up to chance which of the states between an operator sees.
+type behind struct {
+	newest uint64    // the newest of them; 0: there are none
+	last   string    // the version of the one that was delivered last
+	until  time.Time // the rest is delivered at once then
+}
+
+// behindPatience limits how long an operator may take to deal with all events that were held up.
+const behindPatience = 1500 * time.Millisecond
+
+// catchUp waits before an event of that version until the operators have dealt with the one before, if that was held up, too.
+func (s *stream) catchUp(version uint64, e *event) {
+	if s.behind.newest < version {
+		s.behind = behind{}
+		return
+	}
+	ctx, cancel := context.WithDeadline(s.ctx, s.behind.until)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.ended:
+		case <-s.injector.dead:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	s.injector.faults.options.Effects.AwaitDone(ctx, s.injector.operator, orElse(s.injector.faults.kind(s.GroupResource()), e.Object.Kind), s.behind.last)
+	s.behind.last = e.Object.Metadata.ResourceVersion
+}
+
 // await blocks while an event is newer than what the operator is to see, and reports whether the operator gets it then.
 func (s *stream) await(e *event) bool {
 	f := s.injector.faults
-	v := s.injector.viewOfResource(f.armed.Load(), s.GroupResource())
-	if v == nil {
+	version, err := strconv.ParseUint(e.Object.Metadata.ResourceVersion, 10, 64)
+	if err != nil {
 		return true
 	}
-	if version, err := strconv.ParseUint(e.Object.Metadata.ResourceVersion, 10, 64); err != nil || version <= v.revision {
+	s.catchUp(version, e)
+	v := s.injector.viewOfResource(f.armed.Load(), s.GroupResource())
+	if v == nil || version <= v.revision {
 		return true
 	}
 	f.hold(v.of, 1)
@@ -266,6 +301,9 @@ func (s *stream) await(e *event) bool {
 	if v.of.spec.Stale.Relist {
 		s.tail, s.last = gone, true
 		return false
+	}
+	if newest, err := s.transport.revision(s.req, s.Target); err == nil {
+		s.behind = behind{newest: newest, last: e.Object.Metadata.ResourceVersion, until: time.Now().Add(behindPatience)}
 	}
 	return true
 }

@@ -1,8 +1,10 @@
 package fault_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,11 +17,14 @@ import (
 // asked records the queries of requests.
 type asked struct {
 	http.RoundTripper
+	mu      sync.Mutex
 	queries []string
 }
 
 func (a *asked) RoundTrip(req *http.Request) (*http.Response, error) {
+	a.mu.Lock()
 	a.queries = append(a.queries, req.URL.RawQuery)
+	a.mu.Unlock()
 	return a.RoundTripper.RoundTrip(req)
 }
 
@@ -66,6 +71,47 @@ func TestStale(t *testing.T) {
 		want(t, "journal", details(b), "Began Over")
 		b.wantStatus("s", v1alpha1.FaultReleased, 1, 1, true)
 	})
+}
+
+// TestStaleCatchesUp checks that what was held up is delivered one by one, each when the operator has dealt with the one before, and
+// what came after that at once; and all at once when the operator takes too long.
+func TestStaleCatchesUp(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		watchBench(t, func(t *testing.T, b *bench, w *watches) {
+			b.server.answers["GET "+songs] = `{"metadata":{"resourceVersion":"7"}}`
+			dealt := make(chan struct{})
+			var waits []string
+			b.effects.onAwait = func(ctx context.Context, kind, version string) {
+				waits = append(waits, kind+" "+version)
+				select {
+				case <-dealt:
+				case <-ctx.Done():
+				}
+			}
+			b.arm("s", spec{Stale: &v1alpha1.StaleFault{}, Match: &match{Kind: "Song", Verbs: []string{trace.Modified}}})
+			s := b.watch(w, songs+"?watch=true")
+			s.server.tell(happening(trace.Added, "one", 1, ""), happening(trace.Modified, "one", 5, ""),
+				happening(trace.Deleted, "one", 6, ""), happening(trace.Added, "one", 7, ""))
+			want(t, "events", s.got(), "ADDED one 1")
+			b.faults.Release("s")
+			want(t, "events", s.got(), "MODIFIED one 5")
+			if slow {
+				time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
+			} else {
+				dealt <- struct{}{}
+				want(t, "events", s.got(), "DELETED one 6")
+				dealt <- struct{}{}
+				want(t, "events", s.got(), "ADDED one 7")
+			}
+			s.server.tell(happening(trace.Modified, "one", 8, ""), happening(trace.Modified, "one", 9, ""))
+			if slow {
+				want(t, "events", s.got(), "DELETED one 6, ADDED one 7, MODIFIED one 8, MODIFIED one 9")
+			} else {
+				want(t, "events", s.got(), "MODIFIED one 8, MODIFIED one 9")
+			}
+			want(t, "waits", strings.Join(waits, ", "), "Song 5, Song 6")
+		})
+	}
 }
 
 // TestStaleEnds checks that an older view ends by itself, and that a watch is ended where a new list is asked for.

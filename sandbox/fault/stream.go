@@ -37,6 +37,7 @@ type stream struct {
 	tail    string // an event that follows the next one
 	known   bool   // the kind of the objects was learned
 	said    bool   // the reader was told that the watch is gone
+	behind  behind // what was held up
 
 	once  sync.Once
 	ended chan struct{}
@@ -228,7 +229,7 @@ var initialEnd = []byte(`"k8s.io/initial-events-end"`)
 // judge reports whether the operator gets an event. It blocks while a fault delays the event.
 func (s *stream) judge(frame []byte) (pass bool) {
 	armed := s.injector.faults.armed.Load()
-	if s.known && !s.initial && len(armed.watches) == 0 && len(armed.views) == 0 {
+	if s.known && !s.initial && len(armed.watches) == 0 && len(armed.views) == 0 && s.behind.newest == 0 {
 		return true
 	}
 	var e event

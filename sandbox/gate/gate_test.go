@@ -40,6 +40,8 @@ func (*effects) PatchAsOther(context.Context, schema.GroupVersionResource, strin
 	return nil
 }
 
+func (*effects) AwaitDone(context.Context, string, string, string) {}
+
 func (*effects) Break(v1alpha1.FaultSpec) (of []string, repair func() error, err error) {
 	return nil, nil, fault.ErrNobody
 }

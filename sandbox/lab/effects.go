@@ -2,12 +2,16 @@ package lab
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // effects implements [fault.Effects] for the faults of an epoch.
@@ -35,6 +39,46 @@ func (e *effects) Kill(program string) error {
 		pause(e.epoch.ctx, lastWords)
 	}
 	return e.lab.options.Kill(program)
+}
+
+// How long a timer runs at most that AwaitDone waits for, as after an error, and how often it looks whether an event was delivered.
+const (
+	soon      = 100 * time.Millisecond
+	lookEvery = time.Millisecond
+)
+
+// AwaitDone waits for an operator to have dealt with an event. An operator that is paused has, as far as it may.
+func (e *effects) AwaitDone(ctx context.Context, operator, kind, version string) {
+	journal := e.epoch.journal
+	heard := func(event *trace.Event) bool {
+		return event.Kind == trace.KindWatch && event.Operator == operator && event.Object.Kind == kind
+	}
+	if slices.ContainsFunc(journal.Since(0), heard) {
+		operatorhost.AwaitEvent(ctx, journal, 0, func(event *trace.Event) bool { return heard(event) && event.ResourceVersion == version })
+	}
+	timeline := trace.NewTimeline(journal)
+	for operatorhost.AwaitStill(ctx, journal, kind) == nil {
+		delivering := false
+		if sv := e.lab.supervisor(operator); sv != nil && sv.epoch == e.epoch {
+			delivering = isDelivering(sv.taps)
+		}
+		timeline.Update()
+		due, waits := timeline.Tip().NextTimer(journal.Elapsed())
+		switch {
+		case delivering:
+			pause(ctx, lookEvery)
+		case waits && due <= soon:
+			pause(ctx, max(due, lookEvery))
+		default:
+			return
+		}
+	}
+}
+
+// isDelivering reports whether a watch event is on its way to a controller; of programs it is not known.
+func isDelivering(t Taps) bool {
+	taps, tells := t.(interface{ Delivering() bool })
+	return tells && taps.Delivering()
 }
 
 // somebody is the second writer's user agent: its name in the audit log, and so in the journal.

@@ -374,7 +374,7 @@ type StaleFault struct {
 	// event; when it has started again it sees what was before. Default: it goes on, and sees what was before.
 	Restart bool `json:"restart,omitempty"`
 	// Relist ends the watches that were held up with 410 Gone in the end: the operator lists anew, and misses what was in
-	// between. Default: they deliver all events.
+	// between. Default: they deliver all events, each when the operators have dealt with the one before, or all after 1.5 s.
 	Relist bool `json:"relist,omitempty"`
 	// For is how long it lasts. Default: until the fault is released, deleted or expires.
 	For *metav1.Duration `json:"for,omitempty"`

@@ -1427,7 +1427,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_StaleFault(ref common.ReferenceCal
 					},
 					"relist": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Relist ends the watches that were held up with 410 Gone in the end: the operator lists anew, and misses what was in between. Default: they deliver all events.",
+							Description: "Relist ends the watches that were held up with 410 Gone in the end: the operator lists anew, and misses what was in between. Default: they deliver all events, each when the operators have dealt with the one before, or all after 1.5 s.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
