@@ -41,9 +41,11 @@ func (e *effects) Kill(program string) error {
 	return e.lab.options.Kill(program)
 }
 
-// How long a timer runs at most that AwaitDone waits for, as after an error, and how often it looks whether an event was delivered.
+// How long a timer runs at most that AwaitDone waits for, as after an error, how many times it waits for one, since some operators
+// look again for ever, and how often it looks whether an event was delivered.
 const (
 	soon      = 100 * time.Millisecond
+	retries   = 3
 	lookEvery = time.Millisecond
 )
 
@@ -57,7 +59,7 @@ func (e *effects) AwaitDone(ctx context.Context, operator, kind, version string)
 		operatorhost.AwaitEvent(ctx, journal, 0, func(event *trace.Event) bool { return heard(event) && event.ResourceVersion == version })
 	}
 	timeline := trace.NewTimeline(journal)
-	for operatorhost.AwaitStill(ctx, journal, kind) == nil {
+	for tried := 0; operatorhost.AwaitStill(ctx, journal, kind) == nil; {
 		delivering := false
 		if sv := e.lab.supervisor(operator); sv != nil && sv.epoch == e.epoch {
 			delivering = isDelivering(sv.taps)
@@ -67,8 +69,9 @@ func (e *effects) AwaitDone(ctx context.Context, operator, kind, version string)
 		switch {
 		case delivering:
 			pause(ctx, lookEvery)
-		case waits && due <= soon:
-			pause(ctx, max(due, lookEvery))
+		case waits && due <= soon && tried < retries:
+			tried++
+			pause(ctx, due+lookEvery)
 		default:
 			return
 		}

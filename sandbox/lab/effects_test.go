@@ -54,12 +54,14 @@ func TestAwaitDone(t *testing.T) {
 			return loop(trace.KindEnd, trace.Event{Reconcile: id, Cause: seq})
 		}
 		seq = loop(trace.KindRequeue, trace.Event{Cause: reconcile(seq), Delay: soon / 2, Reason: trace.ReasonBackoff})
-		time.Sleep(soon / 4) //nolint:forbidigo // in a bubble
-		still("it tries again soon")
-		time.Sleep(soon) //nolint:forbidigo // in a bubble
-		seq = loop(trace.KindReady, trace.Event{Cause: seq})
-		reconcile(seq)
-		<-done
+		for range retries {
+			time.Sleep(soon / 4) //nolint:forbidigo // in a bubble
+			still("it tries again soon")
+			time.Sleep(soon / 4) //nolint:forbidigo // in a bubble
+			seq = loop(trace.KindReady, trace.Event{Cause: seq})
+			seq = loop(trace.KindRequeue, trace.Event{Cause: reconcile(seq), Delay: soon / 2, Reason: trace.ReasonBackoff})
+		}
+		<-done // it is not waited for again and again
 
 		limited, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
