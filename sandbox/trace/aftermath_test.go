@@ -178,6 +178,24 @@ func TestAftermathOfADelete(t *testing.T) {
 	b.want("Healed after 200ms and 0 reconciles. You deleted Pod a-1.")
 }
 
+// TestAftermathInAReconcile tells of an object that is made again by a reconcile that goes on after that.
+func TestAftermathInAReconcile(t *testing.T) {
+	b := breaking{t, trace.New(trace.Options{})}
+	service := json.RawMessage(`{"metadata":{"name":"a","ownerReferences":[{"kind":"Set","name":"a","uid":"u","controller":true}]}}`)
+	ref := trace.Ref{APIVersion: "v1", Kind: "Service", Namespace: "default", Name: "a"}
+	key := trace.Key{Namespace: "default", Name: "a"}
+	b.add(0, trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: ref, After: service})
+	b.add(90, trace.Event{Kind: trace.KindStart, Reconcile: 1, Key: key})
+	b.add(100, trace.Event{Kind: trace.KindCall, Actor: trace.Demo, Verb: trace.VerbDelete, Object: ref, Before: service})
+	b.add(110, trace.Event{Kind: trace.KindEnd, Reconcile: 1, Key: key})
+	b.add(120, trace.Event{Kind: trace.KindStart, Reconcile: 2, Key: key})
+	b.want("Not healed after 20ms and 2 reconciles, waiting for Service a.")
+	b.add(200, trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: ref, After: service})
+	b.want("Healed after 100ms and 2 reconciles.")
+	b.add(300, trace.Event{Kind: trace.KindEnd, Reconcile: 2, Key: key})
+	b.want("Healed after 100ms and 2 reconciles.")
+}
+
 // TestAftermathUntilReady tells of a pod that was Ready when it was deleted: what is made instead has to be Ready, too.
 func TestAftermathUntilReady(t *testing.T) {
 	b := breaking{t, trace.New(trace.Options{})}
