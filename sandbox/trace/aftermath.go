@@ -37,7 +37,7 @@ type Aftermath struct {
 	Waits []string
 	// Took is the time until all was well, or until now.
 	Took time.Duration
-	// Reconciles ended in that time, or began in it and go on; Repeated writes had been carried out before the break by the reconcile that it hit.
+	// Reconciles began or ended in that time; Repeated writes had been carried out before the break by the reconcile that it hit.
 	Reconciles, Repeated int
 }
 
@@ -135,7 +135,7 @@ type aftermath struct {
 	Aftermath
 	waits map[string]string // what is waited for, by what it is about
 	done  map[string]bool   // writes of the reconcile that was hit; false once repeated
-	runs  map[int64]bool    // reconciles that began since then, and go on
+	runs  map[int64]bool    // reconciles that began since then
 	works map[string]bool   // operators that had reconciled a key whose object is there still, if no reconcile was hit
 
 	versions, ready map[string]string // the newest resourceVersion and readiness of objects, by UID
@@ -200,10 +200,12 @@ func (f *aftermath) apply(e *Event) {
 		f.runs[e.Reconcile] = true
 		f.Reconciles++
 	case KindEnd:
+		if e.Outcome == OutcomeAborted {
+			break // its worker ended before it did
+		}
 		if !f.runs[e.Reconcile] { // it had begun before
 			f.Reconciles++
 		}
-		delete(f.runs, e.Reconcile)
 		if e.Error != "" {
 			f.wait(keyText(e.Controller, e.Key), "#"+fmt.Sprint(e.Reconcile)+" "+e.Key.String())
 		} else {

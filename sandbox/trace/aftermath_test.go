@@ -53,6 +53,7 @@ func TestAftermathOfACrash(t *testing.T) {
 		if err == "crash" {
 			crash := trace.FaultPayload{Kind: trace.FaultCrash, Detail: "After", Of: []string{"1s"}}
 			b.add(at, trace.Event{Kind: trace.KindFault, Reason: "f", Verb: trace.VerbApply, Object: other, Reconcile: id, Values: crash.Values()})
+			b.add(at, trace.Event{Kind: trace.KindEnd, Key: key, Reconcile: id, Outcome: trace.OutcomeAborted})
 			b.add(at, trace.Event{Kind: trace.KindOperator, Verb: trace.VerbStop})
 			return
 		}
@@ -84,7 +85,7 @@ func TestAftermathOfACrash(t *testing.T) {
 			}
 		}
 	}
-	if got, want := timeline.Tip().Story(trace.English)[0], "ran        3 reconciles in 3.1s: 1 failed, 1 cut off, 0 events seen"; got != want {
+	if got, want := timeline.Tip().Story(trace.English)[0], "ran        4 reconciles in 3.1s: 1 failed, 1 cut off, 0 events seen"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 	run(9000, "", true)
