@@ -60,10 +60,7 @@ func (e *effects) AwaitDone(ctx context.Context, operator, kind, version string)
 	}
 	timeline := trace.NewTimeline(journal)
 	for tried := 0; operatorhost.AwaitStill(ctx, journal, kind) == nil; {
-		delivering := false
-		if sv := e.lab.supervisor(operator); sv != nil && sv.epoch == e.epoch {
-			delivering = isDelivering(sv.taps)
-		}
+		delivering := e.lab.Delivering(operator)
 		timeline.Update()
 		due, waits := timeline.Tip().NextTimer(journal.Elapsed())
 		switch {
@@ -76,12 +73,6 @@ func (e *effects) AwaitDone(ctx context.Context, operator, kind, version string)
 			return
 		}
 	}
-}
-
-// isDelivering reports whether a watch event is on its way to a controller; of programs it is not known.
-func isDelivering(t Taps) bool {
-	taps, tells := t.(interface{ Delivering() bool })
-	return tells && taps.Delivering()
 }
 
 // somebody is the second writer's user agent: its name in the audit log, and so in the journal.

@@ -204,6 +204,12 @@ func (l *Lab) awaitProgram(ctx context.Context, name string) error {
 	}
 }
 
+// Delivering reports whether a watch event is on its way to a controller of an operator; of programs it is not known.
+func (l *Lab) Delivering(name string) bool {
+	taps, tells := l.Taps(name).(interface{ Delivering() bool })
+	return tells && taps.Delivering()
+}
+
 // Taps returns the taps of an operator of this epoch; nil if it is not loaded.
 func (l *Lab) Taps(name string) Taps {
 	if sv := l.supervisor(name); sv != nil {

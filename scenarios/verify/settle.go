@@ -89,7 +89,7 @@ func (h *playHooks) settle(ctx context.Context, test *format.Test, held string) 
 			return context.Cause(ctx)
 		}
 		timeline := trace.NewTimeline(journal)
-		delivering := h.delivering(setup.Operators)
+		delivering := slices.ContainsFunc(setup.Operators, h.Lab.Delivering)
 		timeline.Update() // after that: what comes of the events that all controllers have had is in it
 		if delivering && delivered < seenPatience || isBusy(timeline.Tip(), setup.Operators) {
 			if delivering {
@@ -142,14 +142,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// delivering reports whether a watch event is on its way to a controller of the operators; of programs it is not known.
-func (h *playHooks) delivering(operators []string) bool {
-	return slices.ContainsFunc(operators, func(name string) bool {
-		taps, tells := h.Lab.Taps(name).(interface{ Delivering() bool })
-		return tells && taps.Delivering()
-	})
 }
 
 // isBusy reports whether operators have a key to work on, or have died: then the next life has not begun yet.
