@@ -61,10 +61,10 @@ func (e *effects) AwaitDone(ctx context.Context, operator, kind, version string)
 	timeline := trace.NewTimeline(journal)
 	for tried := 0; operatorhost.AwaitStill(ctx, journal, kind) == nil; {
 		delivering := e.lab.Delivering(operator)
-		timeline.Update()
+		timeline.Update() // after that: what comes of the events that all controllers have had is in it
 		due, waits := timeline.Tip().NextTimer(journal.Elapsed())
 		switch {
-		case delivering:
+		case delivering || !operatorhost.IsStill(timeline.Tip()):
 			pause(ctx, lookEvery)
 		case waits && due <= soon && tried < retries:
 			tried++

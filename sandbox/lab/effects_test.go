@@ -63,10 +63,38 @@ func TestAwaitDone(t *testing.T) {
 		}
 		<-done // it is not waited for again and again
 
+		// Two controllers watch the kind: one has dropped the event, and the other one makes a key while its taps are asked.
+		seq = see("6")
+		loop(trace.KindDrop, trace.Event{Cause: seq})
+		taps := &lastToHear{hear: func() { seq = loop(trace.KindEnqueue, trace.Event{Cause: seq}) }}
+		e.epoch.supervisors = map[string]*supervisor{"singer": {taps: taps}}
+		done = make(chan struct{})
+		go func() {
+			e.AwaitDone(t.Context(), "singer", "Song", "6")
+			close(done)
+		}()
+		still("the other controller has made a key")
+		reconcile(seq)
+		<-done
+
 		limited, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if e.AwaitDone(limited, "singer", "Song", "6"); limited.Err() == nil {
+		if e.AwaitDone(limited, "singer", "Song", "7"); limited.Err() == nil {
 			t.Error("it has not heard of an event, and that was not waited for")
 		}
 	})
+}
+
+// lastToHear are taps of which one controller hears of an event when they are asked for the first time.
+type lastToHear struct {
+	Taps
+	hear func()
+}
+
+func (l *lastToHear) Delivering() bool {
+	if l.hear != nil {
+		l.hear()
+		l.hear = nil
+	}
+	return false
 }

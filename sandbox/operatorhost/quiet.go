@@ -42,7 +42,7 @@ func AwaitQuiet(ctx context.Context, journal *trace.Journal, held ...string) err
 // AwaitStill returns when the operators of a journal do nothing more unless somebody acts: like AwaitQuiet, but without
 // waiting for the ready keys of a paused operator.
 func AwaitStill(ctx context.Context, journal *trace.Journal, held ...string) error {
-	return await(ctx, journal, still, held...)
+	return await(ctx, journal, IsStill, held...)
 }
 
 func await(ctx context.Context, journal *trace.Journal, rests func(*trace.State) bool, held ...string) error {
@@ -81,7 +81,8 @@ func settled(s *trace.State) bool {
 	return len(s.Running()) == 0 && !slices.ContainsFunc(s.Queue(), func(i *trace.Item) bool { return i.Ready })
 }
 
-func still(s *trace.State) bool {
+// IsStill reports whether no reconcile runs, and no key is ready that an operator may take: a paused one may not.
+func IsStill(s *trace.State) bool {
 	return len(s.Running()) == 0 && !slices.ContainsFunc(s.Queue(), func(i *trace.Item) bool {
 		return i.Ready && !s.ModeOf(i.Operator).Paused
 	})
