@@ -8,13 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/operator-lab/operator-lab/operators"
@@ -27,6 +32,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
 	"github.com/operator-lab/operator-lab/scenarios/verify"
+	"github.com/operator-lab/operator-lab/scenarios/zoo"
 )
 
 // box is the sandbox of all tests of the package.
@@ -250,6 +256,27 @@ func TestZoo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnotherPlanIsSteady explores an operator which goes wrong in the same way at two writes, at the first of them by chance: that it
+// is found each time at the other one makes it a finding.
+func TestAnotherPlanIsSteady(t *testing.T) {
+	sandboxtest.Long(t)
+	var begun sync.Map
+	var left atomic.Bool
+	operator := zoo.Operator("keeper", func(mgr ctrl.Manager, o controller.Options) error {
+		l := &leaver{keeper{Client: mgr.GetClient(), live: mgr.GetAPIReader()}, &begun, &left}
+		return ctrl.NewControllerManagedBy(mgr).WithOptions(o).Named("keeper").For(&corev1.ConfigMap{}).Complete(l)
+	})
+	r, err := explore(t, operator, written(t, keep), verify.Options{Only: []string{"crash-after", "crash-before"}, Patience: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steady := r.Steady()
+	if len(steady) != 1 || len(r.Findings) != 1 || !strings.HasPrefix(steady[0].Plan, "crash-before at create ConfigMap x-b") ||
+		!slices.Equal(steady[0].Also, []string{"crash-after at create ConfigMap x-a"}) {
+		t.Errorf("%s", evidence(t, r))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -498,4 +499,29 @@ func keeperWith(bug string) operators.Operator {
 		}
 		return b.Complete(k)
 	})
+}
+
+// leaver makes two objects, and leaves the second one out for ever if it died after it had begun to make it; if it died before, only
+// in the first play in which that happens.
+type leaver struct {
+	keeper
+	begun *sync.Map // by the parent's UID, whatever has died since
+	left  *atomic.Bool
+}
+
+func (l *leaver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	parent := &corev1.ConfigMap{}
+	if err := l.live.Get(ctx, req.NamespacedName, parent); err != nil || !l.asks(parent) || parent.Data["ready"] != "" {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	fresh, err := l.child(ctx, parent, "-a", true)
+	_, begun := l.begun.Load(parent.UID)
+	if err == nil && (fresh || !begun && l.left.Swap(true)) {
+		l.begun.Store(parent.UID, true)
+		_, err = l.child(ctx, parent, "-b", true)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, l.say(ctx, parent, "ready")
 }
