@@ -56,6 +56,8 @@ func (t *Tutor) Answer(ctx context.Context, text string) error {
 			t.textf("there is no question here", "このタスクに質問はありません"),
 			t.textf("do what the task says: the boxes tick themselves", "タスクのとおりに操作すれば、チェックは自動で付きます"),
 		)
+	case t.View().Done:
+		return problem(t.textf("the task is done, and its answer stands", "タスクは完了していて、答えは変えられません"), t.textf("'u' brings back its start", "u で開始時点に戻せます"))
 	case text == "":
 		return problem(t.textf("the answer is empty", "答えが空です"), t.textf("give a number or a word", "数か単語を入力してください"))
 	}

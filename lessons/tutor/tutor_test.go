@@ -178,6 +178,9 @@ func (c *fixture) predict() {
 	})
 	must(c, c.Answer(c.Context(), "1"))
 	c.await("the end of the task", func(v tutor.View) bool { return v.Done && v.Last })
+	if err := c.Answer(c.Context(), "3"); err == nil || c.View().Answer != "1" {
+		c.Errorf("an answer after the end is taken: %v, %q", err, c.View().Answer)
+	}
 }
 
 func must(tb testing.TB, err error) {

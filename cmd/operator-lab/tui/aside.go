@@ -151,24 +151,28 @@ func (s asideBar) boxes(room int) row {
 
 // lessonNow is the one thing to be told of the task now.
 func (s asideBar) lessonNow(w int) row {
-	p, st := s.page, plain
+	p, st, rest := s.page, plain, false
 	var now, more string
 	switch {
-	case p.Notice != "" && noTask(s.state):
-		now, st, more = "! "+firstParagraph(p.Notice), warn|bold, s.t("n again", "n 再試行")
-	case p.Done:
-		now, st = s.ok+" "+firstParagraph(p.DoneText), ok
+	case p.Done && (p.Notice == "" || !noTask(s.state)):
+		now, rest = firstParagraph(p.DoneText)
+		now, st = s.ok+" "+now, ok
 	case p.Notice != "":
-		now, st, more = "! "+firstParagraph(p.Notice), warn|bold, s.t("u undo", "u 元に戻す")
+		now, rest = firstParagraph(p.Notice)
+		now, st, more = "! "+now, warn|bold, s.t("u undo", "u 元に戻す")
+		if noTask(s.state) {
+			more = s.t("n again", "n 再試行")
+		}
 	case p.Missing != "":
 		now = s.t("Not yet: ", "まだ: ") + p.Missing
 	case p.Question != "" && p.Answer == "":
-		now, more = firstParagraph(p.Question), s.t("a answer", "a 回答")
+		now, _ = firstParagraph(p.Question)
+		more = s.t("a answer", "a 回答")
 	default:
-		now = firstParagraph(p.Text)
+		now, rest = firstParagraph(p.Text)
 	}
 	now = clean(now)
-	if more == "" && width(now) > w-1 && s.placed.Pane[LessonPane].Empty() {
+	if more == "" && (rest || width(now) > w-1) && s.placed.Pane[LessonPane].Empty() {
 		more = s.t("5: all", "5: 全文")
 	}
 	if more == "" {
@@ -178,14 +182,18 @@ func (s asideBar) lessonNow(w int) row {
 	return *(&row{}).add(st, s.cutTo(now, w-1-width(more))).add(plain, more)
 }
 
-// firstParagraph is the beginning of a text in Markdown, on one line. Headings are none.
-func firstParagraph(markdown string) string {
+// firstParagraph is the beginning of a text in Markdown, on one line, and whether there is more of it. Headings are none.
+func firstParagraph(markdown string) (first string, more bool) {
 	for _, row := range render(markdown, 0, false) {
-		if line := strings.TrimSpace(row.plain()); line != "" {
-			return line
+		switch line := strings.TrimSpace(row.plain()); {
+		case line == "":
+		case first == "":
+			first = line
+		default:
+			return first, true
 		}
 	}
-	return ""
+	return first, false
 }
 
 // noteText is a note, or what a fault did.

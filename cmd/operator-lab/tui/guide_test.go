@@ -168,7 +168,12 @@ func TestAnswer(t *testing.T) {
 	if b.popup != nil || len(g.calls) > 1 {
 		t.Error("esc sends")
 	}
-	g.page.Question, g.page.Serial = "", 2
+	g.page.Done, g.page.Serial = true, 2
+	b.refresh(false)
+	if press(b.Model, "a"); b.popup != nil || !strings.Contains(b.flash, "its answer stands") || strings.Contains(b.frame(), "answers again") {
+		t.Errorf("when the task is done, a says %q, and the screen\n%s", b.flash, b.frame())
+	}
+	g.page.Question, g.page.Done, g.page.Serial = "", false, 3
 	b.refresh(false)
 	if press(b.Model, "a"); !strings.Contains(b.flash, "no question") {
 		t.Errorf("a says %q", b.flash)
@@ -413,7 +418,12 @@ func TestTheBottomLineIsNoMarkdown(t *testing.T) {
 	page := pages(trace.English)["done"]
 	page.DoneText = "It has a `uid`, and **no** status."
 	b, _ := lessonBench(t, page, 80, 24)
-	if frame := b.frame(); !strings.Contains(frame, "It has a uid, and no status.") || strings.Contains(frame, "`uid`") {
+	if frame := b.frame(); !strings.Contains(frame, "It has a uid, and no status.") || strings.Contains(frame, "`uid`") || strings.Contains(frame, "5: all") {
 		t.Errorf("the screen says\n%s", frame)
+	}
+	page.DoneText = "Two things:\n\n- It has a `uid`."
+	b, _ = lessonBench(t, page, 80, 24)
+	if press(b.Model, "3"); !strings.Contains(b.frame(), "(5: all)") {
+		t.Errorf("that there is more is not told:\n%s", b.frame())
 	}
 }

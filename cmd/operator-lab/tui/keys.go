@@ -372,6 +372,8 @@ func noQuestion(s *state) string {
 		return noLesson(s)
 	case s.page.Question == "":
 		return s.t("this task asks no question", "このタスクに質問はない")
+	case s.page.Done:
+		return s.t("this task is done: its answer stands", "このタスクは完了済み。答えは変えられない")
 	}
 	return ""
 }

@@ -123,7 +123,10 @@ func (t *lessonText) question() {
 	if p.Answer != "" {
 		how = t.t(" answers again", " で再回答")
 	}
-	t.add(*r.add(tool, "a").add(plain, how))
+	if !p.Done {
+		r.add(tool, "a").add(plain, how)
+	}
+	t.add(r)
 }
 
 func (t *lessonText) checks() {
@@ -176,7 +179,11 @@ func (s lessonPane) draw(in Rect) content {
 	text := s.text(in.W, in.H < roomy)
 	p.rows = scrolled(s.state, LessonPane, text.rows, in.H)
 	if below := len(p.rows) - in.H; below > 0 {
-		p.foot = s.t("", "あと ") + itoa(below) + s.t(" more lines: pgdn", " 行: pgdn で続き")
+		lines := " more lines"
+		if below == 1 {
+			lines = " more line"
+		}
+		p.foot = s.t(itoa(below)+lines+": pgdn", "あと "+itoa(below)+" 行: pgdn で続き")
 	}
 	return p
 }
@@ -187,7 +194,7 @@ func (s lessonPane) keysText() string {
 	if noNext(s.state) == "" {
 		keys = append(keys, s.t("n next", "n 次へ"))
 	}
-	if noQuestion(s.state) == "" && !s.page.Done {
+	if noQuestion(s.state) == "" {
 		keys = append(keys, s.t("a answer", "a 回答"))
 	}
 	if noHint(s.state) == "" && !s.page.Done {
