@@ -126,13 +126,13 @@ func (m *htmlMaker) watchChains(watch *Event) []htmlChain {
 			c.add(m.dropText(e), "")
 		case KindDequeue: // read in the program's log
 			if reconcile := m.Reconcile(e.Reconcile); reconcile != nil {
-				c.add(fmt.Sprintf(m.l.pick("probably #%d %s", "おそらく #%d %s"), reconcile.ID, ResultText(reconcile, m.l)), m.href(reconcile.ID))
+				c.add(fmt.Sprintf(m.l.pick("probably #%d %s", "おそらく #%d %s"), reconcile.ID, m.OutcomeText(reconcile, m.l)), m.href(reconcile.ID))
 			}
 		case KindEnqueue, KindMerge:
 			c.add(m.keyText(e), "")
 			if reconcile := m.Answer(e); reconcile != nil {
 				c.Own = m.Wake(e).Own
-				c.add(fmt.Sprintf("#%d %s", reconcile.ID, ResultText(reconcile, m.l)), m.href(reconcile.ID))
+				c.add(fmt.Sprintf("#%d %s", reconcile.ID, m.OutcomeText(reconcile, m.l)), m.href(reconcile.ID))
 			}
 		default:
 			continue
@@ -179,7 +179,7 @@ func (m *htmlMaker) ready(c *htmlChain, requeue *Event) {
 		}
 		c.add(m.l.pick("timer ran out", "タイマー満了"), "")
 		if reconcile := m.Answer(e); reconcile != nil {
-			c.add(fmt.Sprintf("#%d %s", reconcile.ID, ResultText(reconcile, m.l)), m.href(reconcile.ID))
+			c.add(fmt.Sprintf("#%d %s", reconcile.ID, m.OutcomeText(reconcile, m.l)), m.href(reconcile.ID))
 		}
 		return
 	}

@@ -229,7 +229,7 @@ func (d *drawer) drawBars() {
 		b := htmlBar{
 			Anchor: fmt.Sprintf("r%d", reconcile.ID), Lane: lane, Look: htmlLookOf(reconcile), Own: d.Own(reconcile),
 			X: d.axis.x(began), Y: d.d.Lanes[lane].Top + barTop,
-			Title: htmlText(fmt.Sprintf("#%d %s: %s, %s", reconcile.ID, reconcile.Key, ResultText(reconcile, d.l), d.WokenText(reconcile, d.l))),
+			Title: htmlText(fmt.Sprintf("#%d %s: %s, %s", reconcile.ID, reconcile.Key, d.OutcomeText(reconcile, d.l), d.WokenText(reconcile, d.l))),
 		}
 		b.W, b.Wait = max(d.axis.x(ended)-b.X, leastBar-2), b.X
 		for i, e := range reconcile.Woken {

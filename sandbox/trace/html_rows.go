@@ -117,7 +117,7 @@ func (m *htmlMaker) reconcileRow(reconcile *Reconcile) htmlRow {
 		Anchor: fmt.Sprintf("r%d", reconcile.ID), at: reconcile.Started, seq: reconcile.First, Reconcile: true, Look: htmlLookOf(reconcile), Expanded: true,
 		Number: fmt.Sprintf("#%d", reconcile.ID), Controller: htmlText(orElse(reconcile.Controller, reconcile.Operator)),
 		Key: htmlText(reconcile.Key.String()), Time: htmlClock(reconcile.Started),
-		Result: ResultText(reconcile, m.l), Woken: m.woken(reconcile), Own: m.Own(reconcile),
+		Result: m.OutcomeText(reconcile, m.l), Woken: m.woken(reconcile), Own: m.Own(reconcile),
 		Why: cut(m.WhyReconcile(reconcile, m.l), htmlBigDetail),
 	}
 	if e := reconcile.End; e != nil {

@@ -91,7 +91,7 @@ func (p *perfetto) reconcile(r *Reconcile) {
 		ended = max(r.Started, p.At())
 	}
 	lane := p.lane(perfettoThread{r.Operator, r.Controller}, r.Started, ended)
-	args := map[string]any{"key": r.Key.String(), "result": ResultText(r, p.l), "why": p.WhyReconcile(r, p.l)}
+	args := map[string]any{"key": r.Key.String(), "result": p.OutcomeText(r, p.l), "why": p.WhyReconcile(r, p.l)}
 	if r.End != nil && r.End.Error != "" {
 		args["error"] = r.End.Error
 	}

@@ -55,6 +55,30 @@ func ResultText(reconcile *Reconcile, l Language) string {
 	return l.pick("aborted", "中断")
 }
 
+// OutcomeText is [ResultText], but for one that asked for no other run and whose own write made its key run again: it names the
+// reconcile that followed.
+func (s *State) OutcomeText(reconcile *Reconcile, l Language) string {
+	if next := s.Next(reconcile); next != nil && reconcile.Outcome() == OutcomeDone && !reconcile.Again {
+		return fmt.Sprintf(l.pick("woke #%d", "次は #%d"), next.ID)
+	}
+	return ResultText(reconcile, l)
+}
+
+// Next returns the later reconcile of the same key that one of a reconcile's writes woke; nil if there is none.
+func (s *State) Next(reconcile *Reconcile) *Reconcile {
+	for _, e := range reconcile.Steps {
+		if !e.IsWrite() {
+			continue
+		}
+		for _, woken := range s.Woke(e) {
+			if woken.queueKey() == reconcile.queueKey() && woken.ID > reconcile.ID {
+				return woken
+			}
+		}
+	}
+	return nil
+}
+
 // WokenText describes in a few words what caused a reconcile, with the mark (own) if it was its operator's own write,
 // and what merged into it.
 func (s *State) WokenText(reconcile *Reconcile, l Language) string {

@@ -60,7 +60,7 @@ func (b *causeTree) branch(indent string, last bool) (row, string) {
 func (b *causeTree) reconcile(reconcile *trace.Reconcile, indent string, last, deep bool) {
 	r, below := b.branch(indent, last)
 	r.add(bold, "#"+itoa(reconcile.ID)+" ").add(plain, orElse(reconcile.Controller, reconcile.Operator)+" "+keyName(reconcile.Key))
-	outcome, st := b.outcome(reconcile)
+	outcome, st := b.outcome(b.snapshot, reconcile)
 	r.add(st, "  "+outcome)
 	if !deep {
 		if reconcile.Tally.Writes == 0 && !reconcile.Running() {

@@ -114,6 +114,11 @@ var glossary = []term{
 		"次の実行を求めずに終わった。何かが変わるまで動かない",
 	},
 	{
+		"woke #", "次は #",
+		"it asked for no other run, but its own write came back as an event that woke the reconcile of that number",
+		"次の実行は求めなかったが、自分の書き込みがイベントになり、その番号の reconcile を起こした",
+	},
+	{
 		"again in|RequeueAfter|requeue in|AGAIN|requeued", "後に再実行|RequeueAfter|再キュー|次の実行",
 		"it asked to run again after a time (RequeueAfter), or at once (Requeue)",
 		"一定時間後 (RequeueAfter)、またはすぐに (Requeue) もう一度動くことを求めた",

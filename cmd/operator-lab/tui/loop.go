@@ -66,7 +66,7 @@ func (s loopPane) searchText(reconcile *trace.Reconcile) string {
 	tip := s.index.timeline.Tip()
 	parts := []string{
 		"#" + itoa(reconcile.ID), reconcile.Operator, reconcile.Controller, reconcile.Key.String(),
-		tip.WokenText(reconcile, s.lang), trace.ResultText(reconcile, s.lang),
+		tip.WokenText(reconcile, s.lang), tip.OutcomeText(reconcile, s.lang),
 	}
 	for _, step := range reconcile.Steps {
 		if step.Kind != trace.KindLog {
@@ -92,7 +92,7 @@ func (s loopPane) columns(w int, reconciles []*trace.Reconcile) loopColumns {
 		c.id = max(c.id, 1+len(itoa(reconcile.ID)))
 		c.key = max(c.key, width(keyName(reconcile.Key)))
 		at, _ := s.reconcileNow(reconcile)
-		outcome, _ := s.outcome(at)
+		outcome, _ := s.outcome(s.snapshot, at)
 		c.outcome = max(c.outcome, width(outcome))
 		if operators {
 			c.operator = max(c.operator, width(orElse(reconcile.Controller, reconcile.Operator)))
@@ -299,7 +299,7 @@ func (s loopPane) reconcileRow(reconcile *trace.Reconcile, later bool, c loopCol
 	if c.key > 0 {
 		r.name(&s.theme, plain, keyName(reconcile.Key), c.key)
 	}
-	outcome, st := s.outcome(reconcile)
+	outcome, st := s.outcome(s.snapshot, reconcile)
 	r.cell(&s.theme, st, outcome, c.outcome)
 	took := reconcile.Ended - reconcile.Started
 	if reconcile.Running() {

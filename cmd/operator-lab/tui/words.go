@@ -57,7 +57,7 @@ func (th *theme) checkbox(c Task) (string, style) {
 }
 
 // outcome says in a few words how a reconcile ended.
-func (th *theme) outcome(reconcile *trace.Reconcile) (string, style) {
+func (th *theme) outcome(s *trace.State, reconcile *trace.Reconcile) (string, style) {
 	if reconcile.Held != nil {
 		n := 0
 		for _, e := range reconcile.Steps {
@@ -70,13 +70,13 @@ func (th *theme) outcome(reconcile *trace.Reconcile) (string, style) {
 	if reconcile.Running() {
 		return th.t("running", "実行中"), ok | bold
 	}
-	text := strings.Replace(trace.ResultText(reconcile, th.lang), "retry in ", "retry ", 1)
+	text := strings.Replace(s.OutcomeText(reconcile, th.lang), "retry in ", "retry ", 1)
 	switch reconcile.End.Outcome {
 	case trace.OutcomeDone:
-		if !reconcile.Again {
-			return text, ok
+		if reconcile.Again || s.Next(reconcile) != nil {
+			return text, wait
 		}
-		return text, wait
+		return text, ok
 	case trace.OutcomeRequeueAfter, trace.OutcomeRequeue:
 		return text, wait
 	case trace.OutcomeError, trace.OutcomePanic, trace.OutcomeTerminal:
