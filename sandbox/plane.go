@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +49,9 @@ type plane struct {
 	hub string
 	// onAudit is called with every write, as a line of the API server's audit log. Default: there is no audit log.
 	onAudit func(line []byte)
+
+	mu    sync.Mutex
+	users map[string]*rest.Config // by name and groups
 }
 
 // etcdProgram runs etcd on 127.0.0.1 with TLS and client certificates for clients and peers.
@@ -403,13 +407,25 @@ func (p *plane) config(file string) (*rest.Config, error) {
 	return p.configFor(certPEM, keyPEM), nil
 }
 
-// user issues a client certificate, and returns a configuration that uses it.
+// user returns a configuration with a client certificate, which is issued the first time: client-go keeps the connections of each
+// certificate open.
 func (p *plane) user(name string, groups []string) (*rest.Config, error) {
-	certPEM, keyPEM, err := p.pki.issue(subject{ca: clusterCA, name: name, groups: groups})
-	if err != nil {
-		return nil, err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	who := strings.Join(append([]string{name}, groups...), "\x00")
+	config := p.users[who]
+	if config == nil {
+		certPEM, keyPEM, err := p.pki.issue(subject{ca: clusterCA, name: name, groups: groups})
+		if err != nil {
+			return nil, err
+		}
+		config = p.configFor(certPEM, keyPEM)
+		if p.users == nil {
+			p.users = map[string]*rest.Config{}
+		}
+		p.users[who] = config
 	}
-	return p.configFor(certPEM, keyPEM), nil
+	return rest.CopyConfig(config), nil
 }
 
 func (p *plane) configFor(certPEM, keyPEM []byte) *rest.Config {
