@@ -103,17 +103,16 @@ func (q *queue) addFrom(b *bracket, o addOpts, keys []request) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.shut {
-		return
-	}
 	for _, key := range keys {
 		a := q.admission(o, key)
 		a.cause = cause
-		if r := q.locked[key]; r != nil && b == nil && a.reason != "" {
+		r := q.locked[key]
+		switch {
+		case r != nil && b == nil && a.reason != "":
 			r.again(a)
-			continue
+		case !q.shut:
+			q.insert(key, a)
 		}
-		q.insert(key, a)
 	}
 }
 
@@ -295,8 +294,11 @@ func (q *queue) Done(key request) {
 		return
 	}
 	e, again := r.end()
+	if q.shut {
+		e.Delay, e.Try, again = 0, 0, nil
+	}
 	end := q.append(key, e)
-	if again != nil && !q.shut {
+	if again != nil {
 		again.cause, again.reconcile = end, r.id
 		q.insert(key, *again)
 	}

@@ -1,9 +1,11 @@
 package taps
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -167,6 +169,52 @@ func TestQueueIsSafe(t *testing.T) {
 		}
 	}
 }
+
+// TestEndsAfterTheQueue checks what is said of reconciles that ask to run again when their queue has ended: that they do not.
+func TestEndsAfterTheQueue(t *testing.T) {
+	taps := New(trace.New(trace.Options{}), Options{})
+	q := newQueue(taps, "q", newLimiter())
+	asks := map[string]func(request){
+		"after":   func(k request) { q.Forget(k); q.AddWithOpts(addOpts{After: time.Minute}, k) },
+		"requeue": q.AddRateLimited,
+		"error":   func(k request) { q.running(k).fail(errors.New("no luck")); q.AddRateLimited(k) },
+		"panic":   func(k request) { q.running(k).panic(); q.AddRateLimited(k) },
+		"done":    q.Forget,
+	}
+	for name := range asks {
+		q.Add(key(name))
+		_, _ = q.Get()
+	}
+	q.ShutDown()
+	for name, ask := range asks {
+		ask(key(name))
+		q.Done(key(name))
+	}
+	timeline := trace.NewTimeline(taps.Journal())
+	timeline.Update()
+	state := timeline.Tip()
+	said := map[string]string{}
+	for _, r := range state.Reconciles() {
+		said[r.Key.Name] = trace.ResultText(r, trace.English) + " | " + state.WhyReconcile(r, trace.English) + " | " + trace.ResultText(r, trace.Japanese)
+	}
+	for name, want := range map[string]string{
+		"after": "operator ended | It asked to run again.", "requeue": "operator ended | It asked to run again.",
+		"error": "error, operator ended | It failed: no luck. It does not run again in this life", "panic": "PANIC, operator ended | It panicked",
+		"done": "done | It waits for a change.",
+	} {
+		for _, part := range strings.Split(want, " | ") {
+			if !strings.Contains(said[name], part) {
+				t.Errorf("%s: %q is not in %q", name, part, said[name])
+			}
+		}
+	}
+	if len(state.Queue()) > 0 {
+		t.Errorf("keys wait in a queue that has ended: %v", state.Queue())
+	}
+}
+
+// running returns the reconcile of a key.
+func (q *queue) running(key request) *runningReconcile { return q.locked[key] }
 
 func TestShutDownWhilePaused(t *testing.T) {
 	taps := New(trace.New(trace.Options{}), Options{})

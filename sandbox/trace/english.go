@@ -105,6 +105,16 @@ func (f reconcileFacts) englishEnd() string {
 		}
 		return next
 	}
+	if e.QueueEnded() {
+		const ended = "It does not run again in this life: its operator was ending."
+		switch e.Outcome {
+		case OutcomeError:
+			return fmt.Sprintf("It failed: %s. %s", f.englishError(), ended)
+		case OutcomePanic:
+			return fmt.Sprintf("It panicked: %s. %s", said(e.Error), ended)
+		}
+		return "It asked to run again. " + ended
+	}
 	switch e.Outcome {
 	case OutcomeDone:
 		if len(f.woke) > 0 || f.pending > 0 {

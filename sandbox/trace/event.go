@@ -345,6 +345,15 @@ func (e *Event) Failed() bool {
 	return e.Error != "" && (e.Reason != "NotFound" || e.IsWrite())
 }
 
+// QueueEnded reports whether a reconcile that asked to run again, or has to, does not: its operator was ending, and with it the queue.
+func (e *Event) QueueEnded() bool {
+	switch e.Outcome {
+	case OutcomeRequeueAfter, OutcomeRequeue, OutcomeError, OutcomePanic:
+		return e.Kind == KindEnd && e.Delay == 0 && e.Try == 0
+	}
+	return false
+}
+
 // size estimates the memory in bytes that an event keeps alive beyond the struct itself. Before is shared with an
 // earlier event and not counted again.
 func (e *Event) size() int64 {

@@ -110,6 +110,16 @@ func (f reconcileFacts) japaneseEnd() string {
 		}
 		return next
 	}
+	if e.QueueEnded() {
+		const ended = "オペレーターが終了するところだったので、次はない。"
+		switch e.Outcome {
+		case OutcomeError:
+			return f.japaneseError() + "。" + ended
+		case OutcomePanic:
+			return fmt.Sprintf("パニック (%s) を起こした。%s", said(e.Error), ended)
+		}
+		return "再実行を求めた。" + ended
+	}
 	switch e.Outcome {
 	case OutcomeDone:
 		if len(f.woke) > 0 || f.pending > 0 {

@@ -38,6 +38,15 @@ func ResultText(reconcile *Reconcile, l Language) string {
 		}
 		return l.pick("again at once", "直ちに再実行")
 	}
+	if e.QueueEnded() {
+		switch e.Outcome {
+		case OutcomeError:
+			return l.pick("error, operator ended", "エラー、オペレーター終了")
+		case OutcomePanic:
+			return l.pick("PANIC, operator ended", "パニック、オペレーター終了")
+		}
+		return l.pick("operator ended", "オペレーター終了")
+	}
 	switch e.Outcome {
 	case OutcomeDone:
 		return l.pick("done", "完了")

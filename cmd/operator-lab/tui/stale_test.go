@@ -224,7 +224,7 @@ func TestFilterOfWhatRuns(t *testing.T) {
 	d.of("configmap", trace.Event{Kind: trace.KindDequeue, Key: key, Reconcile: id})
 	d.want(d.at(time.Second, "loop"), true, "no reconcile matches the filter")
 	d.of("configmap", trace.Event{Kind: trace.KindCall, Verb: trace.VerbDelete, Object: trace.Ref{Kind: "Secret", Name: "s"}, Key: key, Reconcile: id})
-	d.of("configmap", trace.Event{Kind: trace.KindEnd, Key: key, Reconcile: id, Outcome: trace.OutcomeError, Error: "no luck"})
+	d.of("configmap", trace.Event{Kind: trace.KindEnd, Key: key, Reconcile: id, Outcome: trace.OutcomeError, Error: "no luck", Delay: time.Second, Try: 1})
 	d.reconcile("configmap")
 	loop := d.at(2*time.Second, "loop")
 	d.want(loop, true, "#1")

@@ -239,7 +239,7 @@ func (s stripBar) againStage(reconcile *trace.Reconcile) stageText {
 		return s.unseen(st.name)
 	case reconcile.End.Delay > 0:
 		st.value = s.t("in ", "") + trace.FormatDuration(reconcile.End.Delay) + s.t("", " 後")
-	case reconcile.Outcome() == trace.OutcomeAborted:
+	case reconcile.Outcome() == trace.OutcomeAborted, reconcile.End.QueueEnded():
 		st.value = s.t("on restart", "再起動時")
 	default:
 		st.value = s.t("when changed", "変更時")
