@@ -64,13 +64,15 @@ func writeVersions(e *Event) []version {
 
 // endsObject reports whether an object is gone after a write: a delete, unless that waits for finalizers or a grace period,
 // or any write that removed the last finalizer of an object that is being deleted. The answer to the latter has the version
-// of the write before it, which is not its own.
+// of the write before it, which is not its own. A delete is answered with the object that is being deleted, with one that is gone as
+// it was, or with a Status.
 func endsObject(e *Event) bool {
-	if e.Verb == VerbDelete && e.ResourceVersion == "" {
+	deletes := e.Verb == VerbDelete
+	if deletes && e.ResourceVersion == "" {
 		return true
 	}
 	if !bytes.Contains(e.After, []byte(`"deletionTimestamp"`)) {
-		return false // without parsing, because every write comes here
+		return deletes && len(e.After) > 0 // without parsing, because every write comes here
 	}
 	var namespace struct{ Spec struct{ Finalizers []string } }
 	if e.Object.Kind == "Namespace" && json.Unmarshal(e.After, &namespace) == nil && len(namespace.Spec.Finalizers) > 0 {

@@ -313,6 +313,15 @@ func TestEndedUnwatched(t *testing.T) {
 			t.Errorf("with a grace period of %d s it is gone: %t", grace, o.Deleted)
 		}
 	}
+	// A Service is gone at once: the answer is what it was.
+	service := Ref{APIVersion: "v1", Kind: "Service", Name: "s", UID: "s"}
+	for _, verb := range []string{VerbCreate, VerbUpdate, VerbDelete} {
+		j.Append(Event{Kind: KindCall, Actor: "you", Verb: verb, Object: service, ResourceVersion: "8", After: json.RawMessage(`{"metadata": {"name": "s"}}`)})
+		line.Update()
+		if o := line.Tip().Object(service); o.Deleted != (verb == VerbDelete) {
+			t.Errorf("after a %s it is gone: %t", verb, o.Deleted)
+		}
+	}
 }
 
 // TestOvertakenWrite checks that a watch event may arrive before the answer to the write that caused it.
