@@ -223,9 +223,10 @@ func personIn(cluster operatorhost.Cluster, journal *trace.Journal, scheme *runt
 func clientOf(actor string, cluster operatorhost.Cluster, journal *trace.Journal, scheme *runtime.Scheme) (client.Client, error) {
 	config := cluster.Config()
 	config.UserAgent = actor
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	t := taps.New(journal, taps.Options{Operator: actor})
+	c, err := client.New(t.RESTConfig(config), client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
-	return taps.New(journal, taps.Options{Operator: actor}).Client(c), nil
+	return t.Client(c), nil
 }

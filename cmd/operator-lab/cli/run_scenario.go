@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,8 +92,8 @@ func (d *demo) play(ctx context.Context, s *liveOperator) (*playing, error) {
 // goneEvery is how often an object that was deleted is looked for.
 const goneEvery = 50 * time.Millisecond
 
-// clearAway deletes what the demo has made by the journal, the newest first, with what belongs to it, and returns when it is
-// gone. What it only changed stays.
+// clearAway deletes what the demo has made by the journal, the newest first, and returns when it is gone, with what belongs to it.
+// What it only changed stays.
 func clearAway(ctx context.Context, s *liveOperator) error {
 	reader, err := client.New(s.target.Config(), client.Options{}) // what it looks at is not in the journal
 	if err != nil {
@@ -104,21 +103,17 @@ func clearAway(ctx context.Context, s *liveOperator) error {
 	if err != nil {
 		return err
 	}
-	events := s.journal.Since(0)
-	for _, e := range slices.Backward(events) {
+	timeline := trace.NewTimeline(s.journal)
+	for _, e := range slices.Backward(s.journal.Since(0)) {
 		made := e.Verb == trace.VerbCreate || e.Verb == trace.VerbApply && len(e.Before) == 0
 		if e.Kind != trace.KindCall || e.Actor != trace.Demo || !made || e.Error != "" || e.NoOp || e.Object.Subresource != "" {
 			continue
 		}
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind))
-		object.SetNamespace(e.Object.Namespace)
-		object.SetName(e.Object.Name)
-		err := demo.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		err := demo.Delete(ctx, unstructuredOf(e.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if err == nil {
 			err = wait.PollUntilContextCancel(ctx, goneEvery, true, func(ctx context.Context) (bool, error) {
-				err := reader.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
-				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+				timeline.Update()
+				return areGone(ctx, reader, belongings(timeline.Tip(), e.Object))
 			})
 		}
 		if client.IgnoreNotFound(err) != nil {
@@ -126,6 +121,41 @@ func clearAway(ctx context.Context, s *liveOperator) error {
 		}
 	}
 	return nil
+}
+
+// belongings returns an object and what belongs to it, and to that in turn, as far as it is known.
+func belongings(s *trace.State, of trace.Ref) []trace.Ref {
+	all, owners := []trace.Ref{of}, map[string]bool{of.UID: true}
+	for found := true; found; {
+		found = false
+		for _, o := range s.Objects() {
+			owned := slices.ContainsFunc(o.Meta().Owners, func(owner trace.Owner) bool { return owners[owner.UID] })
+			if owned && !owners[o.Ref.UID] {
+				all, owners[o.Ref.UID], found = append(all, o.Ref), true, true
+			}
+		}
+	}
+	return all
+}
+
+// areGone reports whether none of the objects is there; another one of the same name does not count.
+func areGone(ctx context.Context, reader client.Reader, objects []trace.Ref) (bool, error) {
+	for _, ref := range objects {
+		object := unstructuredOf(ref)
+		err := reader.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil && (ref.UID == "" || string(object.GetUID()) == ref.UID) || client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func unstructuredOf(ref trace.Ref) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	object.SetNamespace(ref.Namespace)
+	object.SetName(ref.Name)
+	return object
 }
 
 // demoKubeconfig writes a kubeconfig for the demo's scripts into the sandbox's directory, and returns its path: it acts as
