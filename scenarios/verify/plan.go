@@ -74,6 +74,8 @@ type kindOfFault struct {
 	fault v1alpha1.FaultSpec
 	// events says that it happens at watch events.
 	events bool
+	// waits says that the operator waits most of the time: client-go does for a second or more before it lists anew.
+	waits bool
 	// atRest says that it happens when all has settled; drifts returns what somebody does then, of which an operator with a stale
 	// fault hears nothing before all is done. Default: the fault happens, once.
 	atRest bool
@@ -133,11 +135,11 @@ func faultKinds() []kindOfFault {
 			fault: v1alpha1.FaultSpec{Watch: &v1alpha1.WatchFault{Action: v1alpha1.WatchCoalesce}}, at: (*reference).followed, unless: "nobody else changes the object later, so that it would never be heard of",
 		},
 		{
-			name: "missed-states", says: "%s heard of nothing of this kind from %s on until it had no more to do, and then listed anew", events: true,
+			name: "missed-states", says: "%s heard of nothing of this kind from %s on until it had no more to do, and then listed anew", events: true, waits: true,
 			fault: v1alpha1.FaultSpec{Stale: &v1alpha1.StaleFault{Relist: true}}, at: (*reference).changesAgain, unless: "the object does not change again",
 		},
 		{
-			name: "gone-watch", says: "%s lost its watch with 410 Gone after %s, and heard of all objects once more", events: true,
+			name: "gone-watch", says: "%s lost its watch with 410 Gone after %s, and heard of all objects once more", events: true, waits: true,
 			fault: v1alpha1.FaultSpec{Watch: &v1alpha1.WatchFault{Action: v1alpha1.WatchGone}},
 		},
 		{
@@ -152,7 +154,7 @@ func faultKinds() []kindOfFault {
 		{name: "change-child", says: "%s had settled, and somebody changed %s", atRest: true, drifts: (*reference).changes},
 		{name: "remake", says: "%s had settled, and somebody deleted %s and made it again", atRest: true, drifts: (*reference).remakes},
 		{
-			name: "missed-remake", says: "%s had settled, and somebody deleted %s and made it again; it heard of neither, and then listed anew",
+			name: "missed-remake", says: "%s had settled, and somebody deleted %s and made it again; it heard of neither, and then listed anew", waits: true,
 			fault: v1alpha1.FaultSpec{Stale: &v1alpha1.StaleFault{Relist: true}}, atRest: true, drifts: (*reference).remakes,
 		},
 		{name: "change-back", says: "%s had settled, and somebody changed %s, let it settle, and changed that back", atRest: true, drifts: (*reference).changesBack},

@@ -22,11 +22,14 @@ import (
 // seenPatience limits the wait for the operator to see an object: it may not watch the kind.
 const seenPatience = 2 * time.Second
 
-// awaitSeen returns when the operator has seen the objects of the scenario as they are.
+// awaitSeen returns when the operator has seen the objects of the scenario as they are, of the kinds that it watches.
 func (h *playHooks) awaitSeen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, seenPatience)
 	defer cancel()
 	for _, kind := range h.kindsOf() {
+		if r := h.player.reference; r != nil && !r.watches(kind) {
+			continue
+		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if h.Reader.List(ctx, list, client.InNamespace(h.outcome.namespace)) != nil {

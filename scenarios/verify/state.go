@@ -239,6 +239,12 @@ type reference struct {
 	served   []*served
 }
 
+// watches reports whether the operator has heard of an object of a kind.
+func (r *reference) watches(kind schema.GroupVersionKind) bool {
+	apiVersion, name := kind.ToAPIVersionAndKind()
+	return slices.ContainsFunc(r.events, func(e *trace.Event) bool { return e.Object.APIVersion == apiVersion && e.Object.Kind == name })
+}
+
 // newReference compares plays without a fault. Objects that are not there each time are returned too: then there is no
 // reference.
 func newReference(outcomes []*outcome) (r *reference, unsteady []Difference) {

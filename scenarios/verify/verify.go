@@ -126,9 +126,13 @@ type verifier struct {
 }
 
 func (v *verifier) open(ctx context.Context) error {
-	v.free = make(chan *player, v.Workers)
+	players := v.Workers
+	if v.hasLanes() {
+		players *= 2
+	}
+	v.free = make(chan *player, players)
 	connection := runner.Connect(v.Lab.Cluster.Config(), v.Runner.Kubeconfig)
-	for worker := range v.Workers {
+	for worker := range players {
 		o := v.Options
 		if o.Programs != nil {
 			o.Lab.Programs = o.Programs(worker)
@@ -142,6 +146,10 @@ func (v *verifier) open(ctx context.Context) error {
 	}
 	return nil
 }
+
+// hasLanes reports whether plays in which the operator mostly waits are played beside as many others: that costs next to nothing where
+// no programs have to be started for it.
+func (v *verifier) hasLanes() bool { return v.Programs == nil && v.Workers > 1 }
 
 func (v *verifier) close() {
 	var all sync.WaitGroup
@@ -297,34 +305,46 @@ func (v *verifier) playAll(ctx context.Context, e *exploration, from int) {
 		}))
 	}
 	tell()
-	next := make(chan int)
 	var all sync.WaitGroup
-	for range v.Workers {
-		all.Go(func() {
-			for i := range next {
-				o, err := v.play(ctx, e.plans[i])
-				if err != nil {
-					continue
+	for _, lane := range v.lanes(e.plans, from) {
+		next := make(chan int, len(lane))
+		for _, i := range lane {
+			next <- i
+		}
+		close(next)
+		for range v.Workers {
+			all.Go(func() {
+				for i := range next {
+					o, err := v.play(ctx, e.plans[i])
+					if err != nil {
+						continue
+					}
+					o.judge(e.reference)
+					if len(o.wrong) == 0 {
+						o.objects, o.state, o.journal = nil, nil, nil // memory must not grow with the plans
+					}
+					mu.Lock()
+					e.outcomes[i] = o
+					tell()
+					mu.Unlock()
 				}
-				o.judge(e.reference)
-				if len(o.wrong) == 0 {
-					o.objects, o.state, o.journal = nil, nil, nil // memory must not grow with the plans
-				}
-				mu.Lock()
-				e.outcomes[i] = o
-				tell()
-				mu.Unlock()
-			}
-		})
-	}
-	for i := from; i < len(e.plans); i++ {
-		select {
-		case next <- i:
-		case <-ctx.Done():
+			})
 		}
 	}
-	close(next)
 	all.Wait()
+}
+
+// lanes returns which plans from one on are played one after the other by the same workers.
+func (v *verifier) lanes(plans []*Plan, from int) [][]int {
+	lanes := make([][]int, 2)
+	for i := from; i < len(plans); i++ {
+		lane := 0
+		if v.hasLanes() && kindNamed(plans[i].Name).waits {
+			lane = 1
+		}
+		lanes[lane] = append(lanes[lane], i)
+	}
+	return lanes
 }
 
 // confirm plays again what went wrong, and adds to the report what goes wrong each time in the same way. Plans with the
