@@ -22,14 +22,17 @@ func (l *Lab) install(ctx context.Context, name string, instance operators.Insta
 	if err != nil {
 		return err
 	}
+	l.mu.Lock()
+	has := l.installed[name]
+	l.mu.Unlock()
+	if l.options.Unchanging && has == instance.Variant() {
+		return nil
+	}
 	config := l.options.Cluster.Config()
 	there, err := areThere(ctx, config, crds)
 	if err != nil {
 		return fmt.Errorf("look for the CRDs of %s: %w", name, err)
 	}
-	l.mu.Lock()
-	has := l.installed[name]
-	l.mu.Unlock()
 	if there && has == instance.Variant() {
 		return sandbox.AwaitDefined(ctx, config) // after a restart the API server has definitions before it serves them
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Journal *trace.Journal
 	// Private serves no API: the cluster is left as it is. Faults are armed with [Lab.Arm].
 	Private bool
+	// Unchanging says that nobody touches the definitions and permissions of the operators: they are looked at once.
+	Unchanging bool
 	// Dir is where bundled operators keep files, each in a directory of its own. Default: they keep none from one life to the next.
 	Dir string
 	// Installed maps an operator to the variant whose CRDs the cluster has.
@@ -53,7 +55,7 @@ type Options struct {
 type Lab struct {
 	options Options
 	server  *labapi.Server
-	granted operatorhost.Granted
+	known   operatorhost.Known
 
 	mu        sync.Mutex
 	epoch     *epoch
@@ -78,6 +80,7 @@ type epoch struct {
 // served.
 func Open(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{options: o, installed: map[string]string{}, changed: make(chan struct{})}
+	l.known.Unchanging = o.Unchanging
 	maps.Copy(l.installed, o.Installed)
 	journal := o.Journal
 	if journal == nil {

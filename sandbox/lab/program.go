@@ -41,8 +41,8 @@ type RunOptions struct {
 	Journal *trace.Journal
 	// Taps are what [Program.Taps] returned for it.
 	Taps Taps
-	// Granted remembers what the operators of the lab were granted.
-	Granted *operatorhost.Granted
+	// Known remembers what the next run need not find out.
+	Known *operatorhost.Known
 	// Dir is a directory for its files, which its next run finds as they were left; it need not exist. Empty: there is none.
 	Dir string
 	// Private says that the lab shares its cluster with other labs that run the same operator.
@@ -143,7 +143,7 @@ func (b bundled) Start(ctx context.Context, o RunOptions) (Run, error) {
 		return nil, err
 	}
 	host, err := operatorhost.Start(ctx, o.Cluster, b.op, instance, operatorhost.Options{
-		Taps: o.Taps.(*taps.Taps), Transport: o.Injector.Wrap, Granted: o.Granted, Dir: o.Dir,
+		Taps: o.Taps.(*taps.Taps), Transport: o.Injector.Wrap, Known: o.Known, Dir: o.Dir,
 	})
 	if host == nil {
 		return nil, err

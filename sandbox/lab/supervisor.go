@@ -211,7 +211,7 @@ func (sv *supervisor) startOnceThere(ctx context.Context, spec v1alpha1.Operator
 	}
 	for {
 		run, err := sv.program.Start(ctx, RunOptions{
-			Cluster: sv.lab.options.Cluster, Spec: spec, Journal: sv.epoch.journal, Taps: sv.taps, Granted: &sv.lab.granted,
+			Cluster: sv.lab.options.Cluster, Spec: spec, Journal: sv.epoch.journal, Taps: sv.taps, Known: &sv.lab.known,
 			Dir: dir, Private: sv.lab.options.Private, Injector: injector,
 		})
 		now, _, crashed, _ := sv.now()

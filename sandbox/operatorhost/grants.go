@@ -2,6 +2,7 @@ package operatorhost
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -11,24 +12,30 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/operator-lab/operator-lab/operators"
 )
 
-// Granted remembers which permissions operators of one cluster were granted, so that the next start of one need not apply them again
-// if nobody has touched them. The zero value is ready to be used.
-type Granted struct {
-	mu   sync.Mutex
-	made map[string][]*unstructured.Unstructured // by operator and variant: as the API server stored them
+// Known remembers what the operators of one cluster were granted, so that the next start of one need not apply it again if nobody has
+// touched it. The zero value is ready to be used.
+type Known struct {
+	// Unchanging says that nobody touches permissions and definitions: neither is looked at again, and all runs share what they know
+	// of the cluster's kinds.
+	Unchanging bool
+
+	mu     sync.Mutex
+	made   map[string][]*unstructured.Unstructured // by operator and variant: as the API server stored them
+	mapper meta.RESTMapper                         // nil until the first run, or if runs do not share one
 }
 
 // grant applies an operator's namespace, service account, roles and bindings, unless all are as they were left.
-func (g *Granted) grant(ctx context.Context, config *rest.Config, op operators.Operator, variant string) error {
+func (k *Known) grant(ctx context.Context, config *rest.Config, op operators.Operator, variant string) error {
 	of := op.Name + "/" + variant
-	g.mu.Lock()
-	made := g.made[of]
-	g.mu.Unlock()
-	if len(made) > 0 && untouched(ctx, config, made) {
+	k.mu.Lock()
+	made := k.made[of]
+	k.mu.Unlock()
+	if len(made) > 0 && (k.Unchanging || untouched(ctx, config, made)) {
 		return nil
 	}
 	c, err := client.New(config, client.Options{})
@@ -44,13 +51,34 @@ func (g *Granted) grant(ctx context.Context, config *rest.Config, op operators.O
 			return err
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.made == nil {
-		g.made = map[string][]*unstructured.Unstructured{}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.made == nil {
+		k.made = map[string][]*unstructured.Unstructured{}
 	}
-	g.made[of] = grants
+	k.made[of] = grants
 	return nil
+}
+
+// mapperOf returns how a manager gets its mapper of a cluster's kinds; nil: it makes its own.
+func (k *Known) mapperOf(cluster Cluster) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	if !k.Unchanging {
+		return nil
+	}
+	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.mapper != nil {
+			return k.mapper, nil
+		}
+		config := cluster.Config() // it is not that of a run, which ends
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return nil, err
+		}
+		k.mapper, err = apiutil.NewDynamicRESTMapper(config, client)
+		return k.mapper, err
+	}
 }
 
 // untouched reports whether all objects are stored in the version that they have. What cannot be read counts as touched.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/operators"
@@ -16,12 +17,13 @@ import (
 // testGrants checks that a second start leaves permissions alone that nobody has touched, and applies them where somebody has.
 func (w *fixture) testGrants(t *testing.T) {
 	op, _ := operators.Find("zundoko")
-	granted := &operatorhost.Granted{}
+	known := &operatorhost.Known{}
 	c := newClient(t, op, w.lab.Config())
-	startAgain := func() *rbacv1.ClusterRoleBinding {
+	binding := &rbacv1.ClusterRoleBinding{}
+	start := func() error {
 		t.Helper()
 		host, err := operatorhost.Start(context.WithoutCancel(t.Context()), w.lab, op, w.instance, operatorhost.Options{
-			Taps: taps.New(trace.New(trace.Options{}), taps.Options{Operator: op.Name}), Granted: granted,
+			Taps: taps.New(trace.New(trace.Options{}), taps.Options{Operator: op.Name}), Known: known,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -29,20 +31,28 @@ func (w *fixture) testGrants(t *testing.T) {
 		if err := host.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		binding := &rbacv1.ClusterRoleBinding{}
-		if err := c.Get(t.Context(), client.ObjectKey{Name: "zundoko-manager"}, binding); err != nil {
+		return c.Get(t.Context(), client.ObjectKey{Name: "zundoko-manager"}, binding)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
-		return binding
 	}
-	first := startAgain()
-	if again := startAgain(); again.UID != first.UID || again.ResourceVersion != first.ResourceVersion {
-		t.Errorf("the permissions were written again: %+v", again)
+	must(start())
+	first := binding.DeepCopy()
+	must(start())
+	if binding.UID != first.UID || binding.ResourceVersion != first.ResourceVersion {
+		t.Errorf("the permissions were written again: %+v", binding)
 	}
-	if err := c.Delete(t.Context(), first); err != nil {
-		t.Fatal(err)
+	must(c.Delete(t.Context(), first))
+	known.Unchanging = true
+	if err := start(); !apierrors.IsNotFound(err) {
+		t.Errorf("permissions that nobody touches were looked at: %v", err)
 	}
-	if again := startAgain(); again.UID == first.UID {
-		t.Errorf("the permissions that were deleted are not back: %+v", again)
+	known.Unchanging = false
+	must(start())
+	if binding.UID == first.UID {
+		t.Errorf("the permissions that were deleted are not back: %+v", binding)
 	}
 }

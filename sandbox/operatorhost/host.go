@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -102,18 +103,21 @@ type Options struct {
 	Transport func(http.RoundTripper) http.RoundTripper
 	// Dir is a directory for the operator's files, which its next run finds as they were left. Default: there is none.
 	Dir string
-	// Granted remembers the permissions for the next start. Default: they are applied at each.
-	Granted *Granted
+	// Known remembers what the next start need not find out. Default: permissions are applied at each.
+	Known *Known
+
+	mapper func(*rest.Config, *http.Client) (meta.RESTMapper, error)
 }
 
 // Start grants the operator the permissions in its manifests and runs it until [Host.Stop] or the end of ctx. The CRDs
 // must be installed already.
 func Start(ctx context.Context, lab Cluster, op operators.Operator, instance operators.Instance, o Options) (*Host, error) {
-	granted := o.Granted
-	if granted == nil {
-		granted = &Granted{}
+	known := o.Known
+	if known == nil {
+		known = &Known{}
 	}
-	if err := granted.grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
+	o.mapper = known.mapperOf(lab)
+	if err := known.grant(ctx, lab.Config(), op, instance.Variant()); err != nil {
 		return nil, fmt.Errorf("grant the operator its permissions: %w", err)
 	}
 	config, err := Account(lab, op.Namespace, op.ServiceAccount)
@@ -165,17 +169,20 @@ func Serve(ctx context.Context, config *rest.Config, c Controllers, o Options) (
 	if o.Transport != nil {
 		config.Wrap(o.Transport)
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	manager, err := ctrl.NewManager(o.Taps.RESTConfig(config), o.Taps.ManagerOptions(ctrl.Options{
-		Scheme:  c.Scheme,
-		Metrics: metricsserver.Options{BindAddress: "0"},
-		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: c.Cached}},
+		Scheme:         c.Scheme,
+		MapperProvider: o.mapper,
+		BaseContext:    taps.BaseContext(ctx),
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Client:         client.Options{Cache: &client.CacheOptions{Unstructured: c.Cached}},
 		// Short, because a reconcile that sleeps does not notice the shutdown.
 		GracefulShutdownTimeout: new(shutdownPatience),
 	}))
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	// The taps are in the manager, too, for controllers that take no options.
 	if err := c.Setup(ctx, o.Taps.Manager(manager), o.Taps.ControllerOptions(controller.Options{})); err != nil {
 		cancel()

@@ -47,9 +47,24 @@ func (c *tappedCache) Start(ctx context.Context) error {
 	return c.Cache.Start(ctx)
 }
 
+// runKey is the key of the context of a run.
+type runKey struct{}
+
+// BaseContext returns what the runnables of a manager get their contexts from, if that of its run is ctx: controller-runtime cancels
+// them only when all have started.
+func BaseContext(ctx context.Context) func() context.Context {
+	return func() context.Context { return context.WithValue(context.Background(), runKey{}, ctx) }
+}
+
 // WaitForCacheSync waits until the cache is filled. The end of ctx also counts as synced: otherwise a manager that is
 // stopped while it starts would wait forever, because controller-runtime's runnable groups check only this result.
 func (c *tappedCache) WaitForCacheSync(ctx context.Context) bool {
+	if run, known := ctx.Value(runKey{}).(context.Context); known {
+		waiting, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(run, cancel)()
+		ctx = waiting
+	}
 	c.awaitEarly(ctx)
 	return c.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
 }

@@ -48,7 +48,7 @@ type player struct {
 func newPlayer(ctx context.Context, o Options, connection *runner.Connection) (*player, error) {
 	p := &player{options: o, connection: connection, view: &view{mapper: o.Client.RESTMapper()}}
 	options := o.Lab
-	options.Cluster, options.Private = operatorhost.Through(o.Lab.Cluster, p.view.wrap), true
+	options.Cluster, options.Private, options.Unchanging = operatorhost.Through(o.Lab.Cluster, p.view.wrap), true, true
 	var err error
 	p.lab, err = lab.Open(ctx, options)
 	return p, err

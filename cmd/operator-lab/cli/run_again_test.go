@@ -31,9 +31,9 @@ func TestDeletedLater(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		answers := map[string]string{
-			"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
-			"/apis":   `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
-			"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["delete"]}]}`,
+			"/api":                               `{"kind": "APIVersions", "versions": ["v1"]}`,
+			"/apis":                              `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
+			"/api/v1":                            `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "configmaps", "namespaced": true, "kind": "ConfigMap", "verbs": ["delete"]}]}`,
 			"/api/v1/namespaces/ns/configmaps/a": marked,
 		}
 		_, _ = io.WriteString(w, answers[r.URL.Path])
