@@ -30,8 +30,8 @@ type Effects interface {
 	Kill(program string) error
 	// PatchAsOther sends a JSON merge patch as another client. It must not pass the injector that it is called from.
 	PatchAsOther(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) error
-	// AwaitDone returns when an operator has heard of a watch event of a kind, if it watches the kind for that, and the operators have
-	// nothing more to do now; or when ctx ends. Further events of the kind do not come before.
+	// AwaitDone returns when an operator has heard of a watch event of a kind, if it watches the kind for that and a version is given,
+	// and the operators have nothing more to do now; or when ctx ends. Further events of the kind do not come before.
 	AwaitDone(ctx context.Context, operator, kind, version string)
 	// Break injects a fault of pods, nodes or images, once. It returns the affected names. A lasting fault is in effect
 	// when Break returns, also for containers started later, until repair is called; repair is nil if nothing lasts.

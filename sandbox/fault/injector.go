@@ -161,6 +161,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.watch(req)
 	}
 	if v := in.viewOf(armed, req); v != nil && v.allowed(req.URL.Query()) {
+		v.counts()
 		req = v.list(req)
 	}
 	if len(armed.calls) == 0 {

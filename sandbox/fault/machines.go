@@ -22,8 +22,9 @@ var ErrNobody = errors.New("no container that it chooses is running")
 type effect struct {
 	// repair ends the effect; further calls return the first result.
 	repair func() error
-	// timer calls repair after the fault's duration; nil if it has none.
+	// timer calls repair after the fault's duration and the grace; nil if it has none.
 	timer *time.Timer
+	grace time.Duration
 }
 
 // breaks reports whether a fault affects nodes and containers.
@@ -86,7 +87,7 @@ func (x *fault) keep(d *effect) {
 	if !over {
 		x.effect = d
 		if lasts := lasts(x.spec); lasts != nil {
-			d.timer = time.AfterFunc(lasts.Duration, func() { x.repair() })
+			d.timer = time.AfterFunc(lasts.Duration+d.grace, func() { x.repair() })
 		}
 	}
 	x.set.mu.Unlock()

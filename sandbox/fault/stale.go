@@ -30,6 +30,8 @@ type view struct {
 	// shown says that the operator sees it; else it does after the restart.
 	shown bool
 	over  chan struct{} // closed when it is shown no more
+	// listed is done when the operator has got a list of it: what is for a time after a restart counts from then.
+	listed *sync.Once
 }
 
 // gone is the event that ends a watch whose revision the API server has no more.
@@ -104,7 +106,7 @@ func (t *transport) revision(req *http.Request, of apirequest.Target) (uint64, e
 // look gives a fault its view.
 func (x *fault) look(v *view, e trace.Event) {
 	x.set.mu.Lock()
-	v.of, v.over = x, make(chan struct{})
+	v.of, v.over, v.listed = x, make(chan struct{}), &sync.Once{}
 	x.view = v
 	x.set.publishLocked()
 	x.set.mu.Unlock()
@@ -121,8 +123,27 @@ func (x *fault) show(e trace.Event) {
 	x.view = &shown
 	x.set.publishLocked()
 	x.set.mu.Unlock()
-	x.keep(&effect{repair: sync.OnceValue(func() error { x.hide(&shown); return nil })})
+	effect := &effect{repair: sync.OnceValue(func() error { x.hide(&shown); return nil })}
+	if x.spec.Stale.Restart {
+		effect.grace = listPatience
+	}
+	x.keep(effect)
 	x.set.happened(x, e)
+}
+
+// listPatience is how long an operator may take to start again, and to list, before the time that it is shown an older view counts.
+const listPatience = 10 * time.Second
+
+// counts begins to count the time of a view when it is listed.
+func (v *view) counts() {
+	v.listed.Do(func() {
+		x := v.of
+		x.set.mu.Lock()
+		defer x.set.mu.Unlock()
+		if x.effect != nil && x.effect.timer != nil && x.effect.grace > 0 {
+			x.effect.timer.Reset(x.spec.Stale.For.Duration)
+		}
+	})
 }
 
 // hide ends a view: what was held up is delivered, or listed.
@@ -198,6 +219,7 @@ func (t *transport) initialEvents(req *http.Request) (string, *http.Request, err
 	for _, name := range []string{"sendInitialEvents", "resourceVersionMatch"} {
 		query.Del(name)
 	}
+	v.counts()
 	query.Set("resourceVersion", strconv.FormatUint(v.revision, 10))
 	follows := withQuery(req, query)
 	for _, name := range []string{"watch", "allowWatchBookmarks", "timeoutSeconds", "timeout"} {
@@ -260,7 +282,13 @@ func (s *stream) catchUp(version uint64, e *event) {
 		s.behind = behind{}
 		return
 	}
-	ctx, cancel := context.WithDeadline(s.ctx, s.behind.until)
+	s.dealtWith(s.behind.last, e, s.behind.until)
+	s.behind.last = e.Object.Metadata.ResourceVersion
+}
+
+// dealtWith waits before an event until the operators have dealt with the one of a version, or, without one, with what they know.
+func (s *stream) dealtWith(version string, before *event, until time.Time) {
+	ctx, cancel := context.WithDeadline(s.ctx, until)
 	defer cancel()
 	go func() {
 		select {
@@ -270,8 +298,8 @@ func (s *stream) catchUp(version uint64, e *event) {
 		}
 		cancel()
 	}()
-	s.injector.faults.options.Effects.AwaitDone(ctx, s.injector.operator, orElse(s.injector.faults.kind(s.GroupResource()), e.Object.Kind), s.behind.last)
-	s.behind.last = e.Object.Metadata.ResourceVersion
+	kind := orElse(s.injector.faults.kind(s.GroupResource()), before.Object.Kind)
+	s.injector.faults.options.Effects.AwaitDone(ctx, s.injector.operator, kind, version)
 }
 
 // await blocks while an event is newer than what the operator is to see, and reports whether the operator gets it then.
@@ -298,12 +326,14 @@ func (s *stream) await(e *event) bool {
 		s.end(s.ctx.Err())
 		return true
 	}
+	until := time.Now().Add(behindPatience)
+	s.dealtWith("", e, until)
 	if v.of.spec.Stale.Relist {
 		s.tail, s.last = gone, true
 		return false
 	}
 	if newest, err := s.transport.revision(s.req, s.Target); err == nil {
-		s.behind = behind{newest: newest, last: e.Object.Metadata.ResourceVersion, until: time.Now().Add(behindPatience)}
+		s.behind = behind{newest: newest, last: e.Object.Metadata.ResourceVersion, until: until}
 	}
 	return true
 }

@@ -49,13 +49,14 @@ const (
 	lookEvery = time.Millisecond
 )
 
-// AwaitDone waits for an operator to have dealt with an event. An operator that is paused has, as far as it may.
+// AwaitDone waits for an operator to have dealt with an event, or, without a version, with all that it has heard of. An operator that is
+// paused has, as far as it may.
 func (e *effects) AwaitDone(ctx context.Context, operator, kind, version string) {
 	journal := e.epoch.journal
 	heard := func(event *trace.Event) bool {
 		return event.Kind == trace.KindWatch && event.Operator == operator && event.Object.Kind == kind
 	}
-	if slices.ContainsFunc(journal.Since(0), heard) {
+	if version != "" && slices.ContainsFunc(journal.Since(0), heard) {
 		operatorhost.AwaitEvent(ctx, journal, 0, func(event *trace.Event) bool { return heard(event) && event.ResourceVersion == version })
 	}
 	timeline := trace.NewTimeline(journal)

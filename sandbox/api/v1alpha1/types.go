@@ -376,7 +376,7 @@ type StaleFault struct {
 	// Relist ends the watches that were held up with 410 Gone in the end: the operator lists anew, and misses what was in
 	// between. Default: they deliver all events, each when the operators have dealt with the one before, or all after 1.5 s.
 	Relist bool `json:"relist,omitempty"`
-	// For is how long it lasts. Default: until the fault is released, deleted or expires.
+	// For is how long it lasts; after a restart, from the first list of it on. Default: until the fault is released, deleted or expires.
 	For *metav1.Duration `json:"for,omitempty"`
 }
 

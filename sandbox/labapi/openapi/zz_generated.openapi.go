@@ -1434,7 +1434,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_StaleFault(ref common.ReferenceCal
 					},
 					"for": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For is how long it lasts. Default: until the fault is released, deleted or expires.",
+							Description: "For is how long it lasts; after a restart, from the first list of it on. Default: until the fault is released, deleted or expires.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Duration"),
 						},
 					},
