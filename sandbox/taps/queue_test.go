@@ -202,7 +202,7 @@ func TestEndsAfterTheQueue(t *testing.T) {
 		"error": "error, operator ended | It failed: no luck. It does not run again in this life", "panic": "PANIC, operator ended | It panicked",
 		"done": "done | It waits for a change.",
 	} {
-		for _, part := range strings.Split(want, " | ") {
+		for part := range strings.SplitSeq(want, " | ") {
 			if !strings.Contains(said[name], part) {
 				t.Errorf("%s: %q is not in %q", name, part, said[name])
 			}

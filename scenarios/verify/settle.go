@@ -22,10 +22,17 @@ import (
 // seenPatience limits the wait for the operator to see an object: it may not watch the kind.
 const seenPatience = 2 * time.Second
 
-// awaitSeen returns when the operator has seen the objects of the scenario as they are, of the kinds that it watches.
+// awaitSeen returns when the operator has seen the objects of the scenario as they are, of the kinds that it watches, in its current
+// life: one that began with an older view hears of them when that is over.
 func (h *playHooks) awaitSeen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, seenPatience)
 	defer cancel()
+	var began int64
+	for _, e := range h.outcome.journal.Since(0) {
+		if e.Kind == trace.KindOperator && e.Verb == trace.VerbStart {
+			began = e.Seq
+		}
+	}
 	for _, kind := range h.kindsOf() {
 		if r := h.player.reference; r != nil && !r.watches(kind) {
 			continue
@@ -36,7 +43,7 @@ func (h *playHooks) awaitSeen(ctx context.Context) {
 			continue // what cannot be listed is not compared either
 		}
 		for i := range list.Items {
-			operatorhost.AwaitEvent(ctx, h.outcome.journal, 0, func(e *trace.Event) bool { return isVersion(e, &list.Items[i]) })
+			operatorhost.AwaitEvent(ctx, h.outcome.journal, began, func(e *trace.Event) bool { return isVersion(e, &list.Items[i]) })
 		}
 	}
 }
