@@ -93,6 +93,11 @@ func (k *kindOfFault) sentence(operator, at string) string {
 	return fmt.Sprintf(k.says, operator, at)
 }
 
+// waits reports whether the operator waits for most of the play.
+func (p *Plan) waits() bool {
+	return kindNamed(p.Name).waits || slices.ContainsFunc(p.both, (*Plan).waits)
+}
+
 // place says where it happens.
 func (k *kindOfFault) place() string {
 	switch {

@@ -339,7 +339,7 @@ func (v *verifier) lanes(plans []*Plan, from int) [][]int {
 	lanes := make([][]int, 2)
 	for i := from; i < len(plans); i++ {
 		lane := 0
-		if v.hasLanes() && kindNamed(plans[i].Name).waits {
+		if v.hasLanes() && plans[i].waits() {
 			lane = 1
 		}
 		lanes[lane] = append(lanes[lane], i)
