@@ -357,8 +357,9 @@ func (v *verifier) confirm(ctx context.Context, e *exploration) {
 		v.Progress(progress)
 		f := v.again(ctx, e.reference, group)
 		for n := 1; !f.Steady && f.Then != nil && n < min(len(group), plansToConfirm); n++ {
-			group[0], group[n] = group[n], group[0]
-			if other := v.again(ctx, e.reference, group); other.Steady {
+			swapped := slices.Clone(group) // what has been told may still be read
+			swapped[0], swapped[n] = group[n], group[0]
+			if other := v.again(ctx, e.reference, swapped); other.Steady {
 				f = other
 			}
 		}
