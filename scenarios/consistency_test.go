@@ -125,6 +125,7 @@ type recount struct {
 	ended        map[int64]bool                  // reconciles
 	stored       map[trace.Ref]map[string]string // who wrote which resourceVersion of an object
 	newest       map[trace.Ref]*trace.Event      // the newest watch event of an object, if no write ended it since
+	gone         map[trace.Ref]string            // the UIDs of objects that were gone when a deletion was answered
 }
 
 func object(r trace.Ref) trace.Ref {
@@ -140,6 +141,7 @@ func recountOf(events []*trace.Event) recount {
 		map[int64]bool{},
 		map[trace.Ref]map[string]string{},
 		map[trace.Ref]*trace.Event{},
+		map[trace.Ref]string{},
 	}
 	ending := map[trace.Ref]string{} // UIDs of objects that somebody deletes
 	for _, e := range events {
@@ -160,10 +162,19 @@ func recountOf(events []*trace.Event) recount {
 			n.ended[e.Reconcile] = true
 		case e.Kind == trace.KindWatch && ending[ref] != e.Object.UID:
 			n.newest[ref] = e
+			if n.gone[ref] != e.Object.UID {
+				delete(n.gone, ref) // there is another one
+			}
 		case e.Kind == trace.KindCall && e.IsWrite() && e.Error == "" && !e.NoOp:
 			if e.Verb == trace.VerbDelete || trace.ReadMeta(e.After).Deleting {
 				delete(n.newest, ref) // it may have ended the object, before watches tell of what came earlier
 				ending[ref] = e.Object.UID
+			}
+			switch deleting := trace.ReadMeta(e.After).Deleting; {
+			case e.Verb == trace.VerbDelete && e.Object.UID != "" && (e.ResourceVersion == "" || len(e.After) > 0 && !deleting):
+				n.gone[ref] = e.Object.UID // the answer is a Status, or the object as it was
+			case n.gone[ref] != e.Object.UID:
+				delete(n.gone, ref)
 			}
 			if n.stored[ref] == nil {
 				n.stored[ref] = map[string]string{}
@@ -403,6 +414,11 @@ func authors(differ differing, journal *trace.Journal, want recount, state *trac
 // objects compares the objects with the newest that the API server sent of them: their number, version, conditions, owners,
 // and whether they are there.
 func objects(differ differing, want recount, state *trace.State) {
+	for ref, uid := range want.gone {
+		if o := state.Object(ref); o != nil && o.Ref.UID == uid {
+			differ(ref.String()+" is gone", true, o.Deleted)
+		}
+	}
 	for ref, e := range want.newest {
 		o := state.Object(e.Object)
 		if o == nil {
