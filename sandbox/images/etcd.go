@@ -77,6 +77,9 @@ func (i etcdImage) run(c *Container, argv []string, given *variables, dir string
 	case etcdutlCommand:
 		cmd.Args = append([]string{name}, c.hostArguments(argv[1:])...)
 	default:
+		if isEtcdProxy(argv[1:]) {
+			return i.proxy(c, cmd, argv[1:], env)
+		}
 		return i.member(c, cmd, argv[1:], env)
 	}
 	cmd.Env = env.list()

@@ -111,6 +111,55 @@ func TestAMemberIsEtcdAtThePodsAddress(t *testing.T) {
 	}
 }
 
+func TestAProxyOfEtcd(t *testing.T) {
+	t.Parallel()
+	c, _ := catalogue(t, "")
+	for _, x := range []struct {
+		name       string
+		args       []string
+		want, says string
+	}{
+		{
+			"without arguments", []string{"etcd", "grpc-proxy", "start"},
+			"etcd grpc-proxy start --endpoints=127.0.0.1:32379 --advertise-client-url=127.0.0.1:53790 --listen-addr=127.0.0.1:53790",
+			"on this machine tcp://127.0.0.1:23790 is tcp://127.0.0.1:53790\n",
+		},
+		{
+			"as an operator starts it", []string{
+				"/usr/local/bin/etcd", "grpc-proxy", "start", "--endpoints=http://a-client.ns.svc:2379,10.244.1.5:2379", "--listen-addr=0.0.0.0:2379",
+				"--advertise-client-url", "10.244.1.5:2379", "--metrics-addr=http://0.0.0.0:2381", "--debug", "--cacert=/etc/ca.crt",
+			},
+			"etcd grpc-proxy start --endpoints=http://a-client.ns.svc:2379,10.244.1.5:2379 --listen-addr=127.0.0.1:32379 " +
+				"--advertise-client-url=10.244.1.5:2379 --metrics-addr=http://127.0.0.1:32381 --debug --cacert=DIR/etc/ca.crt",
+			"http://0.0.0.0:2381 is http://127.0.0.1:32381\n",
+		},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			in, log := container(t, "quay.io/coreos/etcd:v3.2.13")
+			in.Args = x.args
+			start(t, c, in)
+			log.Await(t, "ready")
+			if got := called(in, log); got != x.want {
+				t.Errorf("it is called\n%s\nnot\n%s", got, x.want)
+			}
+			if !strings.Contains(log.String(), x.says) {
+				t.Errorf("it does not say %q:\n%s", x.says, log)
+			}
+		})
+	}
+	for _, x := range []struct{ args, says string }{
+		{"grpc-proxy start --listen-addr=10.0.0.1:2379", "listen tcp 10.0.0.1:2379: bind: cannot assign requested address"},
+		{"gateway start", "etcd gateway: it would look for names of the cluster in the DNS of this machine; etcd grpc-proxy does not"},
+	} {
+		in, _ := container(t, "quay.io/coreos/etcd:v3.2.13")
+		in.Args = append([]string{"etcd"}, strings.Fields(x.args)...)
+		if _, err := lookup(t, c, in.Image).Program.Start(in); err == nil || err.Error() != x.says {
+			t.Errorf("%s: %v, not %q", x.args, err, x.says)
+		}
+	}
+}
+
 func TestAMemberWithAConfigurationFile(t *testing.T) {
 	t.Parallel()
 	c, _ := catalogue(t, "")

@@ -169,11 +169,11 @@ func (e *etcdctlCall) localize() error {
 	endpoints := strings.Split(text, ",")
 	// A client whose first endpoint needs no proxy asks none for the others either.
 	outside := slices.ContainsFunc(endpoints, func(endpoint string) bool {
-		_, _, own := e.ownPort(endpoint)
+		_, _, own := e.container.ownEndpoint(endpoint)
 		return !own
 	})
 	for i, endpoint := range endpoints {
-		u, port, own := e.ownPort(endpoint)
+		u, port, own := e.container.ownEndpoint(endpoint)
 		switch {
 		case !own:
 			continue
@@ -209,14 +209,14 @@ func (e *etcdctlCall) secure(u *url.URL) bool {
 	return u.Scheme == "https"
 }
 
-// ownPort reads an endpoint; false: it is none of the pod's own.
-func (e *etcdctlCall) ownPort(endpoint string) (u *url.URL, port int, own bool) {
+// ownEndpoint reads an endpoint of a client of etcd; false: it is none of the container's own.
+func (c *Container) ownEndpoint(endpoint string) (u *url.URL, port int, own bool) {
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "//" + endpoint
 	}
 	u, err := url.Parse(endpoint)
 	// Other pods know the pod's own address, too.
-	if err != nil || !e.container.isOwn(u.Hostname()) || u.Hostname() == e.container.IP {
+	if err != nil || !c.isOwn(u.Hostname()) || u.Hostname() == c.IP {
 		return nil, 0, false
 	}
 	port, err = strconv.Atoi(u.Port())
