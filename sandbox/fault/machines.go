@@ -248,6 +248,8 @@ func (x *fault) effectText(to []string) string {
 		return "containers of pods " + of + " end when they start"
 	case p.Action == v1alpha1.PodStartLate:
 		return "containers of pods " + of + " start late"
+	case p.Action == v1alpha1.PodSlow:
+		return "containers of pods " + of + " are slow"
 	case p.Action == v1alpha1.PodOOMKill:
 		return "killed " + of + " for want of memory"
 	}

@@ -183,6 +183,7 @@ func TestDeeds(t *testing.T) {
 			Action: v1alpha1.PodUnready, Namespace: "default", Name: "web-*", Container: "page", Selector: map[string]string{"c": "d", "a": "b"},
 		}},
 		"containers of pods * end when they start":       {Pod: &pod{Action: v1alpha1.PodCrash}},
+		"containers of pods * are slow":                  {Pod: &pod{Action: v1alpha1.PodSlow}},
 		"containers of pods web start late":              {Pod: &pod{Action: v1alpha1.PodStartLate, Name: "web", After: &second}},
 		"took the power of node-1, node-2 away":          {Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeLost}},
 		"restarted node-1":                               {Node: &v1alpha1.NodeFault{Action: v1alpha1.NodeRestart}},

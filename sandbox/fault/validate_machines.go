@@ -12,7 +12,7 @@ import (
 
 var (
 	podActions = []v1alpha1.PodAction{
-		v1alpha1.PodKill, v1alpha1.PodOOMKill, v1alpha1.PodUnready, v1alpha1.PodCrash, v1alpha1.PodStartLate,
+		v1alpha1.PodKill, v1alpha1.PodOOMKill, v1alpha1.PodUnready, v1alpha1.PodCrash, v1alpha1.PodStartLate, v1alpha1.PodSlow,
 	}
 	nodeActions = []v1alpha1.NodeAction{v1alpha1.NodeLost, v1alpha1.NodeRestart}
 )
@@ -22,7 +22,7 @@ const maxExitCode = 255
 
 func validatePod(p *field.Path, x *v1alpha1.PodFault) field.ErrorList {
 	if x.Action == "" {
-		return field.ErrorList{field.Required(p.Child("action"), "one of Kill, OOMKill, Unready, Crash, StartLate")}
+		return field.ErrorList{field.Required(p.Child("action"), "one of Kill, OOMKill, Unready, Crash, StartLate, Slow")}
 	}
 	errs := known(p.Child("action"), x.Action, podActions)
 	if len(errs) > 0 {

@@ -205,6 +205,8 @@ func troubleOfPod(p *v1alpha1.PodFault) node.Trouble {
 	switch p.Action {
 	case v1alpha1.PodUnready:
 		t.Unready = true
+	case v1alpha1.PodSlow:
+		t.Slow = true
 	case v1alpha1.PodStartLate:
 		t.StartDelay = p.After.Duration
 	case v1alpha1.PodCrash:

@@ -38,14 +38,14 @@ func (r *Runtime) StartContainer(_ context.Context, id string) error {
 		go r.late(c)
 		return nil
 	}
-	if err := c.begin(); err != nil {
+	if err := r.begin(c); err != nil {
 		return status.Error(codes.Unknown, err.Error())
 	}
 	return nil
 }
 
 // begin starts the program. If that fails, the container has ended.
-func (c *container) begin() error {
+func (r *Runtime) begin(c *container) error {
 	running, err := c.program.Start(c.given)
 	if err != nil {
 		err = fmt.Errorf("failed to create containerd task: failed to create shim task: OCI runtime create failed: "+
@@ -61,7 +61,31 @@ func (c *container) begin() error {
 		running.Signal(ordered)
 	}
 	go c.watch(running)
+	go r.slowDown(c, running)
 	return nil
+}
+
+// slowDown stops and continues the processes of a container while a trouble makes it slow. It returns when the container has ended. A
+// program that is no process of its own would stop its node with it, and is left alone.
+func (r *Runtime) slowDown(c *container, running images.Running) {
+	for {
+		changed := r.troubles.changes()
+		if _, own := images.ProcessesOf(running); !own || !r.troubles.with(c).Slow {
+			select {
+			case <-changed:
+				continue
+			case <-c.done:
+			case <-r.closed:
+			}
+			return
+		}
+		running.Signal(syscall.SIGSTOP)
+		more := r.delay(c.done, func() time.Duration { return SlowStands })
+		running.Signal(syscall.SIGCONT)
+		if !more || !r.delay(c.done, func() time.Duration { return SlowRuns }) {
+			return
+		}
+	}
 }
 
 // watch waits for the end of the program and records it.
@@ -113,7 +137,7 @@ func (c *container) close() {
 // late starts the program after the start delay, unless the container is told to end before.
 func (r *Runtime) late(c *container) {
 	if r.delay(c.ordered, func() time.Duration { return r.troubles.with(c).StartDelay }) {
-		_ = c.begin() // the error is in the container's status
+		_ = r.begin(c) // the error is in the container's status
 		return
 	}
 	<-c.ordered // at the latest by the runtime, which closes then

@@ -38,6 +38,8 @@ type Trouble struct {
 	StartDelay time.Duration
 	// Unready lets every readiness probe fail which is carried out as operator-lab-probe.
 	Unready bool
+	// Slow leaves the processes of containers little time: they stand still for [SlowStands], run for [SlowRuns], and so on.
+	Slow bool
 	// Crash ends every container that starts, after CrashAfter, with the exit code CrashCode.
 	Crash bool
 	// CrashAfter is the time from a container's start to its crash.
@@ -45,6 +47,12 @@ type Trouble struct {
 	// CrashCode is the exit code of a crash.
 	CrashCode int
 }
+
+// How long the processes of a slow container stand still and run, in turn.
+const (
+	SlowStands = 400 * time.Millisecond
+	SlowRuns   = 50 * time.Millisecond
+)
 
 // Reasons for the end of a container, as in containerd.
 const (
@@ -137,6 +145,7 @@ func (t *troubles) of(chosen func(Match) bool) Trouble {
 		all.PullDelay += one.PullDelay
 		all.StartDelay += one.StartDelay
 		all.Unready = all.Unready || one.Unready
+		all.Slow = all.Slow || one.Slow
 		if all.PullError == "" {
 			all.PullError = one.PullError
 		}

@@ -14,7 +14,7 @@ const (
 	FaultStale        = "stale"        // detail: Began, Restart or Over
 	FaultConflict     = "conflict"     // no detail
 	FaultControlPlane = "controlPlane" // detail: the program
-	FaultPod          = "pod"          // detail: Kill or OOMKill, of containers; Unready, Crash or StartLate, of pods
+	FaultPod          = "pod"          // detail: Kill or OOMKill, of containers; Unready, Crash, StartLate or Slow, of pods
 	FaultNode         = "node"         // detail: Lost or Restart; of nodes
 	FaultImage        = "image"        // detail: Error or Delay; of images
 )
@@ -36,6 +36,7 @@ var englishForms = map[string]string{
 	"pod/Unready":   "lets readiness probes of pods %s fail",
 	"pod/Crash":     "lets containers of pods %s end when they start",
 	"pod/StartLate": "lets containers of pods %s start late",
+	"pod/Slow":      "makes containers of pods %s slow",
 	"node/Lost":     "took the power of %s away",
 	"node/Restart":  "restarted %s",
 	"image/Error":   "lets pulls of %s fail",
@@ -48,6 +49,7 @@ var japaneseForms = map[string]string{
 	"pod/Unready":   "Pod %s の readiness プローブを失敗させている",
 	"pod/Crash":     "Pod %s のコンテナを起動のたびに終了させている",
 	"pod/StartLate": "Pod %s のコンテナの起動を遅らせている",
+	"pod/Slow":      "Pod %s のコンテナを遅くしている",
 	"node/Lost":     "ノード %s を停止させた",
 	"node/Restart":  "ノード %s を再起動した",
 	"image/Error":   "イメージ %s の取得を失敗させている",

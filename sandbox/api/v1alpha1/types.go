@@ -409,13 +409,16 @@ const (
 	PodCrash PodAction = "Crash"
 	// PodStartLate holds up the programs of containers that start.
 	PodStartLate PodAction = "StartLate"
+	// PodSlow leaves the processes of containers little time.
+	PodSlow PodAction = "Slow"
 )
 
-// PodFault lets containers die, not start, or not become ready. Kill and OOMKill happen once, to all containers that are
+// PodFault lets containers die, not start, not become ready, or be slow. Kill and OOMKill happen once, to all containers that are
 // chosen and run; while none does, the fault waits for one. The others last until the fault is released, deleted or
-// expires, and concern what begins meanwhile: a container that runs already runs on under Crash and StartLate.
+// expires, and concern what begins meanwhile: a container that runs already runs on under Crash and StartLate. Slow concerns both.
 type PodFault struct {
-	// Action: Kill, OOMKill, Unready (of containers that have a readiness probe: it fails), Crash or StartLate.
+	// Action: Kill, OOMKill, Unready (of containers that have a readiness probe: it fails), Crash, StartLate or
+	// Slow (their processes stand still for 400 ms, run for 50 ms, and so on; a program that is no process of its own does not).
 	Action PodAction `json:"action"`
 	// Namespace of the pods. Default: any.
 	Namespace string `json:"namespace,omitempty"`
@@ -430,7 +433,7 @@ type PodFault struct {
 	// After is how long a container runs: before a Crash ends it (default: 0, it ends at once), or before a StartLate lets
 	// its program begin.
 	After *metav1.Duration `json:"after,omitempty"`
-	// For is how long Unready, Crash or StartLate last. Default: until the fault is released, deleted or expires.
+	// For is how long Unready, Crash, StartLate or Slow last. Default: until the fault is released, deleted or expires.
 	For *metav1.Duration `json:"for,omitempty"`
 }
 

@@ -1335,12 +1335,12 @@ func schema_operator_lab_sandbox_api_v1alpha1_PodFault(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PodFault lets containers die, not start, or not become ready. Kill and OOMKill happen once, to all containers that are chosen and run; while none does, the fault waits for one. The others last until the fault is released, deleted or expires, and concern what begins meanwhile: a container that runs already runs on under Crash and StartLate.",
+				Description: "PodFault lets containers die, not start, not become ready, or be slow. Kill and OOMKill happen once, to all containers that are chosen and run; while none does, the fault waits for one. The others last until the fault is released, deleted or expires, and concern what begins meanwhile: a container that runs already runs on under Crash and StartLate. Slow concerns both.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"action": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Action: Kill, OOMKill, Unready (of containers that have a readiness probe: it fails), Crash or StartLate.",
+							Description: "Action: Kill, OOMKill, Unready (of containers that have a readiness probe: it fails), Crash, StartLate or Slow (their processes stand still for 400 ms, run for 50 ms, and so on; a program that is no process of its own does not).",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1398,7 +1398,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_PodFault(ref common.ReferenceCallb
 					},
 					"for": {
 						SchemaProps: spec.SchemaProps{
-							Description: "For is how long Unready, Crash or StartLate last. Default: until the fault is released, deleted or expires.",
+							Description: "For is how long Unready, Crash, StartLate or Slow last. Default: until the fault is released, deleted or expires.",
 							Ref:         ref("k8s.io/apimachinery/pkg/apis/meta/v1.Duration"),
 						},
 					},
