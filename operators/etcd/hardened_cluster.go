@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ import (
 // +kubebuilder:rbac:groups=etcd.database.coreos.com,resources=etcdrestores,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods;services;persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=etcd-operator,resources=leases,verbs=get;create;update
@@ -92,6 +94,7 @@ func setupHardenedClusters(mgr ctrl.Manager, o Options) error {
 		Owns(&corev1.Service{}).
 		Owns(&corev1.PersistentVolumeClaim{}).
 		Owns(&policyv1.PodDisruptionBudget{}).
+		Owns(&appsv1.Deployment{}).
 		Watches(&v1beta2.EtcdRestore{}, sameName).
 		WithOptions(options).
 		Complete(r)
@@ -109,6 +112,9 @@ type clusterState struct {
 	budget         policyv1.PodDisruptionBudget
 	pods           []*corev1.Pod
 	claims         []*corev1.PersistentVolumeClaim
+	proxies        appsv1.Deployment
+	proxyService   corev1.Service
+	proxyPods      []*corev1.Pod
 	restore        *v1beta2.EtcdRestore
 	birth          birth
 	tls            *clientTLS
@@ -150,7 +156,7 @@ func (r *hardenedClusters) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if err := r.look(ctx, p); err != nil {
 		return ctrl.Result{}, err // without knowing what there is there is no status to write
 	}
-	steps := []clusterStep{r.keepBirth, r.markVoters, r.keepServices, r.keepBudget, r.members.tend}
+	steps := []clusterStep{r.keepBirth, r.markVoters, r.keepServices, r.keepBudget, r.keepProxies, r.members.judge, r.members.tend}
 	if p.cluster.Spec.Paused || !p.specValid() {
 		steps = nil
 		if p.birth.Formed && !p.view.quorum && !p.tls.missing() {
@@ -228,6 +234,7 @@ func (r *hardenedClusters) lookAtObjects(ctx context.Context, p *clusterPass) er
 		into client.Object
 	}{
 		{peerService(p.cluster), &p.peers}, {clientService(p.cluster), &p.clients}, {budgetName(p.cluster), &p.budget},
+		{proxyName(p.cluster), &p.proxies}, {proxyName(p.cluster), &p.proxyService},
 	} {
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: o.name}, o.into)
 		if client.IgnoreNotFound(err) != nil {
@@ -240,8 +247,11 @@ func (r *hardenedClusters) lookAtObjects(ctx context.Context, p *clusterPass) er
 		return fmt.Errorf("list pods: %w", err)
 	}
 	for i := range pods.Items {
-		if p.mine(&pods.Items[i]) {
-			p.pods = append(p.pods, &pods.Items[i])
+		switch pod := &pods.Items[i]; {
+		case p.mine(pod):
+			p.pods = append(p.pods, pod)
+		case pod.Labels[ProxyLabel] == p.cluster.Name:
+			p.proxyPods = append(p.proxyPods, pod)
 		}
 	}
 	var claims corev1.PersistentVolumeClaimList

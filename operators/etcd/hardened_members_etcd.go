@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -22,7 +23,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operator-lab/operator-lab/operators/etcd/store"
 )
 
 // How long a member may take to answer.
@@ -60,6 +64,8 @@ type member struct {
 	// packedAt is the revision at which this operator has defragmented it last; 0 if that is not known. What etcd says of the
 	// space in use does not tell: of a member that takes no writes it may still count what was forgotten.
 	packedAt int64
+	took     time.Duration // to answer
+	habits   *habits       // nil if it is not compared with what is normal
 }
 
 // healthy tells whether a member answers, and knows a leader.
@@ -98,8 +104,8 @@ func (r *hardenedMembers) lookAtEtcd(ctx context.Context, p *clusterPass) error 
 		if err != nil {
 			return fmt.Errorf("make a client of member %s: %w", m.name, err)
 		}
-		m.packedAt = conns.packed[m.name]
-		group.Go(func() { m.ask(ctx, conn) })
+		m.packedAt, m.habits = conns.packed[m.name], conns.habits[m.name]
+		group.Go(func() { m.ask(ctx, conn, r.options.Clock) })
 	}
 	group.Wait()
 	p.askList(ctx, conns)
@@ -108,7 +114,8 @@ func (r *hardenedMembers) lookAtEtcd(ctx context.Context, p *clusterPass) error 
 	return ctx.Err()
 }
 
-func (m *member) ask(ctx context.Context, conn *clientv3.Client) {
+func (m *member) ask(ctx context.Context, conn *clientv3.Client, clock clock.PassiveClock) {
+	began := clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	status, err := pb.NewMaintenanceClient(conn.ActiveConnection()).Status(ctx, &pb.StatusRequest{}, grpc.WaitForReady(true))
@@ -116,7 +123,7 @@ func (m *member) ask(ctx context.Context, conn *clientv3.Client) {
 		m.problem = "it does not answer"
 		return
 	}
-	m.status = status
+	m.status, m.took = status, clock.Since(began)
 	m.id, m.learner = status.Header.MemberId, status.IsLearner
 	if status.Leader == 0 {
 		m.problem = "it knows of no leader"
@@ -256,13 +263,14 @@ func canAnswer(pod *corev1.Pod) bool {
 // etcds keeps connections from one pass to the next, for all clusters. Nothing in it is knowledge.
 type etcds struct {
 	dial func(context.Context, string) (net.Conn, error)
+	http *http.Client
 
 	mu        sync.Mutex
 	byCluster map[types.NamespacedName]*conns
 }
 
 func newEtcds(dial func(context.Context, string) (net.Conn, error)) *etcds {
-	return &etcds{dial: dial, byCluster: map[types.NamespacedName]*conns{}}
+	return &etcds{dial: dial, http: &http.Client{Transport: store.Transport(dial)}, byCluster: map[types.NamespacedName]*conns{}}
 }
 
 // Start ends all connections with the manager.
@@ -278,6 +286,7 @@ func (e *etcds) Start(ctx context.Context) error {
 }
 
 func (e *etcds) forget(key types.NamespacedName) {
+	forgetAbnormality(key)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c, ok := e.byCluster[key]; ok {
@@ -297,7 +306,9 @@ func (e *etcds) of(p *clusterPass) *conns {
 		if c != nil {
 			c.close()
 		}
-		c = &conns{uid: p.cluster.UID, tls: p.tls, dial: e.dial, byPod: map[string]*clientv3.Client{}, packed: map[string]int64{}}
+		c = &conns{
+			uid: p.cluster.UID, tls: p.tls, dial: e.dial, byPod: map[string]*clientv3.Client{}, packed: map[string]int64{}, habits: map[string]*habits{},
+		}
 		e.byCluster[key] = c
 	}
 	c.url = func(name string) string { return clientURL(p.cluster, name) }
@@ -315,7 +326,10 @@ type conns struct {
 	mu    sync.Mutex // a manager that ends closes them while a pass may be under way
 	byPod map[string]*clientv3.Client
 
-	packed map[string]int64 // see member.packedAt; only the passes over the cluster use it, one after the other
+	// What the passes over the cluster have measured; only they use it, one after the other.
+	packed map[string]int64   // see member.packedAt
+	habits map[string]*habits // of its members
+	load   proxyLoad
 }
 
 func (c *conns) close() {
@@ -339,6 +353,7 @@ func (c *conns) keepOnly(members []*member) {
 			_ = conn.Close() // it is of no use any more either way
 			delete(c.byPod, name)
 			delete(c.packed, name)
+			delete(c.habits, name)
 		}
 	}
 }

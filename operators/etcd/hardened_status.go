@@ -88,6 +88,7 @@ func (p *clusterPass) status() v1beta2.EtcdClusterStatus {
 		s.TargetVersion = target
 	}
 	s.Conditions = p.conditions()
+	s.Proxies = p.proxyStatus()
 	return s
 }
 
@@ -124,10 +125,14 @@ func (p *clusterPass) addMember(s *v1beta2.EtcdClusterStatus, m *member) {
 	s.MemberStatus = append(s.MemberStatus, told)
 }
 
-// conditions are the three that hardened has.
+// conditions are the three that hardened has, and Abnormal where that is asked for.
 func (p *clusterPass) conditions() []v1beta2.ClusterCondition {
+	now := []v1beta2.ClusterCondition{p.available(), p.progressing(), p.degraded()}
+	if p.cluster.Spec.Abnormality != nil {
+		now = append(now, p.abnormal())
+	}
 	var all []v1beta2.ClusterCondition
-	for _, c := range []v1beta2.ClusterCondition{p.available(), p.progressing(), p.degraded()} {
+	for _, c := range now {
 		c.ObservedGeneration = p.cluster.Generation
 		c.LastTransitionTime = p.now.UTC().Format(time.RFC3339)
 		if old := conditionOf(p.known, c.Type); old != nil && old.Status == c.Status && old.LastTransitionTime != "" {
@@ -295,11 +300,15 @@ func (r *hardenedClusters) tell(p *clusterPass, now v1beta2.EtcdClusterStatus) {
 	for kind, event := range map[string]map[metav1.ConditionStatus]string{
 		v1beta2.ConditionAvailable: {metav1.ConditionTrue: corev1.EventTypeNormal, metav1.ConditionFalse: corev1.EventTypeWarning},
 		v1beta2.ConditionDegraded:  {metav1.ConditionTrue: corev1.EventTypeWarning, metav1.ConditionFalse: corev1.EventTypeNormal},
+		v1beta2.ConditionAbnormal:  {metav1.ConditionTrue: corev1.EventTypeWarning, metav1.ConditionFalse: corev1.EventTypeNormal},
 	} {
 		c, old := conditionOf(now, kind), conditionOf(p.known, kind)
+		if c == nil {
+			continue
+		}
 		news := old == nil || old.Status != c.Status || old.Reason != c.Reason
 		first := old == nil && (kind == v1beta2.ConditionDegraded) == (c.Status == metav1.ConditionFalse)
-		if c == nil || !news || first || event[c.Status] == "" {
+		if !news || first || event[c.Status] == "" {
 			continue
 		}
 		reason, message := c.Reason, c.Message

@@ -18,6 +18,9 @@ const (
 	AppName = "etcd"
 	// ClusterLabel has the name of the EtcdCluster.
 	ClusterLabel = "etcd_cluster"
+	// ProxyLabel has the name of the EtcdCluster, too, on the pods of its proxies: by ClusterLabel they would be taken for
+	// members. Hardened only.
+	ProxyLabel = "etcd_proxy_of"
 	// NodeLabel has the name of the member, which is that of its pod.
 	NodeLabel = "etcd_node"
 	// VersionAnnotation is the version a pod's image was asked for.
@@ -39,6 +42,9 @@ func peerService(cluster *v1beta2.EtcdCluster) string { return cluster.Name }
 
 // clientService names the Service for clients.
 func clientService(cluster *v1beta2.EtcdCluster) string { return cluster.Name + "-client" }
+
+// proxyName names the Deployment of the proxies, and the Service by which clients reach them.
+func proxyName(cluster *v1beta2.EtcdCluster) string { return cluster.Name + "-proxy" }
 
 // memberName makes a name for a new member. Ten random characters leave 52 of 63 for the cluster's.
 func memberName(cluster *v1beta2.EtcdCluster) string { return cluster.Name + "-" + rand.String(10) }

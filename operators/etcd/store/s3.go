@@ -73,7 +73,7 @@ func NewS3(o S3Options) (*S3, error) {
 		Secure:       u.Scheme == "https",
 		Region:       region,
 		BucketLookup: lookup,
-		Transport:    transport(o.Dial),
+		Transport:    Transport(o.Dial),
 		MaxRetries:   tries,
 	})
 	if err != nil {
@@ -82,7 +82,8 @@ func NewS3(o S3Options) (*S3, error) {
 	return &S3{client: client, bucket: o.Bucket}, nil
 }
 
-func transport(dial func(context.Context, string) (net.Conn, error)) http.RoundTripper {
+// Transport returns one that connects by dial. nil: net/http's way, with the proxy that the environment names.
+func Transport(dial func(context.Context, string) (net.Conn, error)) http.RoundTripper {
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,

@@ -42,6 +42,9 @@ const (
 	// ConditionDegraded is True while something is wrong that the operator cannot mend by itself, or that leaves less
 	// to spare than was asked for. Hardened only.
 	ConditionDegraded = "Degraded"
+	// ConditionAbnormal is True while a member is not as it usually is, and Unknown until that has been learned. It is there
+	// with spec.abnormality. Hardened only.
+	ConditionAbnormal = "Abnormal"
 	// ConditionScaling and ConditionUpgrading are there, and True, while classic does that.
 	ConditionScaling   = "Scaling"
 	ConditionUpgrading = "Upgrading"
@@ -167,7 +170,57 @@ type DefragmentPolicy struct {
 	KeepRevisions int64 `json:"keepRevisions"`
 }
 
+// ProxyPolicy asks for etcd's gRPC proxies between clients and members, and says how many there are: more as soon as clients
+// make more requests, fewer when fewer have sufficed for a while.
+//
+// +kubebuilder:validation:XValidation:rule="self.min <= self.max",message="min must not be more than max"
+type ProxyPolicy struct {
+	// min is the number of proxies that there are in any case.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	// +optional
+	Min int32 `json:"min,omitempty"`
+
+	// max is the number of proxies that there are at most.
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	// +optional
+	Max int32 `json:"max,omitempty"`
+
+	// requestsPerSecond is how many requests each proxy is to take. A tenth more does not count.
+	// +kubebuilder:default=1000
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
+
+	// scaleDownAfter is how long fewer proxies must have sufficed, all the time, before there are fewer.
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="scaleDownAfter must not be negative"
+	// +optional
+	ScaleDownAfter metav1.Duration `json:"scaleDownAfter,omitempty"`
+}
+
+// AbnormalityPolicy has the operator compare each member with what is normal for that member: how long it takes to answer, how long
+// it takes to write its log, and how many of its proposals fail.
+type AbnormalityPolicy struct {
+	// interval is the time between two looks.
+	// +kubebuilder:default="5s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('500ms')",message="interval must be 500ms or more"
+	// +optional
+	Interval metav1.Duration `json:"interval,omitempty"`
+
+	// factor is how many times as much as is normal has to be seen, three looks in a row.
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=2
+	// +optional
+	Factor int32 `json:"factor,omitempty"`
+}
+
 // EtcdClusterSpec is the cluster that somebody wants.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.proxies) || !has(self.TLS)",message="proxies do not know TLS: leave out one of the two"
 type EtcdClusterSpec struct {
 	// size is the number of voting members, 1 to 7. An even number tolerates no more failures than one member less
 	// does: the operator warns of it.
@@ -204,6 +257,16 @@ type EtcdClusterSpec struct {
 	// only.
 	// +optional
 	Defragment *DefragmentPolicy `json:"defragment,omitempty"`
+
+	// proxies has the operator keep gRPC proxies for clients, as many as their requests need. The default is none. Hardened
+	// only.
+	// +optional
+	Proxies *ProxyPolicy `json:"proxies,omitempty"`
+
+	// abnormality has the operator tell of members that are not as they usually are, in the condition Abnormal. The default is
+	// that it does not look. Hardened only.
+	// +optional
+	Abnormality *AbnormalityPolicy `json:"abnormality,omitempty"`
 
 	// TLS of members and clients. The default is none. It cannot be changed later.
 	// +optional
@@ -246,6 +309,16 @@ type Member struct {
 	Message string `json:"message,omitempty"`
 }
 
+// ProxyStatus reports the proxies of a cluster.
+type ProxyStatus struct {
+	// serviceName is that of the Service by which clients reach the proxies, at the same port as the members.
+	ServiceName string `json:"serviceName"`
+	// replicas is the number of proxies that the requests of clients need.
+	Replicas int32 `json:"replicas"`
+	// ready is the number of proxies that serve.
+	Ready int32 `json:"ready"`
+}
+
 // ClusterCondition is a condition of an EtcdCluster. Its fields are those of both variants: classic has
 // lastUpdateTime, hardened observedGeneration.
 type ClusterCondition struct {
@@ -285,7 +358,8 @@ type EtcdClusterStatus struct {
 	// observedGeneration is the metadata.generation this status was computed from. Hardened only.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions are Available, Progressing and Degraded; of classic Available, Scaling and Upgrading.
+	// conditions are Available, Progressing, Degraded and, with spec.abnormality, Abnormal; of classic Available, Scaling and
+	// Upgrading.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -309,6 +383,9 @@ type EtcdClusterStatus struct {
 	// +listMapKey=name
 	// +optional
 	MemberStatus []Member `json:"memberStatus,omitempty"`
+	// proxies are those that spec.proxies asks for. Hardened only.
+	// +optional
+	Proxies *ProxyStatus `json:"proxies,omitempty"`
 	// leaderID is etcd's ID of the leader; empty without one. Hardened only.
 	// +optional
 	LeaderID string `json:"leaderID,omitempty"`
