@@ -76,7 +76,6 @@ func (f *bundleFlags) run(ctx context.Context, streams streams, dir string) erro
 			return usageError("name another folder with --out, or remove it", "%s is there already", f.out)
 		}
 	}
-	logrus.SetLevel(logrus.WarnLevel) // upstream's reader of bundles tells of each optional file
 	own := &ownOperator{flags: &ownFlags{manifests: f.manifests}}
 	defer own.close()
 	if dir == "" {
@@ -85,61 +84,102 @@ func (f *bundleFlags) run(ctx context.Context, streams streams, dir string) erro
 	if err := own.find(ctx, dir); err != nil {
 		return err
 	}
-	made, leftOut, sources, err := f.make(own)
+	b, err := f.make(own)
 	if err != nil {
 		return err
 	}
-	checked := catalog.Check(made)
-	var served *declcfg.DeclarativeConfig
-	if len(checked.Wrong) == 0 {
-		if served, err = catalog.Of(made); err == nil {
-			_, err = declcfg.ConvertToModel(*served)
-		}
-		if err != nil {
-			checked.Wrong = append(checked.Wrong, err.Error())
-		}
-	}
-	describeBundle(streams.out, checked, leftOut, sources)
-	fmt.Fprintf(streams.err, "%s, %s\n", count(len(checked.Wrong), "error"), count(len(checked.Warnings), "warning"))
-	if len(checked.Wrong) > 0 {
+	b.describe(streams.out)
+	fmt.Fprintf(streams.err, "%s, %s\n", count(len(b.checked.Wrong), "error"), count(len(b.checked.Warnings), "warning"))
+	if len(b.checked.Wrong) > 0 {
 		return &exitError{code: exitUsage}
 	}
 	if f.out == "" {
 		return nil
 	}
-	files := map[string][]byte{"subscription.yaml": subscription(checked.CSV, served)}
-	if own.project.Module != "" {
-		if files["images.yaml"], err = imagesOf(checked.CSV, dir); err != nil {
-			return err
-		}
+	files, err := b.files(own, dir)
+	if err != nil {
+		return err
 	}
-	return f.write(streams, made, served, files)
+	return f.write(streams, b.dir, files)
 }
 
-// make returns the directory of the bundle: the user's own, or one in the private directory of the project.
-func (f *bundleFlags) make(own *ownOperator) (dir string, leftOut []catalog.LeftOut, sources []string, err error) {
+// madeBundle is a bundle of a project.
+type madeBundle struct {
+	// dir is its directory: the user's own, or one in the private directory of the project.
+	dir     string
+	leftOut []catalog.LeftOut
+	sources []string
+	checked catalog.Checked
+	// served is the catalog that has it; nil if something is wrong with it.
+	served *declcfg.DeclarativeConfig
+}
+
+// The files beside a bundle: its catalog, what has OLM install it, and an images file that has its pods run a project.
+const (
+	catalogFolder    = "catalog"
+	subscriptionFile = "subscription.yaml"
+	imagesFile       = "images.yaml"
+)
+
+// make makes the bundle, and has upstream's validators read it.
+func (f *bundleFlags) make(own *ownOperator) (*madeBundle, error) {
+	logrus.SetLevel(logrus.WarnLevel) // upstream's reader of bundles tells of each optional file
+	b, err := f.collect(own)
+	if err != nil {
+		return nil, err
+	}
+	b.checked = catalog.Check(b.dir)
+	if len(b.checked.Wrong) == 0 {
+		if b.served, err = catalog.Of(b.dir); err == nil {
+			_, err = declcfg.ConvertToModel(*b.served)
+		}
+		if err != nil {
+			b.checked.Wrong = append(b.checked.Wrong, err.Error())
+		}
+	}
+	return b, nil
+}
+
+// files returns the files beside the bundle of a project in a directory, by name.
+func (b *madeBundle) files(own *ownOperator, dir string) (map[string][]byte, error) {
+	var text strings.Builder
+	if err := declcfg.WriteYAML(*b.served, &text); err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{
+		subscriptionFile: subscription(b.checked.CSV, b.served), catalogFolder + "/catalog.yaml": []byte(text.String()),
+	}
+	var err error
+	if own.project.Module != "" {
+		files[imagesFile], err = imagesOf(b.checked.CSV, dir)
+	}
+	return files, err
+}
+
+// collect finds the bundle of a project, or makes one of its manifests.
+func (f *bundleFlags) collect(own *ownOperator) (*madeBundle, error) {
 	shipped, err := own.project.Shipped()
 	if err != nil {
-		return "", nil, nil, usageOf(err)
+		return nil, usageOf(err)
 	}
 	if shipped.Bundle != "" {
 		if f.source.Package+f.source.Version != "" || len(f.source.Channels) > 0 {
-			return "", nil, nil, usageError("leave them out, or make it anew: --manifests config/default", "%s is a bundle, which says itself its package, version and channels", shipped.Bundle)
+			return nil, usageError("leave them out, or make it anew: --manifests config/default", "%s is a bundle, which says itself its package, version and channels", shipped.Bundle)
 		}
-		return shipped.Bundle, nil, shipped.Sources, nil
+		return &madeBundle{dir: shipped.Bundle, sources: shipped.Sources}, nil
 	}
 	source := f.source
 	source.Objects, source.Samples = shipped.Objects, shipped.Samples
 	source.Default = own.project.Name
 	files, leftOut, err := source.Files()
 	if err != nil {
-		return "", nil, nil, usageError("name others with --manifests FILE", "%s: %w", strings.Join(shipped.Sources, ", "), err)
+		return nil, usageError("name others with --manifests FILE", "%s: %w", strings.Join(shipped.Sources, ", "), err)
 	}
-	dir = filepath.Join(own.work.Dir, "bundle")
-	if err := os.RemoveAll(dir); err != nil {
-		return "", nil, nil, err
+	b := &madeBundle{dir: filepath.Join(own.work.Dir, "bundle"), leftOut: leftOut, sources: shipped.Sources}
+	if err := os.RemoveAll(b.dir); err != nil {
+		return nil, err
 	}
-	return dir, leftOut, shipped.Sources, writeFolder(dir, files)
+	return b, writeFolder(b.dir, files)
 }
 
 // subscription returns what has OLM install the bundle: in the namespace operators, whose OperatorGroup is for all; an
@@ -203,13 +243,8 @@ func imagesOf(csv *v1alpha1.ClusterServiceVersion, dir string) ([]byte, error) {
 	return yaml.Marshal(file)
 }
 
-// write makes the folder with the bundle, the catalog and other files.
-func (f *bundleFlags) write(streams streams, dir string, served *declcfg.DeclarativeConfig, files map[string][]byte) error {
-	var text strings.Builder
-	if err := declcfg.WriteYAML(*served, &text); err != nil {
-		return err
-	}
-	files["catalog/catalog.yaml"] = []byte(text.String())
+// write makes the folder with the bundle and the files beside it.
+func (f *bundleFlags) write(streams streams, dir string, files map[string][]byte) error {
 	err := writeFolder(f.out, files)
 	if err == nil {
 		err = os.CopyFS(filepath.Join(f.out, "bundle"), os.DirFS(dir))
@@ -220,21 +255,22 @@ func (f *bundleFlags) write(streams streams, dir string, served *declcfg.Declara
 	in := func(name string) string { return shellQuote(filepath.Join(f.out, name)) }
 	fmt.Fprintln(streams.out, filepath.Join(f.out, "bundle"))
 	with := ""
-	if files["images.yaml"] != nil {
-		with = " --images " + in("images.yaml")
+	if files[imagesFile] != nil {
+		with = " --images " + in(imagesFile)
 	}
 	fmt.Fprintf(streams.err, "use it       operator-lab up --detach --catalog %s%s\ninstall it   operator-lab kubectl apply -f %s\n",
-		in("catalog"), with, in("subscription.yaml"))
+		in(catalogFolder), with, in(subscriptionFile))
 	return nil
 }
 
-// describeBundle prints what is in a bundle, what is not, and what the validators say.
-func describeBundle(w io.Writer, c catalog.Checked, leftOut []catalog.LeftOut, sources []string) {
+// describe prints what is in the bundle, what is not, and what the validators say.
+func (b *madeBundle) describe(w io.Writer) {
+	c := b.checked
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	if csv := c.CSV; csv != nil {
-		line("bundle", "%s, of %s", csv.Name, strings.Join(sources, ", "))
+		line("bundle", "%s, of %s", csv.Name, strings.Join(b.sources, ", "))
 		line("channels", "%s", strings.Join(c.Channels, ", "))
 		for _, d := range csv.Spec.CustomResourceDefinitions.Owned {
 			line("owns", "%s, %s %s", d.Name, d.Kind, d.Version)
@@ -261,7 +297,7 @@ func describeBundle(w io.Writer, c catalog.Checked, leftOut []catalog.LeftOut, s
 			line("samples", "%d", len(samples))
 		}
 	}
-	for _, l := range leftOut {
+	for _, l := range b.leftOut {
 		line("left out", "%s %s: %s", l.Kind, l.Name, l.Reason)
 	}
 	for _, text := range c.Warnings {

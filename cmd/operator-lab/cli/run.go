@@ -66,6 +66,9 @@ be there: its kinds are in the file of --composite or --decorator, as Metacontro
 With --images an operator of that file, which has its project or its command, runs in the pod that
 --manifests makes, and all of this is seen in the same way. The pod's kubelet starts it again.
 
+With --olm the Operator Lifecycle Manager installs your project: by a Subscription to a catalog with
+the bundle that 'operator-lab bundle' makes of it. It runs in its pod, too.
+
 With --kubeconfig it runs against a cluster of yours, and no sandbox is booted. Nothing is applied
 there but what --install and --apply name.`,
 		Example: `  operator-lab run zundoko
@@ -76,6 +79,7 @@ there but what --install and --apply name.`,
   operator-lab run -- ./bin/manager --leader-elect
   operator-lab run --hook ./sync.py --composite controller.yaml --apply=one.yaml
   operator-lab run bakery --images operator.yaml --manifests bakery/config/default
+  operator-lab run ./my-operator --olm --apply
   operator-lab run . --kubeconfig ~/.kube/config`,
 	}
 	withOperators(cmd, func(op operators.Operator) *cobra.Command { return runOneCommand(io, op) })

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/operator-lab/operator-lab/cmd/operator-lab/tui"
 	"github.com/operator-lab/operator-lab/sandbox"
@@ -34,6 +35,18 @@ type inPod struct {
 	// plan has what makes the pod, and examples are of the files of --apply.
 	plan     *project.Plan
 	examples []project.Sample
+	// offered are more samples, which are not applied by themselves.
+	offered []project.Sample
+	// wrong says why what is to make the pod does not; nil: the API server makes it of the plan.
+	wrong func(context.Context, *rest.Config) error
+}
+
+// checkPods reports flags that leave an operator without its pod.
+func (f *ownFlags) checkPods() error {
+	if f.nodes.nodes == 0 {
+		return usageError("leave out --nodes", "without a node there are no pods")
+	}
+	return nil
 }
 
 // runInPod runs an operator of the images file in the pod that the manifests make.
@@ -49,8 +62,8 @@ func runInPod(cmd *cobra.Command, streams streams, f *ownFlags, name string) err
 	if slices.Contains(f.apply, allSamples) {
 		return usageError("name it with --apply=FILE", "there is no project whose samples --apply could apply")
 	}
-	if f.nodes.nodes == 0 {
-		return usageError("leave out --nodes", "without a node there are no pods")
+	if err := f.checkPods(); err != nil {
+		return err
 	}
 	p := &inPod{flags: f, name: name}
 	var err error
@@ -68,12 +81,17 @@ func runInPod(cmd *cobra.Command, streams streams, f *ownFlags, name string) err
 		p.describe(streams.out)
 		return nil
 	}
-	title := name + " / pod"
+	return p.run(cmd.Context(), streams, "pod")
+}
+
+// run runs it in a sandbox; by says in a word on the screen how it is run.
+func (p *inPod) run(ctx context.Context, streams streams, by string) error {
+	title := p.name + " / " + by
 	run := &liveRun{
-		io: streams, name: name, title: title, flags: f.runFlags, subject: p, step: noStep,
+		io: streams, name: p.name, title: title, flags: p.flags.runFlags, subject: p, step: noStep,
 		journal: trace.New(trace.Options{Product: version(), Title: title}),
 	}
-	return run.run(cmd.Context())
+	return run.run(ctx)
 }
 
 // describe prints what would be applied, for --dry-run.
@@ -82,8 +100,8 @@ func (p *inPod) describe(w io.Writer) {
 	line("operator", "%s, in a pod, as %s says", p.name, p.flags.nodes.images)
 	describeObjects(line, "applies", p.plan)
 	describeLeftOut(line, p.plan)
-	for _, name := range p.flags.apply {
-		line("sample", "%s", name)
+	for _, sample := range slices.Concat(p.examples, p.offered) {
+		line("sample", "%s", sample.File)
 	}
 	describeNotes(line, p.plan.Notes)
 }
@@ -143,7 +161,9 @@ func hasReady(all []discoveryv1.EndpointSlice) bool {
 	})
 }
 
-func (p *inPod) samples(s *liveOperator) []tui.Sample { return offer(s, p.examples) }
+func (p *inPod) samples(s *liveOperator) []tui.Sample {
+	return offer(s, slices.Concat(p.examples, p.offered))
+}
 
 func (p *inPod) awaitEnd(ctx context.Context, s *liveOperator) error {
 	return awaitOwnEnd(ctx, s, p.flags.until)
@@ -165,7 +185,11 @@ func (p *inPod) install(ctx context.Context, s *liveOperator) (_ context.Context
 	watched, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for watched.Err() == nil {
-			if err := p.trouble(watched, client.CoreV1()); err != nil {
+			err := p.trouble(watched, client.CoreV1())
+			if err == nil && p.wrong != nil {
+				err = p.wrong(watched, s.target.Config())
+			}
+			if err != nil {
 				cancel(err)
 			}
 			select {

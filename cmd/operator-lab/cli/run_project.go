@@ -115,6 +115,9 @@ func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) err
 	if err != nil {
 		return err
 	}
+	if f.nodes.olm && len(args) == 1 && cmd.ArgsLenAtDash() < 0 {
+		return runByOLM(cmd, streams, f, args[0])
+	}
 	own := &ownOperator{flags: f, cluster: cluster}
 	defer own.close()
 	dir, rest := "", args
