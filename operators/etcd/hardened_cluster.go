@@ -233,8 +233,11 @@ func (r *hardenedClusters) lookAtObjects(ctx context.Context, p *clusterPass) er
 		name string
 		into client.Object
 	}{
-		{peerService(p.cluster), &p.peers}, {clientService(p.cluster), &p.clients}, {budgetName(p.cluster), &p.budget},
-		{proxyName(p.cluster), &p.proxies}, {proxyName(p.cluster), &p.proxyService},
+		{peerService(p.cluster), &p.peers},
+		{clientService(p.cluster), &p.clients},
+		{budgetName(p.cluster), &p.budget},
+		{proxyName(p.cluster), &p.proxies},
+		{proxyName(p.cluster), &p.proxyService},
 	} {
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: p.cluster.Namespace, Name: o.name}, o.into)
 		if client.IgnoreNotFound(err) != nil {

@@ -120,12 +120,14 @@ func TestAProxyOfEtcd(t *testing.T) {
 		want, says string
 	}{
 		{
-			"without arguments", []string{"etcd", "grpc-proxy", "start"},
+			"without arguments",
+			[]string{"etcd", "grpc-proxy", "start"},
 			"etcd grpc-proxy start --endpoints=127.0.0.1:32379 --advertise-client-url=127.0.0.1:53790 --listen-addr=127.0.0.1:53790",
 			"on this machine tcp://127.0.0.1:23790 is tcp://127.0.0.1:53790\n",
 		},
 		{
-			"as an operator starts it", []string{
+			"as an operator starts it",
+			[]string{
 				"/usr/local/bin/etcd", "grpc-proxy", "start", "--endpoints=http://a-client.ns.svc:2379,10.244.1.5:2379", "--listen-addr=0.0.0.0:2379",
 				"--advertise-client-url", "10.244.1.5:2379", "--metrics-addr=http://0.0.0.0:2381", "--debug", "--cacert=/etc/ca.crt",
 			},
