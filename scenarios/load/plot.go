@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	plotter "github.com/operator-lab/operator-lab/sandbox/plot"
 )
 
 // line is a figure in a plot.
@@ -61,25 +63,13 @@ func plot(sizes []int, lines []line) string {
 	if !ok {
 		return ""
 	}
-	grid := make([][]byte, plotHeight)
-	for i := range grid {
-		grid[i] = []byte(strings.Repeat(" ", plotWidth))
-	}
-	put := func(n, v float64, mark byte) {
-		if v > a.high {
-			return
-		}
-		cell := &grid[plotHeight-1-int(math.Round(a.y(v)*(plotHeight-1)))][int(math.Round(a.x(n)*(plotWidth-1)))]
-		if *cell != ' ' && *cell != '.' && *cell != mark && mark != '.' {
-			mark = '*'
-		}
-		*cell = mark
-	}
+	canvas := plotter.New(plotWidth, plotHeight)
+	put := func(n, v float64, mark byte) { canvas.Put(a.x(n), a.y(v), mark) }
 	for i := range plotWidth {
 		n := a.left * math.Pow(a.right/a.left, float64(i)/(plotWidth-1))
 		if i%2 == 0 {
-			put(n, n, '.')
-			put(n, n*n, '.')
+			put(n, n, plotter.Background)
+			put(n, n*n, plotter.Background)
 		}
 	}
 	for _, l := range lines {
@@ -88,21 +78,13 @@ func plot(sizes []int, lines []line) string {
 		}
 	}
 	var out strings.Builder
-	for i, row := range grid {
-		label := ""
-		switch i {
-		case 0:
-			label = short(a.high)
-		case plotHeight - 1:
-			label = short(a.low)
-		}
-		fmt.Fprintf(&out, "%9s |%s\n", label, strings.TrimRight(string(row), " "))
+	for _, row := range canvas.Rows(9, short(a.high), short(a.low)) {
+		fmt.Fprintln(&out, row)
 	}
-	fmt.Fprintf(&out, "%9s +%s\n", "", strings.Repeat("-", plotWidth))
 	axis := []byte(strings.Repeat(" ", plotWidth+8))
 	for _, n := range sizes {
 		text := short(float64(n))
-		copy(axis[int(math.Round(a.x(float64(n))*(plotWidth-1))):], text)
+		copy(axis[canvas.Column(a.x(float64(n))):], text)
 	}
 	fmt.Fprintf(&out, "%9s  %s\n", "", strings.TrimRight(string(axis), " "))
 	var legend []string
