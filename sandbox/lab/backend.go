@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -119,6 +120,19 @@ func (b *backend) DeleteOperator(name string) error {
 	l.mu.Unlock()
 	l.notify()
 	return err
+}
+
+// OperatorMetrics returns the metrics of an operator, unless nothing of it runs or it has no taps.
+func (b *backend) OperatorMetrics(name string) ([]byte, error) {
+	sv := b.lab().supervisor(name)
+	if sv == nil {
+		return nil, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("operators").GroupResource(), name)
+	}
+	text, err := sv.taps.Metrics()
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	return text, nil
 }
 
 // Loops returns the loops seen in this epoch.

@@ -100,6 +100,8 @@ type Taps interface {
 	Probe(controller string, key trace.Key) bool
 	// Controllers returns the names of the controllers, sorted.
 	Controllers() []string
+	// Metrics returns the metrics of the operator in the text format of Prometheus, or why there are none now.
+	Metrics() ([]byte, error)
 	// AwaitServing returns when the workers take keys; without taps in the program, when it has made its first request.
 	AwaitServing(ctx context.Context) error
 	// ReconcileOf returns the reconcile that a context belongs to.

@@ -35,6 +35,8 @@ type OperatorBackend interface {
 	ApplyOperator(name string, spec v1alpha1.OperatorSpec) error
 	// DeleteOperator stops and unloads an operator: from then on Operators does not return it.
 	DeleteOperator(name string) error
+	// OperatorMetrics returns the metrics of a loaded operator in the text format of Prometheus. It may take two seconds.
+	OperatorMetrics(name string) ([]byte, error)
 }
 
 // FaultBackend injects faults.

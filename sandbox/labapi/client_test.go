@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -358,6 +359,23 @@ func TestWrites(t *testing.T) {
 			t.Errorf("it is there: %v", err)
 		}
 	})
+}
+
+// TestOperatorMetrics reads what an operator tells, as anybody does who reads metrics.
+func TestOperatorMetrics(t *testing.T) {
+	l := newLab()
+	serve(t, l)
+	const path = "/apis/operator-lab.dev/v1alpha1/operators/"
+	if got := kubectl(t, "get", "--raw", path+"zundoko/metrics"); got != "up 1\n" {
+		t.Errorf("it tells %q", got)
+	}
+	if got := refused(t, "", "get", "--raw", path+"nobody/metrics"); !strings.Contains(got, "NotFound") {
+		t.Errorf("of an operator that is not there: %s", got)
+	}
+	l.change(func() { l.refuses = apierrors.NewServiceUnavailable("it has ended") })
+	if got := refused(t, "", "get", "--raw", path+"zundoko/metrics"); !strings.Contains(got, "it has ended") {
+		t.Errorf("of one that has ended: %s", got)
+	}
 }
 
 func TestMetadataOnly(t *testing.T) {

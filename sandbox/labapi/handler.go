@@ -131,6 +131,7 @@ func storages(b Backend, scheme *runtime.Scheme, codec runtime.Codec) (map[strin
 			served[r.plural] = newReadOnly(s)
 		}
 	}
+	served[v1alpha1.OperatorMetrics] = operatorMetrics{b}
 	return served, memories, nil
 }
 

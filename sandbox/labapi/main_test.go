@@ -221,6 +221,15 @@ func (l *lab) DeleteOperator(name string) error {
 	return nil
 }
 
+func (l *lab) OperatorMetrics(name string) ([]byte, error) {
+	if _, there := l.loaded(name); !there {
+		return nil, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("operators").GroupResource(), name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return []byte("up 1\n"), l.refuses
+}
+
 func (l *lab) Loops() []v1alpha1.Loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -138,7 +138,7 @@ func (r *registration) makeRole(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: viewRole, Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
 		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{v1alpha1.GroupVersion.Group},
-			Resources: []string{"operators", "loops", "faults"},
+			Resources: []string{"operators", v1alpha1.OperatorMetrics, "loops", "faults"},
 			Verbs:     []string{"get", "list", "watch"},
 		}},
 	}

@@ -63,6 +63,8 @@ const (
 	DoProbe = "probe"
 	// DoFlush does nothing but send the events so far.
 	DoFlush = "flush"
+	// DoMetrics asks for the metrics of the process.
+	DoMetrics = "metrics"
 )
 
 // Order is a line from the lab that asks for something to be done.
@@ -86,6 +88,8 @@ type Message struct {
 	Ack int64 `json:"ack,omitempty"`
 	// Found is the result of DoProbe.
 	Found bool `json:"found,omitempty"`
+	// Metrics is the result of DoMetrics, in the text format of Prometheus; empty if there is none.
+	Metrics string `json:"metrics,omitempty"`
 	// State is the state now; it is in every message.
 	State *State `json:"state,omitempty"`
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -35,7 +37,7 @@ func (l *Link) stream() {
 			if !open {
 				return
 			}
-			err = l.tell(Message{Ack: o.ID, Found: l.obey(o)})
+			err = l.tell(Message{Ack: o.ID, Found: l.obey(o), Metrics: l.metrics(o)})
 		}
 		if err != nil {
 			return
@@ -125,6 +127,24 @@ func (l *Link) obey(o Order) (found bool) {
 		}
 	}
 	return false
+}
+
+// metrics returns the metrics of the process, if the order asks for them.
+func (l *Link) metrics(o Order) string {
+	if o.Do != DoMetrics {
+		return ""
+	}
+	l.mu.Lock()
+	var all []*taps.Taps
+	for _, m := range l.members {
+		all = append(all, m.taps)
+	}
+	l.mu.Unlock()
+	text, err := taps.Metrics(func(*dto.Metric) bool { return true }, all...)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // actions are the orders to the loop.

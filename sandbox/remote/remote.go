@@ -215,6 +215,33 @@ func (t *Taps) Probe(controller string, key trace.Key) bool {
 	return t.order(link.Order{Do: link.DoProbe, Controller: controller, Namespace: key.Namespace, Name: key.Name}).Found
 }
 
+// metricsPatience is how long a process may take to tell its metrics.
+const metricsPatience = 2 * time.Second
+
+// Metrics returns the metrics of the process in the text format of Prometheus, also those that its author added.
+func (t *Taps) Metrics() ([]byte, error) {
+	t.mu.Lock()
+	connected := t.connected()
+	t.mu.Unlock()
+	if !connected {
+		return nil, errors.New("no process of it runs")
+	}
+	told, done := t.send(link.Order{Do: link.DoMetrics})
+	late := time.NewTimer(metricsPatience)
+	defer late.Stop()
+	select {
+	case m := <-told:
+		if m.Metrics == "" {
+			return nil, errors.New("the process told none")
+		}
+		return []byte(m.Metrics), nil
+	case <-done:
+		return nil, errors.New("the process ended")
+	case <-late.C:
+		return nil, fmt.Errorf("the process told none in %v; it may be stopped, as by a debugger", metricsPatience)
+	}
+}
+
 // Controllers returns the sorted names of the controllers whose work queues exist now.
 func (t *Taps) Controllers() []string {
 	t.mu.Lock()

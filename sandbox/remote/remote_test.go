@@ -145,6 +145,37 @@ func TestOrdersAreAcknowledgedAfterTheirEvents(t *testing.T) {
 	}
 }
 
+// TestMetrics reads the metrics of a process, with the length of its queue.
+func TestMetrics(t *testing.T) {
+	l := newLab(t)
+	if _, err := l.taps.Metrics(); err == nil {
+		t.Error("there are metrics without a process")
+	}
+	p := l.start()
+	add, _ := p.manage(unused, nothing)
+	l.must(l.taps.AwaitServing(t.Context()))
+	add("first")
+	l.await("the first", ended("first", 1))
+	l.taps.Pause()
+	add("a")
+	add("b")
+	text, err := l.taps.Metrics()
+	l.must(err)
+	for _, want := range []string{
+		`controller_runtime_reconcile_total{controller="copier",result="success"} `, "\nworkqueue_depth{controller=\"copier\",name=\"copier\"} 2\n",
+		"\ngo_goroutines ",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not among the metrics:\n%s", want, text)
+		}
+	}
+	l.must(p.conn.Close())
+	l.must(<-p.served)
+	if _, err := l.taps.Metrics(); err == nil {
+		t.Error("there are metrics of a process that has ended")
+	}
+}
+
 // TestOrderToAStoppedProcess gives orders to a process that takes them and does not answer.
 func TestOrderToAStoppedProcess(t *testing.T) {
 	l := newLab(t)

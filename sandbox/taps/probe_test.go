@@ -109,3 +109,24 @@ func TestAwaitServing(t *testing.T) {
 		t.Errorf("nothing serves, and the wait ended with %v", err)
 	}
 }
+
+// TestMetrics checks that of the metrics of the process those of the operator are told, and the lengths of its queues.
+func TestMetrics(t *testing.T) {
+	mine, others := New(trace.New(trace.Options{}), Options{}), New(trace.New(trace.Options{}), Options{})
+	if _, err := mine.Metrics(); err == nil {
+		t.Error("there are metrics without a controller")
+	}
+	newQueue(others, "others", newLimiter()).Add(key("x"))
+	q := newQueue(mine, "mine", newLimiter())
+	q.Add(key("x"))
+	q.Add(key("y"))
+	q.AddAfter(key("z"), time.Hour)
+	text, err := mine.Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "# HELP workqueue_depth Current depth of workqueue\n# TYPE workqueue_depth gauge\nworkqueue_depth{controller=\"mine\",name=\"mine\"} 2\n"
+	if string(text) != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}

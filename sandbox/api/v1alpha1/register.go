@@ -9,6 +9,9 @@ import (
 // GroupVersion is the API group and version of the types.
 var GroupVersion = schema.GroupVersion{Group: "operator-lab.dev", Version: "v1alpha1"}
 
+// OperatorMetrics is the subresource of an operator that serves its metrics in the text format of Prometheus.
+const OperatorMetrics = "operators/metrics"
+
 // AddToScheme makes the types known to a scheme, as clients need it.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
