@@ -36,7 +36,7 @@ type Operator struct {
 	// AddToScheme registers its types. Without types of its own it does nothing.
 	AddToScheme func(*runtime.Scheme) error
 	// Manifests are its YAML files: custom resource definitions in crds/<variant>, its service account, roles and bindings
-	// in rbac and rbac/<variant>, its namespace in manager.
+	// in rbac and rbac/<variant>, its namespace in manager; and in prometheus rules for what it looks after, if it has some.
 	Manifests fs.FS
 	// Namespace and ServiceAccount say where and as whom it runs in a cluster.
 	Namespace, ServiceAccount string

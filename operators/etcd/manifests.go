@@ -22,6 +22,7 @@ var config embed.FS
 //	rbac/<variant>/  what the operator may do
 //	manager/         namespace and Deployment of the operator
 //	deploy/          the articles' ways to install it: in one namespace
+//	prometheus/      rules for Prometheus: what to look at when metrics of members say so
 //	samples/         an EtcdCluster, an EtcdBackup and an EtcdRestore
 //	kustomization.yaml  the hardened operator without the samples, for kubectl apply -k
 func Manifests() fs.FS { return kit.Sub(config, "config") }

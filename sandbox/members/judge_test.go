@@ -165,7 +165,7 @@ func TestPods(t *testing.T) {
 		"etcd --listen-client-urls=http://0.0.0.0:2379":                     false,
 		"etcd --listen-peer-urls=https://0.0.0.0:2380 --listen-client-urls": false,
 	} {
-		if got := asksForTLS([]string{command}); got != want {
+		if got := ServesTLS([]string{command}); got != want {
 			t.Errorf("%s: %v", command, got)
 		}
 	}

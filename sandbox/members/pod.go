@@ -40,7 +40,7 @@ func podOf(p *corev1.Pod) pod {
 		if out.requested == "" {
 			out.requested = imageVersion(c.Image)
 		}
-		out.secure = asksForTLS(slices.Concat(c.Command, c.Args))
+		out.secure = ServesTLS(slices.Concat(c.Command, c.Args))
 	}
 	return out
 }
@@ -53,8 +53,8 @@ func imageVersion(image string) string {
 	return strings.TrimPrefix(tag, "v")
 }
 
-// asksForTLS reports whether a member's command makes it serve clients with TLS.
-func asksForTLS(command []string) bool {
+// ServesTLS reports whether the command of a member of etcd makes it serve its clients with TLS.
+func ServesTLS(command []string) bool {
 	const flag = "--listen-client-urls"
 	words := strings.Fields(strings.Join(command, " ")) // the command may be a shell's
 	for i, word := range words {
