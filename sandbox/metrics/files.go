@@ -58,8 +58,8 @@ func oneLine(file string, err error) error {
 func groupsIn(content []byte) ([]byte, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(string(content)))
 	var document, another yaml.Node
-	if decoder.Decode(&document) != nil {
-		return content, nil // which is said when the groups are read
+	if err := decoder.Decode(&document); err != nil {
+		return content, nil //nolint:nilerr // the same is said when the groups are read
 	}
 	if decoder.Decode(&another) == nil {
 		return nil, errors.New("it has several documents; a rule file is one")

@@ -121,6 +121,8 @@ type RuleState struct {
 	State State  `json:"state"`
 	// Error says why it could not be evaluated last.
 	Error string `json:"error,omitempty"`
+	// Reach is how far back the expression looks: before so much was read, it may see too little.
+	Reach time.Duration `json:"-"`
 	// Alerts are those that are pending or firing, and for a while those that were firing, by their labels.
 	Alerts []Alert `json:"alerts,omitempty"`
 }
@@ -189,7 +191,7 @@ func (r *rule) record(s *Store, source string, at time.Time, result promql.Vecto
 	seen := map[string]bool{}
 	for _, one := range result {
 		b := labels.NewBuilder(one.Metric)
-		b.Set(labels.MetricName, r.Record)
+		b.Set(model.MetricNameLabel, r.Record)
 		for name, value := range r.labels {
 			b.Set(name, value)
 		}
@@ -271,7 +273,7 @@ func (r *rule) newAlert(ctx context.Context, at time.Time, result promql.Sample,
 		return filled
 	}
 	a := &Alert{State: Pending, Value: result.F, ActiveAt: at, Labels: result.Metric.Map(), Annotations: map[string]string{}}
-	delete(a.Labels, labels.MetricName)
+	delete(a.Labels, model.MetricNameLabel)
 	for name, source := range r.labels {
 		a.Labels[name] = expand(source)
 	}
@@ -291,7 +293,7 @@ func (r *Rules) States() []RuleState {
 			if one.Alert == "" {
 				continue
 			}
-			s := RuleState{Name: one.Alert, Group: g.name, File: g.file, State: Inactive}
+			s := RuleState{Name: one.Alert, Group: g.name, File: g.file, State: Inactive, Reach: g.offset + back(one.Expr)}
 			if one.err != nil {
 				s.Error = one.err.Error()
 			}

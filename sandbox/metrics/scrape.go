@@ -104,6 +104,6 @@ func series(name string, own model.Metric, target map[string]string) labels.Labe
 	for label, value := range target {
 		b.Set(label, value)
 	}
-	b.Set(labels.MetricName, name)
+	b.Set(model.MetricNameLabel, name)
 	return b.Labels()
 }

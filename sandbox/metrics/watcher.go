@@ -61,6 +61,7 @@ func New(o Options) (*Watcher, error) {
 // Picture is what one look shows.
 type Picture struct {
 	At      time.Time   `json:"at"`
+	Began   time.Time   `json:"began"` // the first look was then
 	Targets []Target    `json:"targets"`
 	Plots   []Plot      `json:"signals"`
 	Alerts  []RuleState `json:"alerts"`
@@ -106,6 +107,7 @@ func (w *Watcher) Look(ctx context.Context, at time.Time) (*Picture, error) {
 	if w.began.IsZero() {
 		w.began = at
 	}
+	p.Began = w.began
 	w.options.Rules.Evaluate(ctx, w.engine, w.store, at)
 	p.Alerts = append(p.Alerts, w.options.Rules.States()...)
 	if p.Plots, err = w.plots(ctx, at); err != nil {
@@ -168,16 +170,24 @@ func (r *Rules) reach() (longest time.Duration) {
 	return longest
 }
 
-// Find returns the state of the rule with a name; the most urgent one if several have it.
-func (p *Picture) Find(name string) (State, error) {
-	found := State("")
+// Find returns the state of the rule with a name; the most urgent one if several have it. It is empty if there is nothing of
+// it, and what was read so far may be too little to say so.
+func (p *Picture) Find(name string) (found State, err error) {
+	known, reach := false, time.Duration(0)
 	for _, a := range p.Alerts {
-		if a.Name == name && (found == "" || urgency(a.State) > urgency(found)) {
+		if a.Name != name {
+			continue
+		}
+		known, reach = true, max(reach, a.Reach)
+		if found == "" || urgency(a.State) > urgency(found) {
 			found = a.State
 		}
 	}
-	if found == "" {
+	if !known {
 		return "", fmt.Errorf("there is no rule %s", name)
+	}
+	if found == Inactive && p.At.Sub(p.Began) < reach {
+		found = ""
 	}
 	return found, nil
 }

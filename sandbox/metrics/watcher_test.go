@@ -231,3 +231,26 @@ func TestReach(t *testing.T) {
 		t.Error("an expression without a name may mean any")
 	}
 }
+
+// TestFind checks that a rule that looks back is not said to be inactive before enough was read.
+func TestFind(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	p := &Picture{At: at, Began: at.Add(-10 * time.Second), Alerts: []RuleState{
+		{Name: "Now", State: Inactive},
+		{Name: "Back", State: Inactive, Reach: 15 * time.Second},
+		{Name: "Fires", State: Firing, Reach: 15 * time.Second},
+		{Name: "Fires", State: Pending},
+	}}
+	for name, want := range map[string]State{"Now": Inactive, "Back": "", "Fires": Firing} {
+		if got, err := p.Find(name); got != want || err != nil {
+			t.Errorf("%s is %q (error: %v), want %q", name, got, err, want)
+		}
+	}
+	p.Began = at.Add(-15 * time.Second)
+	if got, err := p.Find("Back"); got != Inactive || err != nil {
+		t.Errorf("after its time it is %q (error: %v)", got, err)
+	}
+	if _, err := p.Find("Nobody"); err == nil {
+		t.Error("there is a rule that is not there")
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators/etcd"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/members"
+	"github.com/operator-lab/operator-lab/sandbox/metrics"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/verify"
@@ -113,6 +114,7 @@ var commandValues = map[string]values{
 	"run --context":   contextsOf,
 
 	"members --cluster":   etcdClusters,
+	"metrics --until":     alertsInStates,
 	"test --kube-context": contextsOf,
 }
 
@@ -122,6 +124,21 @@ func listForms(cmd *cobra.Command) []string {
 		return []string{"table", "json"}
 	}
 	return []string{"json"}
+}
+
+// alertsInStates returns the lab's rules, each in each state.
+func alertsInStates(*cobra.Command) []string {
+	rules, err := metrics.Bundled()
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, name := range rules.Alerts() {
+		for _, state := range metrics.States {
+			all = append(all, name+"="+string(state))
+		}
+	}
+	return all
 }
 
 func numbers(from, to int) []string {
