@@ -72,6 +72,8 @@ type Setup struct {
 	Off map[string]bool
 	// Counts is the reference for [oracle.Counts]; see [oracle.Witness].
 	Counts string
+	// Measures reports whether the scenario measures what faults cost: it takes a turn even without operators.
+	Measures bool
 }
 
 // NewLabHooks returns hooks without a running scenario.
@@ -85,7 +87,7 @@ var _ runner.Hooks = (*LabHooks)(nil)
 // come when the scenario makes their pods: where an images file has some, every scenario is one with operators.
 func (h *LabHooks) Begin(ctx context.Context, test *format.Test, r *report.Test) error {
 	setup, err := h.Selection.Setup(test)
-	if err != nil || len(setup.Operators) == 0 && len(h.Lab.InPods()) == 0 {
+	if err != nil || len(setup.Operators) == 0 && len(h.Lab.InPods()) == 0 && !setup.Measures {
 		return err
 	}
 	select {
@@ -134,7 +136,7 @@ func (s Selection) Setup(test *format.Test) (Setup, error) {
 		return Setup{}, err
 	}
 	out := Setup{
-		Operators: says.Operators, Off: map[string]bool{}, Counts: says.Counts,
+		Operators: says.Operators, Off: map[string]bool{}, Counts: says.Counts, Measures: says.Writes != "",
 		Spec: v1alpha1.OperatorSpec{Variant: says.Variant, Parameters: map[string]string{}},
 	}
 	for _, p := range says.Parameters {

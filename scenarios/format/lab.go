@@ -41,6 +41,14 @@ type Lab struct {
 	Habits []int
 	// Phases are the phases of the capability model, 1 to 5, that the test demonstrates.
 	Phases []int
+	// Writes is the name of the etcd cluster that is written to during the steps; empty: none is.
+	Writes string
+	// Toil maps the name of a step that waits until a store is whole again to the fault before it, one of [ToilFaults].
+	Toil map[string]string
+	// ByHand maps the name of a step that a person does to the time for which the next step of Toil may come true without it.
+	ByHand map[string]time.Duration
+	// Decisions maps the name of a step of ByHand that decides something to the reason why a person has to.
+	Decisions map[string]string
 	// Audience, Title and Finding are free text.
 	Audience, Title, Finding string
 }
@@ -67,12 +75,16 @@ func (l *Loaded) Lab() (Lab, error) { return readLab(l) }
 
 // readLab reads the annotations of a test.
 func readLab(l *Loaded) (Lab, error) {
-	r := &labReader{Loaded: l, lab: Lab{Off: map[string]string{}, Stays: map[string]time.Duration{}, Japanese: map[string]string{}}}
+	r := &labReader{Loaded: l, lab: Lab{
+		Off: map[string]string{}, Stays: map[string]time.Duration{}, Japanese: map[string]string{},
+		Toil: map[string]string{}, ByHand: map[string]time.Duration{}, Decisions: map[string]string{},
+	}}
 	for _, key := range slices.Sorted(maps.Keys(l.Test.Annotations)) {
 		if name, ok := strings.CutPrefix(key, labPrefix); ok {
 			r.read(key, name, strings.TrimSpace(l.Test.Annotations[key]))
 		}
 	}
+	r.checkToil()
 	return r.lab, r.wrong.asError()
 }
 
@@ -114,6 +126,8 @@ func (r *labReader) read(key, name, value string) {
 		r.lab.Habits = r.numbers(key, value, "habit", Habits)
 	case "phase":
 		r.lab.Phases = r.numbers(key, value, "phase", Phases)
+	case "writes":
+		r.writes(key, value)
 	case "audience":
 		r.lab.Audience = value
 	case "title":
@@ -194,7 +208,13 @@ func (r *labReader) named(key, name, value string) {
 		r.stays(key, step, value)
 		return
 	}
-	known := []string{"operator", "variant", "parameters", "counts", "give-up", "habits", "phase", "audience", "title", "finding", "stays.<step>", "ja.<step>"}
+	if r.toil(key, name, value) {
+		return
+	}
+	known := []string{
+		"operator", "variant", "parameters", "counts", "give-up", "habits", "phase", "writes", "audience", "title", "finding",
+		"stays.<step>", "ja.<step>", "toil.<step>", "by-hand.<step>", "decision.<step>",
+	}
 	for _, o := range Oracles {
 		known = append(known, "oracle."+o)
 	}
@@ -244,9 +264,8 @@ func (r *labReader) oracle(key, name, value string) {
 }
 
 func (r *labReader) stays(key, name, value string) {
-	d, err := time.ParseDuration(value)
-	if err != nil || d <= 0 {
-		r.problem(key, "write it with its unit, such as 5s or 1m30s", "%q is not a duration", value)
+	d, ok := r.duration(key, value)
+	if !ok {
 		return
 	}
 	if s, name := r.step(key, name); s != nil {
@@ -255,6 +274,16 @@ func (r *labReader) stays(key, name, value string) {
 			r.problem(key, "", "the step %q asserts nothing", s.Name)
 		}
 	}
+}
+
+// duration reads a duration that is more than nothing.
+func (r *labReader) duration(key, value string) (d time.Duration, ok bool) {
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		r.problem(key, "write it with its unit, such as 5s or 1m30s", "%q is not a duration", value)
+		return 0, false
+	}
+	return d, true
 }
 
 // japanese reads the Japanese description of a step.

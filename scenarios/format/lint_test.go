@@ -158,6 +158,9 @@ func TestReadLab(t *testing.T) {
 		Off:        map[string]string{"hot-loop": "it counts on purpose"},
 		Stays:      map[string]time.Duration{"the song is kept": 5 * time.Second},
 		Japanese:   map[string]string{},
+		Toil:       map[string]string{},
+		ByHand:     map[string]time.Duration{},
+		Decisions:  map[string]string{},
 		Finding:    "Z-01",
 		GiveUp:     true,
 	}

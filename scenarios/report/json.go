@@ -44,6 +44,7 @@ type jsonStep struct {
 	StartTime   time.Time       `json:"startTime"`
 	EndTime     time.Time       `json:"endTime"`
 	Operations  []jsonOperation `json:"operations,omitempty"`
+	Toil        *Toil           `json:"toil,omitempty"`
 }
 
 type jsonOperation struct {
@@ -112,7 +113,7 @@ func testJSON(t *Test) jsonTest {
 
 // stepJSON returns a step without its operations.
 func stepJSON(s *Step) jsonStep {
-	return jsonStep{Name: s.Name, Description: s.Description, Status: s.Status(), StartTime: s.Started, EndTime: s.Ended}
+	return jsonStep{Name: s.Name, Description: s.Description, Status: s.Status(), StartTime: s.Started, EndTime: s.Ended, Toil: s.Toil}
 }
 
 func operationJSON(o *Operation) jsonOperation {
@@ -159,7 +160,7 @@ func (j *jsonTest) test() *Test {
 		t.Findings = append(t.Findings, Finding(f))
 	}
 	for _, s := range j.Steps {
-		step := &Step{Name: s.Name, Description: s.Description, Started: s.StartTime, Ended: s.EndTime}
+		step := &Step{Name: s.Name, Description: s.Description, Started: s.StartTime, Ended: s.EndTime, Toil: s.Toil}
 		for i := range s.Operations {
 			step.Operations = append(step.Operations, s.Operations[i].operation())
 		}

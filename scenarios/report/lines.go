@@ -78,12 +78,13 @@ func (l *Lines) EndOperation(t *Test, s *Step, o *Operation) {
 	}{event{Event: "endOperation", Time: o.Ended, Test: t.ID, Step: s.Name}, operationJSON(o)})
 }
 
-// EndStep writes the result of the step.
+// EndStep writes the result of the step, and what it has measured of a fault.
 func (l *Lines) EndStep(t *Test, s *Step) {
 	l.write(struct {
 		event
 		Status Status `json:"status"`
-	}{event{Event: "endStep", Time: s.Ended, Test: t.ID, Step: s.Name}, s.Status()})
+		Toil   *Toil  `json:"toil,omitempty"`
+	}{event{Event: "endStep", Time: s.Ended, Test: t.ID, Step: s.Name}, s.Status(), s.Toil})
 }
 
 // EndTest writes the result of the test, without its steps.

@@ -92,6 +92,20 @@ type Step struct {
 	// Operations are the operations that were begun, in order: of try, catch and finally, and of cleanup at the end of
 	// the test.
 	Operations []*Operation
+	// Toil is what a fault has cost that is over with this step; nil if the step measures nothing.
+	Toil *Toil
+}
+
+// Toil is what a fault has cost until a store was whole again.
+type Toil struct {
+	// Fault is the name of the fault, such as kill-member.
+	Fault string `json:"fault"`
+	// Actions is the number of commands that a person had to give.
+	Actions int `json:"actions"`
+	// Decisions is the number of commands by which a person decided something. They are not among the actions.
+	Decisions int `json:"decisions"`
+	// Outage is the longest time in seconds from one acknowledged write to the next.
+	Outage float64 `json:"secondsWithoutWrite"`
 }
 
 // Failed reports whether one of its operations failed.

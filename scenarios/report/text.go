@@ -127,6 +127,11 @@ func (x *Text) EndTest(t *Test) {
 		x.failed(&p, t)
 	}
 	p.indent = "      "
+	for _, s := range t.Steps {
+		if c := s.Toil; c != nil {
+			p.line("toil %-13s  %2d by hand, %d decided, %.1fs without a write", c.Fault, c.Actions, c.Decisions, c.Outage)
+		}
+	}
 	for _, note := range t.Notes {
 		p.line("%s %s", x.paint.yellow("note"), clean(note))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/operator-lab/operator-lab/scenarios/format"
@@ -52,6 +53,8 @@ type Options struct {
 	Sink report.Sink
 	// Hooks are called around tests. Default: none.
 	Hooks Hooks
+	// Meter begins to write to an etcd cluster, for tests that ask for it. Default: such tests fail.
+	Meter func(ctx context.Context, cluster types.NamespacedName) Meter
 	// PauseOnFailure is called before the clean-up of a test that failed. Default: there is no pause.
 	PauseOnFailure func(ctx context.Context, t *report.Test)
 	// Selected reports whether to run a test; a test that is not selected is not in the report either. Default: all are
@@ -77,6 +80,17 @@ type Hooks interface {
 	AtRest(ctx context.Context, t *format.Test, within time.Duration) bool
 	// Explain returns what is known of the loop that owns an object, line by line. It is called for a failed assert.
 	Explain(ctx context.Context, object *unstructured.Unstructured) []string
+}
+
+// Meter writes to a store all the time, and measures for how long no write is acknowledged.
+type Meter interface {
+	// Reset forgets what was measured so far.
+	Reset()
+	// Lap waits for a write that begins from now on to be acknowledged, and returns the longest time from one acknowledged write to the
+	// next since the last Reset or Lap. A time that had begun before that counts in full.
+	Lap(ctx context.Context) (time.Duration, error)
+	// Stop ends the writes.
+	Stop()
 }
 
 // Connection is a cluster that several runs share. It may be used by concurrent runs.

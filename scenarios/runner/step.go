@@ -25,6 +25,7 @@ func (t *testRun) runStep(ctx context.Context, in inherited, step *format.TestSt
 	name := format.StepName(step, i)
 	s := &stepRun{testRun: t, step: step, report: t.beginStep(name, step.Description)}
 	defer t.endStep(s.report)
+	s.beginFault()
 	in.scope = in.scope.WithCompiler(step.Compiler)
 	in, err := in.with(ctx, settings{
 		catch: step.Catch, cluster: step.Cluster, clusters: step.Clusters, propagation: step.DeletionPropagationPolicy,
@@ -61,13 +62,14 @@ func (s *stepRun) try(ctx context.Context, in *inherited) bool {
 				return false
 			}
 		}
+		s.typed(op)
 		out, goOn := s.operation(ctx, *in, report.Try, op, i)
 		*in = out
 		if !goOn {
 			return false
 		}
 	}
-	return s.stay(ctx)
+	return s.stay(ctx) && s.endFault(ctx, *in)
 }
 
 // all runs the operations of catch, finally or cleanup, all of them even if one fails.

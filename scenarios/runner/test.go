@@ -25,6 +25,10 @@ type testRun struct {
 	report  *report.Test
 	// says holds the lab's annotations of the test.
 	says format.Lab
+	// sink is told of the steps.
+	sink report.Sink
+	// toil measures what faults cost; nil if the test does not ask for it.
+	toil *toil
 	// over is closed when the run is interrupted.
 	over <-chan struct{}
 	// failed reports whether something has failed so far.
@@ -46,20 +50,20 @@ type testRun struct {
 func (s *suite) runTest(ctx context.Context, base start, p *planned) {
 	r := p.report
 	r.Started = time.Now()
-	t := &testRun{suite: s, planned: p, test: p.loaded.Test, report: r, over: ctx.Done()}
+	t := &testRun{suite: s, planned: p, test: p.loaded.Test, report: r, over: ctx.Done(), sink: s.Sink}
 	switch {
 	case p.loaded.Err != nil:
-		s.Sink.BeginTest(r)
+		t.sink.BeginTest(r)
 		t.refuse()
 	case t.test.Spec.Skip != nil && *t.test.Spec.Skip:
 		r.Skipped, r.SkipReason = true, "its file says so"
-		s.Sink.BeginTest(r)
+		t.sink.BeginTest(r)
 	default:
 		t.run(ctx, base)
 	}
 	r.Ended = time.Now()
 	t.tellFailed()
-	s.Sink.EndTest(r)
+	t.sink.EndTest(r)
 }
 
 // tellFailed stops further tests if the test has failed and the run fails fast.
@@ -80,7 +84,7 @@ func (t *testRun) leave() bool {
 	default:
 		return false
 	}
-	t.Sink.BeginTest(t.report)
+	t.sink.BeginTest(t.report)
 	return true
 }
 
@@ -122,7 +126,7 @@ func (t *testRun) run(ctx context.Context, base start) {
 	if !begun && t.leave() {
 		return
 	}
-	t.Sink.BeginTest(t.report)
+	t.sink.BeginTest(t.report)
 	t.steps(ctx, in, what, err)
 	last, cancel := outlive(ctx, lastPatience)
 	defer cancel()
@@ -176,14 +180,20 @@ func (t *testRun) steps(ctx context.Context, in inherited, what string, err erro
 	if !ok {
 		return
 	}
+	stop, ok := t.measure(ctx, in)
+	if !ok {
+		return
+	}
+	defer stop()
 	for i := range t.test.Spec.Steps {
 		if ctx.Err() != nil {
 			t.report.Unfinished = true
 			return
 		}
-		in := in
-		in.scope = in.scope.With("step", map[string]any{"id": float64(i + 1)})
-		if !t.runStep(ctx, in, &t.test.Spec.Steps[i], i) {
+		if t.heals(ctx, in, i) {
+			continue
+		}
+		if !t.runStep(ctx, in.step(i), &t.test.Spec.Steps[i], i) {
 			return
 		}
 	}
@@ -315,19 +325,19 @@ func (t *testRun) clean(ctx context.Context, step *report.Step, c *cleaner) {
 func (t *testRun) beginStep(name, description string) *report.Step {
 	step := &report.Step{Name: name, Description: description, Started: time.Now()}
 	t.report.Steps = append(t.report.Steps, step)
-	t.Sink.BeginStep(t.report, step)
+	t.sink.BeginStep(t.report, step)
 	return step
 }
 
 func (t *testRun) endStep(step *report.Step) {
 	step.Ended = time.Now()
-	t.Sink.EndStep(t.report, step)
+	t.sink.EndStep(t.report, step)
 }
 
 func (t *testRun) beginOperation(step *report.Step, o report.Operation) *report.Operation {
 	o.Started = time.Now()
 	step.Operations = append(step.Operations, &o)
-	t.Sink.BeginOperation(t.report, step, &o)
+	t.sink.BeginOperation(t.report, step, &o)
 	return &o
 }
 
@@ -343,7 +353,7 @@ func (t *testRun) endOperation(step *report.Step, op *report.Operation, err erro
 		op.Failure = failureOf(err)
 		t.failed = true
 	}
-	t.Sink.EndOperation(t.report, step, op)
+	t.sink.EndOperation(t.report, step, op)
 }
 
 // fail reports an error that belongs to no operation of the file.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -21,7 +22,9 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
+	"github.com/operator-lab/operator-lab/sandbox/members"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/scenarios/runner"
 )
 
 // target is the cluster that tests or a demo run against.
@@ -89,6 +92,16 @@ func (t *target) environment() []string {
 		return nil
 	}
 	return sandbox.Environment(t.dir, t.proxy)
+}
+
+// meter returns what measures writes; nil where the names of a sandbox are not known.
+func (t *target) meter() func(context.Context, types.NamespacedName) runner.Meter {
+	if t.Cluster == nil || t.dir == "" {
+		return nil
+	}
+	return func(ctx context.Context, cluster types.NamespacedName) runner.Meter {
+		return members.Measure(ctx, members.Writer{Endpoint: members.Endpoint(cluster), Dial: t.DialContext})
+	}
 }
 
 // watch ends ctx when the sandbox is over before it.

@@ -327,6 +327,7 @@ func (t *suite) runnerOptions(target *target, hooks runner.Hooks) runner.Options
 		GiveUp:        t.giveUp,
 		TimeoutScale:  t.scale,
 		Hooks:         hooks,
+		Meter:         target.meter(),
 	}
 }
 

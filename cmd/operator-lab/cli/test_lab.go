@@ -55,7 +55,10 @@ func (t *suite) firstVariants() (map[string]string, []*apiextensionsv1.CustomRes
 	return installed, crds
 }
 
-// moreNodes sets the number of nodes to the most that a demo of the operators needs, unless --nodes is set.
+// storeNodes is the number of nodes where a store is written to: one for each of three members, so that one node can be lost.
+const storeNodes = 3
+
+// moreNodes sets the number of nodes to the most that a demo of the operators, or a store of the tests, needs, unless --nodes is set.
 func (t *suite) moreNodes() {
 	if t.flags.Changed("nodes") {
 		return
@@ -63,6 +66,11 @@ func (t *suite) moreNodes() {
 	for op := range t.given.ofTests(t.tests) {
 		if demo, has := op.New().Demo().(operators.Nodes); has {
 			t.nodes.nodes = max(t.nodes.nodes, demo.Nodes())
+		}
+	}
+	for _, loaded := range t.tests {
+		if says, err := loaded.Lab(); err == nil && says.Writes != "" {
+			t.nodes.nodes = max(t.nodes.nodes, storeNodes)
 		}
 	}
 }
