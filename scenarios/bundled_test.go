@@ -24,6 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
+	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
 // findings maps a finding of the classic operators to the step of its scenario that must fail.
@@ -220,6 +221,8 @@ type played struct {
 	failed []string
 	// steps are the names of the failed steps.
 	steps map[string]bool
+	// toil is what its faults have cost, by their names.
+	toil map[string]report.Toil
 }
 
 // needsBinary returns the path of the binary that a test runs, or skips the test.
@@ -292,6 +295,7 @@ func read(tb testing.TB, out []byte) (tests []*played) {
 		var line struct {
 			Event, Test, Step, Type, Status string
 			Failure                         *struct{ Error string }
+			Toil                            *report.Toil
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			tb.Fatalf("%v in the line %s", err, lines.Bytes())
@@ -299,11 +303,13 @@ func read(tb testing.TB, out []byte) (tests []*played) {
 		test := open[line.Test]
 		switch {
 		case line.Event == "beginTest":
-			test = &played{steps: map[string]bool{}}
+			test = &played{steps: map[string]bool{}, toil: map[string]report.Toil{}}
 			open[line.Test], tests = test, append(tests, test)
 		case line.Event == "endOperation" && line.Failure != nil:
 			test.failed = append(test.failed, line.Step+": "+line.Type+": "+line.Failure.Error)
 			test.steps[line.Step] = true
+		case line.Event == "endStep" && line.Toil != nil:
+			test.toil[line.Toil.Fault] = *line.Toil
 		case line.Event == "endTest":
 			if err := json.Unmarshal(lines.Bytes(), test); err != nil {
 				tb.Fatal(err)
@@ -335,15 +341,62 @@ func TestHardenedPasses(t *testing.T) {
 	}
 	var plays atomic.Int64
 	t.Run("parts", func(t *testing.T) {
-		for _, part := range parts(t, 17, func(string) bool { return true }) {
+		for _, part := range parts(t, 17, func(name string) bool { return !measuresToil(name) }) {
 			t.Run(part.name, func(t *testing.T) {
 				t.Parallel()
 				plays.Add(allPass(t, part.args))
 			})
 		}
 	})
-	if want := len(bundled(t)); !t.Failed() && plays.Load() < int64(want) {
+	if want := len(bundled(t)) - len(keepers); !t.Failed() && plays.Load() < int64(want) {
 		t.Errorf("only %d of %d tests were run", plays.Load(), want)
+	}
+}
+
+// keepers are who looks after the store in the scenarios that measure toil. [TestToil] plays these.
+var keepers = []string{"by-hand", "classic", "hardened"}
+
+func measuresToil(scenario string) bool { return strings.HasPrefix(scenario, "toil-") }
+
+// TestToil plays the faults without an operator, with classic and with hardened, and compares what a person had to do. The scale is
+// one where a person is to be needed: before what does not heal, time is waited for in vain.
+func TestToil(t *testing.T) {
+	t.Parallel()
+	needsBinary(t)
+	if testing.Short() {
+		t.Skip("three plays of six faults take four minutes, most of it waiting")
+	}
+	var mu sync.Mutex
+	actions := map[string]int{}
+	t.Run("plays", func(t *testing.T) {
+		for _, part := range []part{
+			{"hardened", []string{"--timeout-scale", "3", "--include-test-regex", "^toil-hardened", "etcd"}},
+			{"others", []string{"--include-test-regex", "^toil-(by-hand|classic)", "etcd"}},
+		} {
+			t.Run(part.name, func(t *testing.T) {
+				t.Parallel()
+				tests, _ := play(t, part.args...)
+				for _, test := range tests {
+					keeper := strings.TrimPrefix(test.Name, "toil-")
+					for _, fault := range format.ToilFaults {
+						cost, measured := test.toil[fault]
+						if is := keeper != "by-hand" || fault != "kill-operator"; measured != is {
+							t.Errorf("%s: %s is measured: %v, want %v", test.Name, fault, measured, is)
+						}
+						mu.Lock()
+						actions[keeper] += cost.Actions
+						mu.Unlock()
+						t.Logf("%s: %s: %+v", test.Name, fault, cost)
+					}
+					if test.Status != "passed" {
+						t.Errorf("%s %s: %q %+v", test.Name, test.Status, test.failed, test.Findings)
+					}
+				}
+			})
+		}
+	})
+	if len(actions) != len(keepers) || actions["hardened"] != 0 || actions["classic"] <= 0 || actions["by-hand"] <= actions["classic"] {
+		t.Errorf("commands by hand: %v", actions)
 	}
 }
 

@@ -68,6 +68,8 @@ type Card struct {
 	Habits []Row `json:"habits,omitempty"`
 	// Phases are the rated phases.
 	Phases []Row `json:"phases,omitempty"`
+	// Toil is what faults cost, by who looks after the store.
+	Toil []Play `json:"toil,omitempty"`
 	// Capability is the highest phase that is reached; nil unless all phases were rated.
 	Capability *int `json:"capability,omitempty"`
 	// Summary is one sentence.
@@ -80,17 +82,20 @@ type Scope struct {
 	Operator, Variant string
 	// Habits and Phases are the numbers to rate, in order. Default: all.
 	Habits, Phases []int
+	// Toil reports whether what faults cost is measured; OtherVariants whether also of other variants.
+	Toil, OtherVariants bool
 	// Language is the language of titles and of the summary: en or ja. Default: en.
 	Language string
 	// phasesAsked reports that the user named the phases.
 	phasesAsked bool
 }
 
-// New returns the scope for an operator. With numbers, only these habits and phases are rated; without any, all are.
+// New returns the scope for an operator. With numbers, only these habits and phases are rated; without any, all are, and toil is
+// measured.
 func New(operator, variant, language string, habits, phases []int) Scope {
 	s := Scope{Operator: operator, Variant: variant, Language: language, Habits: sorted(habits), Phases: sorted(phases), phasesAsked: len(phases) > 0}
 	if len(habits) == 0 && len(phases) == 0 {
-		s.Habits, s.Phases = upTo(format.Habits), upTo(format.Phases)
+		s.Habits, s.Phases, s.Toil = upTo(format.Habits), upTo(format.Phases), true
 	}
 	return s
 }
@@ -119,6 +124,8 @@ type Tag struct {
 	Habits []int `json:"habits,omitempty"`
 	// Phases are the phases in scope that it is evidence of.
 	Phases []int `json:"phases,omitempty"`
+	// Keeper is who looks after the store in a scenario that measures toil, as in [Play].
+	Keeper string `json:"keeper,omitempty"`
 }
 
 // TagOf returns what a scenario of the operator is evidence of within the scope; false if that is nothing. A scenario
@@ -126,15 +133,19 @@ type Tag struct {
 // scenario that names no operator is about it.
 func (s Scope) TagOf(test *format.Test) (Tag, bool) {
 	lab, err := format.ReadLab(test)
-	named := slices.Contains(lab.Operators, s.Operator) || len(lab.Operators) == 0 && s.Variant == ""
-	if err != nil || !named || cmp.Or(lab.Variant, s.Variant) != s.Variant {
+	if err != nil {
 		return Tag{}, false
 	}
+	keeper := s.keeperOf(&lab)
+	named := slices.Contains(lab.Operators, s.Operator) || len(lab.Operators) == 0 && (s.Variant == "" || keeper == NoOperator)
 	t := Tag{
 		Name: test.Name, Operator: s.Operator, Description: strings.Join(strings.Fields(test.Spec.Description), " "), Finding: lab.Finding,
-		Habits: within(lab.Habits, s.Habits), Phases: within(lab.Phases, s.Phases),
+		Keeper: keeper,
 	}
-	return t, len(t.Habits)+len(t.Phases) > 0
+	if cmp.Or(lab.Variant, s.Variant) == s.Variant {
+		t.Habits, t.Phases = within(lab.Habits, s.Habits), within(lab.Phases, s.Phases)
+	}
+	return t, named && (keeper != "" || len(t.Habits)+len(t.Phases) > 0)
 }
 
 func within(some, scope []int) []int {
@@ -166,6 +177,7 @@ func (s Scope) Judge(results []Result) (Card, error) {
 	for _, n := range s.Phases {
 		c.Phases = append(c.Phases, row(n, phases[n-1], results, found, func(t Tag) []int { return t.Phases }))
 	}
+	c.Toil = plays(results, found)
 	if len(c.Phases) == format.Phases {
 		c.Capability = new(capability(c.Phases))
 	}

@@ -25,6 +25,7 @@ func Write(w io.Writer, language string, cards ...Card) error {
 		fmt.Fprintf(p, "%s\n\n", c.name())
 		p.group(p.theHabits, c.Habits)
 		p.group(p.thePhases, c.Phases)
+		p.costs(c.Toil)
 		fmt.Fprintf(p, "%s\n", c.Summary)
 		pages = append(pages, p.String())
 	}

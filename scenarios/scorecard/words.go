@@ -1,6 +1,7 @@
 package scorecard
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,12 +20,17 @@ type words struct {
 	verdicts             map[Verdict]string
 	// shownBy and notShown introduce the evidence.
 	shownBy, notShown string
+	// theToil, toilLegend and total are the words of the table of toil; faults are the names of faults.
+	theToil, toilLegend, noOperator, total string
+	faults                                 map[string]string
 	// The parts of the summary: the operator and how much is held, with the numbers held and rated.
 	holds, and                        string
 	allHabits, someHabits, somePhases string
 	unknown                           string
 	// What the operator is capable of, after those parts or alone.
 	then, alone, noPhase, phaseName string
+	// toil is how many commands the faults cost, after all that.
+	toil string
 }
 
 var english = words{
@@ -40,10 +46,17 @@ var english = words{
 	theHabits: "HABITS", thePhases: "PHASES",
 	verdicts: map[Verdict]string{Held: "held", NotHeld: "NOT HELD", NotShown: "not shown"},
 	shownBy:  "shown by", notShown: "no scenario shows it",
+	theToil: "TOIL", noOperator: "no operator", total: "all",
+	toilLegend: "Commands that a person gave until the cluster was whole again, +those by which a person decided something; and the longest time without an acknowledged write. In that is what the scenario waits before a person begins.",
+	faults: map[string]string{
+		"kill-member": "a member is killed", "kill-operator": "the operator is killed", "lose-node": "a node is lost",
+		"fill-quota": "the quota is full", "lose-quorum": "the quorum is lost", "upgrade": "an upgrade",
+	},
 	holds: "%s holds %s", and: " and ",
 	allHabits: "%d of %d habits", someHabits: "%d of %d habits looked at", somePhases: "%d of %d phases looked at",
 	unknown: " (%d not shown)",
 	then:    "%s; capability: %s", alone: "%s: capability: %s", noPhase: "no phase yet", phaseName: "phase %d (%s)",
+	toil: "%s; toil: %d",
 }
 
 var japanese = words{
@@ -59,9 +72,18 @@ var japanese = words{
 	theHabits: "習慣", thePhases: "フェーズ",
 	verdicts: map[Verdict]string{Held: "○", NotHeld: "×", NotShown: "不明"},
 	shownBy:  "根拠", notShown: "示すシナリオがありません",
+	theToil: "トイル", noOperator: "オペレーターなし", total: "合計",
+	toilLegend: "クラスターが元どおりになるまでに人が打ったコマンドの数。+は人が判断した数。\n" +
+		"秒は、書き込みが承認されなかった最長の時間。\n" +
+		"人が動き出すまでの、シナリオの決めた待ち時間も含む。",
+	faults: map[string]string{
+		"kill-member": "メンバーが落ちる", "kill-operator": "オペレーターが落ちる", "lose-node": "ノードを失う",
+		"fill-quota": "容量の上限に達する", "lose-quorum": "クォーラムを失う", "upgrade": "アップグレード",
+	},
 	holds: "%s は、%sを満たします", and: "、",
 	allHabits: "習慣 %[2]d つのうち %[1]d つ", someHabits: "調べた習慣 %[2]d つのうち %[1]d つ", somePhases: "調べたフェーズ %[2]d つのうち %[1]d つ",
 	unknown: " (不明 %d つ) ",
+	toil:    "%s。トイル: %d",
 	then:    "%s。成熟度: %s", alone: "%s の成熟度: %s", noPhase: "まだどのフェーズにも達していません", phaseName: "フェーズ %d (%s)",
 }
 
@@ -87,6 +109,11 @@ func (w words) summary(c Card) string {
 	}
 	if c.Capability != nil {
 		text = fmt.Sprintf(then, text, w.phase(*c.Capability))
+	}
+	for _, p := range c.Toil {
+		if p.Keeper == cmp.Or(c.Variant, c.Operator) && p.Failed == "" {
+			text = fmt.Sprintf(w.toil, text, p.total().Actions)
+		}
 	}
 	return text
 }

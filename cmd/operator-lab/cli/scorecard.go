@@ -16,6 +16,7 @@ type scorecardFlags struct {
 	variant string
 	habits  []int
 	phases  []int
+	toil    bool
 	list    bool
 	fail    bool
 	look    lookFlags // of which there is the language only
@@ -32,9 +33,13 @@ func scorecardCommand(io streams) *cobra.Command {
 the capability model, and print where an operator stands: what is held, what is not and why, and
 what no scenario shows. A phase is reached when it and all before it are held.
 
+Of etcd it also measures toil: six faults without an operator, and with each variant, or with that
+of --variant only. A list of commands is at hand for what does not heal in time. The commands that
+were needed are counted, and how long no write was acknowledged meanwhile.
+
 One sandbox is booted, and the scenarios take turns in it. That takes a minute for zundoko, three for
-maintpage and eight for etcd, and longer where much fails, because it is waited for. --habit and
---phase look at a part.
+maintpage and twelve for etcd, and longer where much fails, because it is waited for. --habit,
+--phase and --toil look at a part.
 
 An operator of your own is named by its directory, such as . or ./my-operator. Evidence are its
 manifests, scenarios that are made of its samples (they are reconciled; the operator dies and comes
@@ -49,6 +54,7 @@ Operators:
 		Example: `  operator-lab scorecard zundoko
   operator-lab scorecard zundoko --variant classic --habit 3 --habit 7
   operator-lab scorecard etcd --phase 1,2 --lang ja
+  operator-lab scorecard etcd --toil
   operator-lab scorecard --all --list
   operator-lab scorecard ./my-operator`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,6 +71,7 @@ Operators:
 	flags.StringVar(&f.variant, "variant", "", "variant of the operators (default: each one's own)")
 	flags.IntSliceVar(&f.habits, "habit", nil, fmt.Sprintf("look at these habits only, by number from 1 to %d", format.Habits))
 	flags.IntSliceVar(&f.phases, "phase", nil, fmt.Sprintf("look at these phases only, by number from 1 to %d", format.Phases))
+	flags.BoolVar(&f.toil, "toil", false, "look at what faults cost only, or besides what --habit and --phase name")
 	flags.BoolVar(&f.list, "list", false, "list the scenarios that are evidence instead of running them")
 	flags.BoolVar(&f.fail, "fail", false, "exit with 1 when a habit is not held, or a phase of --phase")
 	flags.StringVar(&f.look.lang, "lang", "", "language: en or ja (default: that of the locale)")

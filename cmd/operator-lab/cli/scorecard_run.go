@@ -54,7 +54,14 @@ func (s *scoring) scope(name string) scorecard.Scope {
 	if op, found := operators.Find(name); found {
 		variant = cmp.Or(variant, op.New().Variant())
 	}
-	return scorecard.New(name, variant, string(s.asked.look.language()), s.asked.habits, s.asked.phases)
+	scope := scorecard.New(name, variant, string(s.asked.look.language()), s.asked.habits, s.asked.phases)
+	if scope.OtherVariants = s.asked.variant == ""; s.asked.toil {
+		scope.Toil = true
+		if len(s.asked.habits)+len(s.asked.phases) == 0 {
+			scope.Habits, scope.Phases = nil, nil
+		}
+	}
+	return scope
 }
 
 func (s *scoring) run(ctx context.Context) error {
@@ -84,7 +91,7 @@ func (s *scoring) run(ctx context.Context) error {
 	return s.conclude()
 }
 
-// load reads the scenarios of the operators that show one of the judged habits or phases.
+// load reads the scenarios of the operators that show one of the judged habits or phases, or what faults cost.
 func (s *scoring) load() error {
 	if s.own != "" {
 		return s.loadOwn()
