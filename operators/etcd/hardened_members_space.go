@@ -51,14 +51,26 @@ func (r *hardenedMembers) keepSmall(ctx context.Context, p *clusterPass) (busy b
 	return true, r.defragment(ctx, p, next)
 }
 
-// full returns the members whose databases have reached their quota, for which etcd takes no writes any more.
-func (p *clusterState) full() (full []*member) {
+// full returns the IDs of the members whose databases have reached their quota, for which etcd takes no writes any more. One may be of
+// a member that was removed since: etcd keeps its alarm.
+func (p *clusterState) full() (full []uint64) {
 	for _, a := range p.view.alarms {
-		if m := p.memberOfID(a.member); a.kind == pb.AlarmType_NOSPACE && m != nil {
-			full = append(full, m)
+		if a.kind == pb.AlarmType_NOSPACE {
+			full = append(full, a.member)
 		}
 	}
 	return full
+}
+
+// hasSpace reports whether a member has space again; of one that was removed, whether all others have.
+func (p *clusterState) hasSpace(id uint64) bool {
+	asked := p.members
+	if m := p.memberOfID(id); m != nil {
+		asked = []*member{m}
+	}
+	return !slices.ContainsFunc(asked, func(m *member) bool {
+		return m.status == nil || m.status.DbSizeQuota > 0 && m.lacksSpace()
+	})
 }
 
 // nextToDefragment returns the member whose database is to be written anew; nil if none is worth it.
@@ -145,19 +157,23 @@ func (r *hardenedMembers) defragment(ctx context.Context, p *clusterPass, m *mem
 }
 
 // disarm takes the alarms of members back that have space again. Of those that have none, what they store is too much.
-func (r *hardenedMembers) disarm(ctx context.Context, p *clusterPass, full []*member) (busy bool, err error) {
-	for _, m := range full {
-		if m.status == nil || m.status.DbSizeQuota > 0 && m.lacksSpace() {
+func (r *hardenedMembers) disarm(ctx context.Context, p *clusterPass, full []uint64) (busy bool, err error) {
+	for _, id := range full {
+		if !p.hasSpace(id) {
 			continue
 		}
 		err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
-			_, err := conn.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: m.id, Alarm: pb.AlarmType_NOSPACE})
+			_, err := conn.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: id, Alarm: pb.AlarmType_NOSPACE})
 			return err
 		})
 		if err != nil {
-			return true, p.refused("cannot take back the alarm of "+m.name, err)
+			return true, p.refused("cannot take back the alarm of "+p.nameOfID(id), err)
 		}
-		r.note(p, m.about(), corev1.EventTypeNormal, "AlarmDisarmed", "Disarm", "%s has space again", m.name)
+		if m := p.memberOfID(id); m != nil {
+			r.note(p, m.about(), corev1.EventTypeNormal, "AlarmDisarmed", "Disarm", "%s has space again", m.name)
+		} else {
+			r.note(p, nil, corev1.EventTypeNormal, "AlarmDisarmed", "Disarm", "%016x had no space left and was removed; all others have space", id)
+		}
 		p.lookAgain(learnerInterval)
 		busy = true
 	}

@@ -98,3 +98,37 @@ func TestNextToDefragment(t *testing.T) {
 		})
 	}
 }
+
+// TestHasSpace: the alarm of a member is taken back when that one has space again, and of one that was removed when all others have.
+func TestHasSpace(t *testing.T) {
+	for name, test := range map[string]struct {
+		id    uint64
+		sizes []int64 // in MiB, of a quota of 200; 0: it does not answer
+		want  bool
+	}{
+		"it has":                       {1, []int64{20, 200}, true},
+		"it has not":                   {1, []int64{200, 20}, false},
+		"it does not answer":           {1, []int64{0, 20}, false},
+		"removed, all have":            {9, []int64{20, 20}, true},
+		"removed, one has not":         {9, []int64{20, 200}, false},
+		"removed, one does not answer": {9, []int64{0, 20}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &clusterState{cluster: newTestCluster("ns")}
+			for i, size := range test.sizes {
+				m := &member{name: strconv.Itoa(i), id: uint64(i + 1), inEtcd: true, started: true}
+				if size > 0 {
+					m.status = &pb.StatusResponse{DbSize: size << 20, DbSizeQuota: 200 << 20}
+				}
+				p.members = append(p.members, m)
+			}
+			p.view.alarms = []alarm{{test.id, pb.AlarmType_NOSPACE}}
+			if full := p.full(); len(full) != 1 || full[0] != test.id {
+				t.Errorf("full are %v", full)
+			}
+			if got := p.hasSpace(test.id); got != test.want {
+				t.Errorf("%v, want %v", got, test.want)
+			}
+		})
+	}
+}
