@@ -147,7 +147,7 @@ type Track struct {
 var Tracks = []Track{
 	{Name: "ten-minutes", Title: map[Language]string{English: "ten minutes", Japanese: "10 分コース"}, Lessons: []int{2, 7, 9, 11}},
 	{Name: "author", Title: map[Language]string{English: "author's hour", Japanese: "作者の 1 時間"}, Lessons: []int{7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}},
-	{Name: "sre", Title: map[Language]string{English: "SRE hour", Japanese: "SRE の 1 時間"}, Lessons: []int{23, 24, 44, 25, 26, 27, 28, 31}},
+	{Name: "sre", Title: map[Language]string{English: "SRE hour", Japanese: "SRE の 1 時間"}, Lessons: []int{23, 24, 44, 25, 26, 27, 28, 31, 47}},
 	{Name: "packager", Title: map[Language]string{English: "packager's track", Japanese: "パッケージ作者のコース"}, Lessons: []int{32, 33, 43, 34, 39, 40, 41, 42}},
 	{Name: "own", Title: map[Language]string{English: "your own operator", Japanese: "自分のオペレーター"}, Lessons: []int{35, 36, 37, 45}},
 }
