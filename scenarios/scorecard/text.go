@@ -118,9 +118,10 @@ func (p *page) fill(first, words string) {
 // WriteTags writes a table of which scenarios are evidence of what.
 func WriteTags(w io.Writer, tags []Tag) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "OPERATOR\tSCENARIO\tHABITS\tPHASES\tFINDING\tDESCRIPTION")
+	fmt.Fprintln(t, "OPERATOR\tSCENARIO\tHABITS\tPHASES\tTOIL\tFINDING\tDESCRIPTION")
 	for _, tag := range tags {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", tag.Operator, tag.Name, numbers(tag.Habits), numbers(tag.Phases), cmp.Or(tag.Finding, "-"), tag.Description)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", tag.Operator, tag.Name, numbers(tag.Habits), numbers(tag.Phases),
+			cmp.Or(tag.Keeper, "-"), cmp.Or(tag.Finding, "-"), tag.Description)
 	}
 	return t.Flush()
 }
