@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// pass lets time pass, which is virtual.
+func pass(d time.Duration) { <-time.After(d) }
+
 // TestMeter: writes are acknowledged but for some time. The gap counts from the last one before to the first one after, also when it had
 // begun before the meter was reset, and only once.
 func TestMeter(t *testing.T) {
@@ -32,22 +35,22 @@ func TestMeter(t *testing.T) {
 				t.Errorf("it did not wait for another write: %v", d)
 			default:
 			}
-			time.Sleep(100 * time.Millisecond)
+			pass(100 * time.Millisecond)
 			good()
 			if d := <-got; d != want {
 				t.Errorf("%v, want %v", d, want)
 			}
 		}
 		bad() // there is no cluster yet
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		good()
-		time.Sleep(50 * time.Millisecond)
+		pass(50 * time.Millisecond)
 		good()
 		lap(100 * time.Millisecond)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		m.Reset() // it has begun before
 		bad()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		bad()
 		good()
 		lap(3 * time.Second)
@@ -60,7 +63,7 @@ func TestMeterWithoutAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &Meter{news: make(chan struct{}, 1)}
 		began := time.Now()
-		time.Sleep(time.Millisecond)
+		pass(time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		time.AfterFunc(100*time.Millisecond, func() { m.add(Write{Sent: began, Latency: time.Since(began)}) })

@@ -156,11 +156,11 @@ func cell(f *report.Toil) string {
 
 // columns writes a line of the table.
 func (p *page) columns(title string, cells []string) {
-	line := " " + pad(title, faultWidth)
+	padded := []string{"", pad(title, faultWidth)}
 	for _, c := range cells {
-		line += " " + pad(c, cellWidth)
+		padded = append(padded, pad(c, cellWidth))
 	}
-	fmt.Fprintln(p, strings.TrimRight(line, " "))
+	fmt.Fprintln(p, strings.TrimRight(strings.Join(padded, " "), " "))
 }
 
 func pad(text string, width int) string {
