@@ -75,6 +75,9 @@ func (s *scoring) run(ctx context.Context) error {
 	if err := s.load(); err != nil {
 		return badFiles(s.io.err, err)
 	}
+	if err := s.checkToil(); err != nil {
+		return err
+	}
 	if s.asked.list {
 		return s.printTags()
 	}
@@ -110,6 +113,17 @@ func (s *scoring) load() error {
 				return loaded.Err
 			}
 			s.take(name, loaded)
+		}
+	}
+	return nil
+}
+
+// checkToil returns an error if --toil asks for what no scenario measures.
+func (s *scoring) checkToil() error {
+	for _, name := range s.names {
+		measures := slices.ContainsFunc(s.evidence[name], func(e *evidence) bool { return e.Keeper != "" })
+		if s.asked.toil && !measures && !s.asked.all {
+			return usageError("such as 'operator-lab scorecard etcd --toil'", "no scenario measures what faults cost of %s", name)
 		}
 	}
 	return nil
