@@ -151,6 +151,7 @@ func (r *hardenedMembers) judge(ctx context.Context, p *clusterPass) error {
 		})
 	}
 	group.Wait()
+	forgetAbnormality(key) // also members that are gone
 	for _, m := range p.members {
 		for i, s := range signals {
 			if m.habits != nil {

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,10 +52,10 @@ func (r *hardenedClusters) keepProxies(ctx context.Context, p *clusterPass) erro
 	}
 	if there := p.mine(&p.proxies); !there {
 		p.lookAgain(proxyInterval)
-		return r.keep(ctx, p, &p.proxies, wantedProxies(p.cluster, policy.Min))
+		return r.keep(ctx, p, &p.proxies, wantedProxies(p, policy.Min))
 	}
 	has := replicasOf(&p.proxies)
-	if err := r.keep(ctx, p, &p.proxies, wantedProxies(p.cluster, has)); err != nil {
+	if err := r.keep(ctx, p, &p.proxies, wantedProxies(p, has)); err != nil {
 		return err
 	}
 	load := &r.members.etcds.of(p).load
@@ -95,9 +96,10 @@ func wantedProxyService(cluster *v1beta2.EtcdCluster) *unstructured.Unstructured
 	})
 }
 
-// wantedProxies are etcd's own gRPC proxies in front of the Service for clients. Each gives clients that ask for the members its own
-// address.
-func wantedProxies(cluster *v1beta2.EtcdCluster, replicas int32) *unstructured.Unstructured {
+// wantedProxies are etcd's own gRPC proxies in front of the Service for clients, of the version that all members run. Each gives clients
+// that ask for the members its own address.
+func wantedProxies(p *clusterPass, replicas int32) *unstructured.Unstructured {
+	cluster := p.cluster
 	labels := map[string]any{ProxyLabel: cluster.Name}
 	probe := func(handler string, action map[string]any) map[string]any {
 		return map[string]any{handler: action, "periodSeconds": int64(2), "timeoutSeconds": int64(3)}
@@ -115,7 +117,7 @@ func wantedProxies(cluster *v1beta2.EtcdCluster, replicas int32) *unstructured.U
 				"securityContext":               map[string]any{"runAsNonRoot": true, "runAsUser": nobody, "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
 				"containers": []any{map[string]any{
 					"name":  "proxy",
-					"image": imageOf(cluster, versionOf(cluster)),
+					"image": imageOf(cluster, cmp.Or(p.lowestVersion(), versionOf(cluster))),
 					"command": []any{
 						"/usr/local/bin/etcd", "grpc-proxy", "start",
 						"--endpoints=" + memberURL(false, at, clientPort),
