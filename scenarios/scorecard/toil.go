@@ -80,20 +80,14 @@ func plays(results []Result, found map[string]Evidence) (all []Play) {
 		}
 		all = append(all, p)
 	}
-	slices.SortStableFunc(all, func(a, b Play) int {
-		if first := cmp.Compare(b2i(a.Keeper != NoOperator), b2i(b.Keeper != NoOperator)); first != 0 {
-			return first
+	order := func(p Play) string {
+		if p.Keeper == NoOperator {
+			return "" // first
 		}
-		return cmp.Compare(a.Keeper, b.Keeper)
-	})
-	return all
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
+		return p.Keeper
 	}
-	return 0
+	slices.SortStableFunc(all, func(a, b Play) int { return cmp.Compare(order(a), order(b)) })
+	return all
 }
 
 // faultWidth and cellWidth are the widths of the columns of the table of toil.
