@@ -41,6 +41,8 @@ type Lab struct {
 	Habits []int
 	// Phases are the phases of the capability model, 1 to 5, that the test demonstrates.
 	Phases []int
+	// Lacks are the habits and phases of which no scenario of the operator can be evidence.
+	Lacks []Lack
 	// Writes is the name of the etcd cluster that is written to during the steps; empty: none is.
 	Writes string
 	// Toil maps the name of a step that waits until a store is whole again to the fault before it, one of [ToilFaults].
@@ -85,6 +87,7 @@ func readLab(l *Loaded) (Lab, error) {
 		}
 	}
 	r.checkToil()
+	r.checkLacks()
 	return r.lab, r.wrong.asError()
 }
 
@@ -200,6 +203,10 @@ func (r *labReader) named(key, name, value string) {
 		r.oracle(key, oracle, value)
 		return
 	}
+	if what, ok := strings.CutPrefix(strings.TrimPrefix(name, "ja."), "lacks."); ok {
+		r.lacks(key, what, value)
+		return
+	}
 	if step, ok := strings.CutPrefix(name, "ja."); ok {
 		r.japanese(key, step, value)
 		return
@@ -213,7 +220,7 @@ func (r *labReader) named(key, name, value string) {
 	}
 	known := []string{
 		"operator", "variant", "parameters", "counts", "give-up", "habits", "phase", "writes", "audience", "title", "finding",
-		"stays.<step>", "ja.<step>", "toil.<step>", "by-hand.<step>", "decision.<step>",
+		"lacks.<habit-N or phase-N>", "stays.<step>", "ja.<step>", "toil.<step>", "by-hand.<step>", "decision.<step>",
 	}
 	for _, o := range Oracles {
 		known = append(known, "oracle."+o)

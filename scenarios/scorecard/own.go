@@ -48,9 +48,8 @@ var sampled = map[string]struct {
 	},
 }
 
-// Samples returns scenarios that are made of the samples of an operator of somebody's own: by name, the content of a file
-// chainsaw-test.yaml. Without samples of a kind that the manifests define there are none. The operator must be built with
-// the taps, because they ask for its loops.
+// Samples returns scenarios that are made of the samples of an operator: files by name, each in a folder of its own. Without
+// samples of a kind that the manifests define there are none. The lab must see the operator's loops, because they ask for them.
 func Samples(operator string, plan *project.Plan) (map[string][]byte, error) {
 	s := samples{operator: operator}
 	own := map[string]bool{}
@@ -86,7 +85,7 @@ func Samples(operator string, plan *project.Plan) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("scenario %s: %w", name, err)
 		}
-		files[name] = raw
+		files[name+"/chainsaw-test.yaml"] = raw
 	}
 	return files, nil
 }

@@ -1,6 +1,7 @@
 package scorecard_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -40,10 +41,8 @@ func TestSamples(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, content := range files {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name, "chainsaw-test.yaml"), content, 0o600); err != nil {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, content, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

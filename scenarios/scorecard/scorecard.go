@@ -1,6 +1,6 @@
 // Package scorecard rates an operator by its scenarios: which of the seven habits of successful operators it has, and
 // which phases of the capability model it reaches. The annotations of a scenario say what it is evidence of; a habit or
-// phase without evidence is reported as not shown.
+// phase without evidence is reported as not shown, or as lacking where a scenario says why there can be none.
 package scorecard
 
 import (
@@ -24,6 +24,8 @@ const (
 	NotHeld Verdict = "not held"
 	// NotShown: there is no evidence either way.
 	NotShown Verdict = "not shown"
+	// Lacking: there can be no evidence, and somebody said why.
+	Lacking Verdict = "lacking"
 )
 
 // Evidence is one scenario with its result.
@@ -52,6 +54,8 @@ type Row struct {
 	Title string `json:"title"`
 	// Verdict is the result.
 	Verdict Verdict `json:"verdict"`
+	// Why is the reason, if the verdict is Lacking.
+	Why string `json:"why,omitempty"`
 	// Evidence lists the scenarios that the verdict is based on.
 	Evidence []Evidence `json:"evidence,omitempty"`
 }
@@ -137,7 +141,7 @@ func (s Scope) TagOf(test *format.Test) (Tag, bool) {
 		return Tag{}, false
 	}
 	keeper := s.keeperOf(&lab)
-	named := slices.Contains(lab.Operators, s.Operator) || len(lab.Operators) == 0 && (s.Variant == "" || keeper == NoOperator)
+	named := s.isAbout(&lab) || len(lab.Operators) == 0 && keeper == NoOperator
 	t := Tag{
 		Name: test.Name, Operator: s.Operator, Description: strings.Join(strings.Fields(test.Spec.Description), " "), Finding: lab.Finding,
 		Keeper: keeper,
@@ -146,6 +150,34 @@ func (s Scope) TagOf(test *format.Test) (Tag, bool) {
 		t.Habits, t.Phases = within(lab.Habits, s.Habits), within(lab.Phases, s.Phases)
 	}
 	return t, named && (keeper != "" || len(t.Habits)+len(t.Phases) > 0)
+}
+
+// isAbout reports whether a scenario is about the operator.
+func (s Scope) isAbout(lab *format.Lab) bool {
+	return slices.Contains(lab.Operators, s.Operator) || len(lab.Operators) == 0 && s.Variant == ""
+}
+
+// LacksOf returns what a scenario says that the operator lacks.
+func (s Scope) LacksOf(test *format.Test) []format.Lack {
+	lab, err := format.ReadLab(test)
+	if err != nil || !s.isAbout(&lab) {
+		return nil
+	}
+	return slices.DeleteFunc(lab.Lacks, func(l format.Lack) bool { return cmp.Or(l.Variant, s.Variant) != s.Variant })
+}
+
+// Without returns a scope of the habits and phases that neither scenarios nor reasons speak of, and no toil.
+func (s Scope) Without(tags []Tag, lacks []format.Lack) Scope {
+	tags = slices.Clone(tags)
+	for _, l := range lacks {
+		tags = append(tags, Tag{Habits: []int{l.Habit}, Phases: []int{l.Phase}})
+	}
+	s.Habits, s.Phases, s.Toil = slices.Clone(s.Habits), slices.Clone(s.Phases), false
+	for _, t := range tags {
+		s.Habits = slices.DeleteFunc(s.Habits, func(n int) bool { return slices.Contains(t.Habits, n) })
+		s.Phases = slices.DeleteFunc(s.Phases, func(n int) bool { return slices.Contains(t.Phases, n) })
+	}
+	return s
 }
 
 func within(some, scope []int) []int {
@@ -159,8 +191,9 @@ type Result struct {
 	Runs []*report.Test
 }
 
-// Judge returns the card for results. It returns an error if a run was not finished, because that shows nothing.
-func (s Scope) Judge(results []Result) (Card, error) {
+// Judge returns the card for results. What none of them shows and is among lacks is lacking. It returns an error if a run was not
+// finished, because that shows nothing.
+func (s Scope) Judge(results []Result, lacks ...format.Lack) (Card, error) {
 	c := Card{Operator: s.Operator, Variant: s.Variant}
 	found := map[string]Evidence{}
 	for _, r := range results {
@@ -176,6 +209,14 @@ func (s Scope) Judge(results []Result) (Card, error) {
 	}
 	for _, n := range s.Phases {
 		c.Phases = append(c.Phases, row(n, phases[n-1], results, found, func(t Tag) []int { return t.Phases }))
+	}
+	for _, l := range lacks {
+		why := l.Why
+		if s.Language == "ja" {
+			why = cmp.Or(l.Japanese, why)
+		}
+		lack(c.Habits, l.Habit, why)
+		lack(c.Phases, l.Phase, why)
 	}
 	c.Toil = plays(results, found)
 	if len(c.Phases) == format.Phases {
@@ -202,6 +243,15 @@ func row(n int, title string, results []Result, found map[string]Evidence, about
 		}
 	}
 	return r
+}
+
+// lack notes that the row of a number is lacking, unless a scenario shows something of it.
+func lack(rows []Row, number int, why string) {
+	for i := range rows {
+		if rows[i].Number == number && rows[i].Verdict == NotShown {
+			rows[i].Verdict, rows[i].Why = Lacking, why
+		}
+	}
 }
 
 // capability returns the number of the last phase before the first one that is not held.
@@ -256,8 +306,8 @@ func sentence(op *report.Operation) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Lacks reports whether a rated habit, or a phase that the user named, is not held. Other phases may be not held: an
-// operator need not have all of them.
-func (s Scope) Lacks(c Card) bool {
+// Fails reports whether a rated habit, or a phase that the user named, is not held. Other phases may be not held: an
+// operator need not have all of them. What is lacking for a reason, or not shown, is no failure.
+func (s Scope) Fails(c Card) bool {
 	return count(c.Habits, NotHeld) > 0 || s.phasesAsked && count(c.Phases, NotHeld) > 0
 }

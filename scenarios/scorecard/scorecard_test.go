@@ -1,6 +1,7 @@
 package scorecard_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -97,6 +98,14 @@ func results() []scorecard.Result {
 	}
 }
 
+// lacks are what somebody says is lacking. Of habit 3 and phase 1 scenarios show something.
+var lacks = []format.Lack{
+	{Habit: 3, Why: "nothing"},
+	{Phase: 1, Why: "nothing"},
+	{Habit: 5, Why: "it is the first version: nothing is older"},
+	{Phase: 5, Why: "it neither scales nor tunes anything", Japanese: "スケールもチューニングもしない"},
+}
+
 func TestCard(t *testing.T) {
 	for _, language := range []string{"en", "ja"} {
 		t.Run(language, func(t *testing.T) {
@@ -105,7 +114,7 @@ func TestCard(t *testing.T) {
 				t.Fatal(err)
 			}
 			scope := scorecard.New("zundoko", "classic", language, nil, nil)
-			card, err := scope.Judge(results())
+			card, err := scope.Judge(results(), lacks...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,8 +125,8 @@ func TestCard(t *testing.T) {
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if !scope.Lacks(card) || *card.Capability != 2 {
-				t.Errorf("it lacks a habit: %v, its capability is %d", scope.Lacks(card), *card.Capability)
+			if !scope.Fails(card) || *card.Capability != 2 {
+				t.Errorf("it fails: %v, its capability is %d", scope.Fails(card), *card.Capability)
 			}
 			if journal := card.Habits[2].Evidence[0].Journal; journal != "z-08/2.jsonl" {
 				t.Errorf("the journal is %q", journal)
@@ -144,6 +153,31 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestLacks(t *testing.T) {
+	test := &format.Test{ObjectMeta: metav1.ObjectMeta{Name: "t", Annotations: map[string]string{
+		"operator-lab.dev/operator": "zundoko", "operator-lab.dev/lacks.phase-3": "no data", "operator-lab.dev/lacks.habit-5.classic": "the first",
+	}}}
+	for _, c := range []struct {
+		operator, variant string
+		want              []format.Lack
+		unshown           string
+	}{
+		{"zundoko", "classic", []format.Lack{{Habit: 5, Variant: "classic", Why: "the first"}, {Phase: 3, Why: "no data"}}, "[1 2 3 6] [1 2 4 5]"},
+		{"zundoko", "hardened", []format.Lack{{Phase: 3, Why: "no data"}}, "[1 2 3 5 6] [1 2 4 5]"},
+		{"etcd", "hardened", nil, "[1 2 3 5 6] [1 2 3 4 5]"},
+	} {
+		scope := scorecard.New(c.operator, c.variant, "en", nil, nil)
+		got := scope.LacksOf(test)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (%s): (-want +got)\n%s", c.operator, c.variant, diff)
+		}
+		rest := scope.Without([]scorecard.Tag{{Habits: []int{4, 7}}}, got)
+		if unshown := fmt.Sprint(rest.Habits, rest.Phases); unshown != c.unshown || rest.Toil || len(scope.Habits) != 7 {
+			t.Errorf("%s (%s): nothing is said of %s, want %s", c.operator, c.variant, unshown, c.unshown)
+		}
+	}
+}
+
 func TestNothingIsJudgedOfWhatDidNotEnd(t *testing.T) {
 	unfinished := []scorecard.Result{{Tag: scorecard.Tag{Name: "sings", Habits: []int{2}}, Runs: []*report.Test{{Name: "sings", Started: now, Unfinished: true}}}}
 	if card, err := scorecard.New("zundoko", "classic", "en", nil, nil).Judge(unfinished); err == nil {
@@ -157,12 +191,12 @@ func TestNoEvidence(t *testing.T) {
 	if want := "zundoko (classic) holds 0 of 7 habits (7 not shown); capability: no phase yet"; err != nil || card.Summary != want {
 		t.Errorf("%q, %v; want %q", card.Summary, err, want)
 	}
-	if scope.Lacks(card) {
-		t.Error("what nothing shows is taken for lacking")
+	if scope.Fails(card) {
+		t.Error("what nothing shows is taken for a failure")
 	}
 }
 
-func TestLacks(t *testing.T) {
+func TestFails(t *testing.T) {
 	failed := func(habits, phases []int) scorecard.Result {
 		return scorecard.Result{Tag: scorecard.Tag{Name: "upgrade", Habits: habits, Phases: phases}, Runs: []*report.Test{fails("upgrade")}}
 	}
@@ -185,8 +219,8 @@ func TestLacks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := scope.Lacks(card); got != c.want {
-				t.Errorf("lacks: %v, want %v", got, c.want)
+			if got := scope.Fails(card); got != c.want {
+				t.Errorf("fails: %v, want %v", got, c.want)
 			}
 		})
 	}

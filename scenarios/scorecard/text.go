@@ -63,6 +63,7 @@ func (p *page) evidence(r Row) {
 	if r.Verdict == NotShown {
 		p.fill(indent, p.notShown)
 	}
+	p.fill(indent, r.Why)
 	var passed []string
 	for _, e := range r.Evidence {
 		if e.Failed == "" {

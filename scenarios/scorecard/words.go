@@ -44,7 +44,7 @@ var english = words{
 		"It is tested, with chaos too",
 	},
 	theHabits: "HABITS", thePhases: "PHASES",
-	verdicts: map[Verdict]string{Held: "held", NotHeld: "NOT HELD", NotShown: "not shown"},
+	verdicts: map[Verdict]string{Held: "held", NotHeld: "NOT HELD", NotShown: "not shown", Lacking: "lacking"},
 	shownBy:  "shown by", notShown: "no scenario shows it",
 	theToil: "TOIL", noOperator: "no operator", total: "all",
 	toilLegend: "Commands that a person gave until the cluster was whole again, +those by which a person decided something; and the longest time without an acknowledged write. In that is what the scenario waits before a person begins.",
@@ -70,7 +70,7 @@ var japanese = words{
 		"カオスも含めてテストされている",
 	},
 	theHabits: "習慣", thePhases: "フェーズ",
-	verdicts: map[Verdict]string{Held: "○", NotHeld: "×", NotShown: "不明"},
+	verdicts: map[Verdict]string{Held: "○", NotHeld: "×", NotShown: "不明", Lacking: "なし"},
 	shownBy:  "根拠", notShown: "示すシナリオがありません",
 	theToil: "トイル", noOperator: "オペレーターなし", total: "合計",
 	toilLegend: "クラスターが元どおりになるまでに人が打ったコマンドの数。+は人が判断した数。\n" +

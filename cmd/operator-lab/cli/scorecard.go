@@ -30,8 +30,9 @@ func scorecardCommand(io streams) *cobra.Command {
 		Use:   "scorecard [flags] <operator>… | <directory>",
 		Short: "Judge operators by the seven habits and the five phases, with evidence",
 		Long: `Run the bundled scenarios that are evidence of a habit of successful operators or of a phase of
-the capability model, and print where an operator stands: what is held, what is not and why, and
-what no scenario shows. A phase is reached when it and all before it are held.
+the capability model, and print where an operator stands: what is held, what is not and why, what
+is lacking for a reason, and what nothing shows. A phase is reached when it and all before it are
+held. Where a bundled operator has no scenario, its manifests and samples are the evidence.
 
 Of etcd it also measures toil: six faults without an operator, and with each variant, or with that
 of --variant only. A list of commands is at hand for what does not heal in time. The commands that
@@ -44,7 +45,7 @@ maintpage and twelve for etcd, and longer where much fails, because it is waited
 An operator of your own is named by its directory, such as . or ./my-operator. Evidence are its
 manifests, scenarios that are made of its samples (they are reconciled; the operator dies and comes
 back; it dies at each of its first writes), and your own scenarios below that directory whose
-annotations name habits or phases. What none of them shows is not shown.
+annotations name habits or phases, or say why one is lacking.
 
 Exit codes: 0 it could be judged, 1 with --fail a habit is not held, or a phase that --phase asks for,
 2 the command line is wrong, 3 there is no sandbox, 130 interrupted.

@@ -27,8 +27,9 @@ type scoring struct {
 	// names of the operators, and the directory of one of the user's.
 	names []string
 	own   string
-	// evidence by operator, in the order of the tests.
+	// evidence and lacks by operator, in the order of the tests.
 	evidence map[string][]*evidence
+	lacks    map[string][]format.Lack
 	// afterwards are errors of the clean-up, which change no result.
 	afterwards error
 }
@@ -37,6 +38,8 @@ type scoring struct {
 type evidence struct {
 	folder string
 	scorecard.Result
+	// sampled says that it is made of samples: it may show nothing, and is run alone.
+	sampled bool
 }
 
 func newScoring(io streams, f scorecardFlags, names []string, own string) *scoring {
@@ -45,7 +48,7 @@ func newScoring(io streams, f scorecardFlags, names []string, own string) *scori
 	t.bind(defaults)
 	t.given.variant = f.variant
 	t.testFlags.seed = cmp.Or(f.seed, 1+rand.Int64N(999_999))
-	return &scoring{suite: t, asked: f, names: names, own: own, evidence: map[string][]*evidence{}}
+	return &scoring{suite: t, asked: f, names: names, own: own, evidence: map[string][]*evidence{}, lacks: map[string][]format.Lack{}}
 }
 
 // scope returns the habits and phases that are judged of an operator.
@@ -112,7 +115,10 @@ func (s *scoring) load() error {
 			if loaded.Err != nil {
 				return loaded.Err
 			}
-			s.take(name, loaded)
+			s.take(s.scope(name), loaded, false)
+		}
+		if err := s.loadSampled(name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -129,12 +135,26 @@ func (s *scoring) checkToil() error {
 	return nil
 }
 
-// take takes a scenario that shows one of the judged habits or phases of an operator.
-func (s *scoring) take(name string, loaded *format.Loaded) {
-	if tag, is := s.scope(name).TagOf(loaded.Test); is {
+// take takes a scenario that shows a habit or phase in a scope, and what a scenario says that the operator lacks.
+func (s *scoring) take(scope scorecard.Scope, loaded *format.Loaded, sampled bool) {
+	name := scope.Operator
+	s.lacks[name] = append(s.lacks[name], scope.LacksOf(loaded.Test)...)
+	if tag, is := scope.TagOf(loaded.Test); is {
 		s.tests = append(s.tests, loaded)
-		s.evidence[name] = append(s.evidence[name], &evidence{loaded.Folder, scorecard.Result{Tag: tag}})
+		s.evidence[name] = append(s.evidence[name], &evidence{loaded.Folder, scorecard.Result{Tag: tag}, sampled})
 	}
+}
+
+// of returns the evidence that a scenario is; nil if it is none.
+func (s *scoring) of(folder string) *evidence {
+	for _, all := range s.evidence {
+		for _, e := range all {
+			if e.folder == folder {
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 // runIn runs the scenarios in a sandbox and collects their results. A scenario with a matrix ends with the first row that
@@ -159,11 +179,11 @@ func (s *scoring) runIn(ctx context.Context, target *target) error {
 	return nil
 }
 
-// byMatrix returns the scenarios that have no matrix, together, and each of those that have one alone. Of an operator of the
-// user's each is alone.
+// byMatrix returns the scenarios that have no matrix, together, and each of those that have one alone. Each of an operator of the
+// user's is alone, and each that is made of samples.
 func (s *scoring) byMatrix() (single []*format.Loaded, matrices [][]*format.Loaded) {
 	for _, loaded := range s.tests {
-		if len(loaded.Test.Spec.Scenarios) == 0 && s.own == "" {
+		if len(loaded.Test.Spec.Scenarios) == 0 && s.own == "" && !s.of(loaded.Folder).sampled {
 			single = append(single, loaded)
 			continue
 		}
@@ -184,15 +204,9 @@ func oneByOne(c *format.Configuration, wanted bool) *format.Configuration {
 
 // collect adds the runs to the evidence, unless they show nothing.
 func (s *scoring) collect(run *report.Run, hooks runner.Hooks) {
-	byFolder := map[string]*evidence{}
-	for _, all := range s.evidence {
-		for _, e := range all {
-			byFolder[e.folder] = e
-		}
-	}
 	for _, test := range run.Tests {
-		e := byFolder[test.Folder]
-		if inLab, is := hooks.(*scenarios.LabHooks); is && s.own != "" && !s.shows(e, inLab.Lab.Journal()) {
+		e := s.of(test.Folder)
+		if inLab, is := hooks.(*scenarios.LabHooks); is && e.sampled && !s.shows(e, inLab.Lab.Journal()) {
 			continue
 		}
 		e.Runs = append(e.Runs, test)
@@ -221,7 +235,7 @@ func (s *scoring) conclude() error {
 	if err = errors.Join(err, s.afterwards); err != nil {
 		return err
 	}
-	if s.asked.fail && slices.ContainsFunc(cards, s.lacks) {
+	if s.asked.fail && slices.ContainsFunc(cards, func(c scorecard.Card) bool { return s.scope(c.Operator).Fails(c) }) {
 		return &exitError{code: exitFailed}
 	}
 	return nil
@@ -235,7 +249,7 @@ func (s *scoring) judge() ([]scorecard.Card, error) {
 		for _, e := range s.evidence[name] {
 			results = append(results, e.Result)
 		}
-		card, err := s.scope(name).Judge(results)
+		card, err := s.scope(name).Judge(results, s.lacks[name]...)
 		if err != nil {
 			return nil, err
 		}
@@ -244,8 +258,6 @@ func (s *scoring) judge() ([]scorecard.Card, error) {
 	}
 	return cards, nil
 }
-
-func (s *scoring) lacks(c scorecard.Card) bool { return s.scope(c.Operator).Lacks(c) }
 
 func (s *scoring) write(cards []scorecard.Card) error {
 	if s.asked.output == "json" {

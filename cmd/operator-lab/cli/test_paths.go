@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/operator-lab/operator-lab/operators"
@@ -111,18 +113,24 @@ const unpackedIn = "scenarios"
 // them, and returns the folder. Each build that has others has another folder.
 func unpackBundled(all fs.FS) (string, error) {
 	files := map[string][]byte{}
-	sum := sha256.New()
 	err := fs.WalkDir(all, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(all, name)
-		files[name] = text
-		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
+		files[name], err = fs.ReadFile(all, name)
 		return err
 	})
 	if err != nil {
 		return "", err
+	}
+	return unpackFiles(files)
+}
+
+// unpackFiles writes files into a folder of the state directory, and returns the folder: another one for other files.
+func unpackFiles(files map[string][]byte) (string, error) {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(files[name]), files[name])
 	}
 	state, err := sandbox.StateDir()
 	if err != nil {
