@@ -125,6 +125,9 @@ func (p *project) look(ctx context.Context, l *lab.Lab) (note string, first bool
 	}
 	began := time.Now()
 	loaded := l.Taps(p.name) != nil
+	if !loaded {
+		p.workshop.tell(p.workshop.textf("%s is being built; the first build may take some minutes", "%s をビルドしています。最初のビルドには数分かかることがあります", p.name))
+	}
 	next, err := p.build(ctx)
 	p.mu.Lock()
 	if p.taken = sum; ctx.Err() != nil {
@@ -137,7 +140,7 @@ func (p *project) look(ctx context.Context, l *lab.Lab) (note string, first bool
 	p.mu.Unlock()
 	switch {
 	case err != nil && loaded:
-		return p.workshop.textf("the operator runs on as it was: %v", "オペレーターは元のまま動いています: %v", err), false
+		return p.workshop.textf("%v; the operator runs on as it was", "%v。オペレーターは元のまま動いています", err), false
 	case err != nil:
 		return p.workshop.textf("%s does not start: %v", "%s は起動しません: %v", p.name, err), false
 	case loaded:

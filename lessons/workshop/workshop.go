@@ -162,12 +162,17 @@ func (w *Workshop) look(ctx context.Context) {
 	for _, op := range w.owns {
 		note, first := op.look(ctx, w.lab)
 		if note != "" && ctx.Err() == nil {
-			w.lab.Journal().Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: note})
+			w.tell(note)
 		}
 		if first && w.options.Loaded != nil {
 			go w.options.Loaded() // it may wait for who holds the workshop
 		}
 	}
+}
+
+// tell tells the learner something, in the journal.
+func (w *Workshop) tell(note string) {
+	w.lab.Journal().Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: note})
 }
 
 // textf formats one of two texts, in the learner's language.

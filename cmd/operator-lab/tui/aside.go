@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -92,8 +93,21 @@ func (s asideBar) pastText() string {
 		"過去の表示。クラスターは何も巻き戻っていない。L で現在に戻る。")
 }
 
-// lessonLines show the lesson and the task with its boxes, and what is still missing.
+// lessonLines show the lesson and the task with its boxes, what is still missing, and where there is room the newest note.
 func (s asideBar) lessonLines(r Rect) []row {
+	rows := s.taskLines(r)
+	if e := s.newestNote(); e != nil && r.H > len(rows) {
+		told := clock(e.At) + " " + s.noteText(e)
+		if width(told) > r.W-2 {
+			told = s.cutForWords(told, r.W-2)
+		}
+		rows = append(rows, text(note, " "+told))
+	}
+	return rows
+}
+
+// taskLines show the lesson and the task with its boxes, and what is still missing.
+func (s asideBar) taskLines(r Rect) []row {
 	switch {
 	case r.H == 1 && s.live:
 		out := text(plain, " ")
@@ -202,4 +216,9 @@ func (s asideBar) noteText(e *trace.Event) string {
 		return s.t("Fault ", "") + trace.FaultText(e, s.lang)
 	}
 	return s.t("Note: ", "メモ: ") + e.Message
+}
+
+// noted reports whether a lesson has a note to show. It looks at the newest state, so that nothing moves when you go back.
+func (s *state) noted() bool {
+	return s.guided && slices.ContainsFunc(s.index.notes, func(e *trace.Event) bool { return e.Kind == trace.KindNote })
 }

@@ -63,6 +63,7 @@ type layoutArgs struct {
 	low    Pane // which of Detail and Lesson is shown where they share a place
 	why    int  // how many rows the sentence takes
 	lesson bool // there is a lesson
+	noted  bool // the lab has noted something in a lesson, such as that an operator was built
 	demo   bool // there is a demo that can be played
 	bare   bool // it has no operator: there is nothing else to show
 	asked  bool // somebody asks a URL
@@ -123,6 +124,8 @@ func chrome(a layoutArgs) (Layout, Rect) {
 		aside = 1
 	case a.h >= 40 && a.w < 160 && a.demo: // what it tells is long, and there is room
 		aside = 4
+	case a.noted:
+		aside = 3
 	}
 	top := 0
 	down := func(h int) Rect {

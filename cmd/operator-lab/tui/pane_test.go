@@ -243,9 +243,10 @@ func TestTrafficAndStore(t *testing.T) {
 
 // TestLessons draws the states of a lesson at three sizes in both languages.
 func TestLessons(t *testing.T) {
-	journal := story().journal
+	journal, noted := story().journal, story().journal
+	noted.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: "controller/controller.go:42:7: undefined: appsv1; the operator runs on as it was, which is all there is to say"})
 	for _, l := range []trace.Language{trace.English, trace.Japanese} {
-		all, cases := pages(l), []partCase{}
+		all, cases, journal := pages(l), []partCase{}, journal
 		add := func(name, page, keys, parts string) {
 			for _, size := range goldenSizes {
 				guide := lessonOf(all[page])
@@ -267,6 +268,9 @@ func TestLessons(t *testing.T) {
 		add("solved", "solved", "v", "lesson")
 		add("acting", "half", "s", "aside footer")
 		add("acting, done", "done", "s", "aside footer")
+		journal = noted
+		add("told by the lab", "half", "", "lesson aside")
+		add("told by the lab, rewound", "half", "[", "aside")
 		goldenParts(t, "lesson-"+string(l), cases)
 	}
 	page := pageOf(trace.English)

@@ -161,7 +161,7 @@ func (s *state) why(sub subject, lang trace.Language) string {
 
 // layout places everything for what is focused now.
 func (s *state) layout() Layout {
-	return layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, low: s.low, why: s.whyRows(), lesson: s.guided, bare: s.bare(), demo: s.controls.Demo != nil, asked: s.asked(), store: s.membersSeen()})
+	return layout(layoutArgs{w: s.w, h: s.h, zoom: s.zoom, focus: s.focus, top: s.top, low: s.low, why: s.whyRows(), lesson: s.guided, noted: s.noted(), bare: s.bare(), demo: s.controls.Demo != nil, asked: s.asked(), store: s.membersSeen()})
 }
 
 // mostWhy is how many rows the sentence may take.
