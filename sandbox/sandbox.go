@@ -445,15 +445,17 @@ func (s *Sandbox) PIDs() map[string]int {
 }
 
 // Kill ends a program of the control plane, or a node, with SIGKILL, as a crash would, and returns when it is dead. It
-// is started again, however often. See [Programs] for the names.
+// is started again, however often. See [Programs] and [OLMPrograms] for the names.
 func (s *Sandbox) Kill(program string) error {
+	var names []string
 	for _, p := range s.programs {
 		if p.name == program {
 			p.kill()
 			return nil
 		}
+		names = append(names, p.name)
 	}
-	return &Problem{fmt.Errorf("the control plane has no program %q", program), "its programs are " + strings.Join(Programs(), ", ")}
+	return &Problem{fmt.Errorf("the sandbox has no program %q", program), "its programs are " + strings.Join(names, ", ")}
 }
 
 // Done returns a channel that is closed when the sandbox cannot go on because a program does not stay up; [Sandbox.Err]

@@ -19,7 +19,10 @@ var (
 		v1alpha1.ReplyForbidden, v1alpha1.ReplyTimeout, v1alpha1.ReplyLost, v1alpha1.ReplyTrue,
 	}
 	actions  = []v1alpha1.WatchAction{v1alpha1.WatchCut, v1alpha1.WatchDelay, v1alpha1.WatchCoalesce, v1alpha1.WatchGone}
-	programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+	programs = []string{
+		"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+		"catalog-operator", "olm-operator", "package-server", "opm",
+	}
 )
 
 // Validate returns all that is wrong with a fault.

@@ -201,7 +201,8 @@ type ConflictFault struct {
 
 // ControlPlaneFault kills a program with SIGKILL.
 type ControlPlaneFault struct {
-	// Program: etcd, kube-apiserver, kube-controller-manager or kube-scheduler.
+	// Program: etcd, kube-apiserver, kube-controller-manager or kube-scheduler; with OLM also catalog-operator, olm-operator,
+	// package-server or opm.
 	Program string `json:"program"`
 }
 

@@ -102,7 +102,7 @@ func schema_operator_lab_sandbox_api_v1alpha1_ControlPlaneFault(ref common.Refer
 				Properties: map[string]spec.Schema{
 					"program": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Program: etcd, kube-apiserver, kube-controller-manager or kube-scheduler.",
+							Description: "Program: etcd, kube-apiserver, kube-controller-manager or kube-scheduler; with OLM also catalog-operator, olm-operator, package-server or opm.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
