@@ -12,6 +12,8 @@ type Mode struct {
 	Gated bool
 	// Logged means that the program's own log tells when its reconciles begin and end. It is Gated too.
 	Logged bool
+	// Begun means that a program of the operator has begun once.
+	Begun bool
 	// Down means that the operator's program has ended and not begun again; Crashed that a fault ended it.
 	Down, Crashed bool
 	// Back is when the next life of a crashed operator was to begin.
@@ -32,6 +34,16 @@ func (all modes) Mode() Mode {
 		mode.Since = max(mode.Since, m.Since)
 	}
 	return mode
+}
+
+// Begun reports whether any operator has begun.
+func (all modes) Begun() bool {
+	for _, m := range all {
+		if m.Begun {
+			return true
+		}
+	}
+	return false
 }
 
 // ModeOf returns the mode of one operator.
@@ -74,7 +86,7 @@ func (all modes) apply(e *Event) {
 func (m *Mode) live(e *Event) bool {
 	switch {
 	case e.Kind == KindOperator && e.Verb == VerbStart:
-		m.Down, m.Crashed = false, false
+		m.Begun, m.Down, m.Crashed = true, false, false
 	case e.Kind == KindOperator && e.Verb == VerbStop:
 		m.Down = true
 	case e.Kind == KindFault && e.Error == "" && (e.Fault().Kind == FaultCrash || e.Fault().Detail == "Restart" && e.Fault().Kind == FaultStale):

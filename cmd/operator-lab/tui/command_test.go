@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -105,6 +106,23 @@ func TestLessonWithoutOperator(t *testing.T) {
 		if strings.Contains(frame, wrong) {
 			t.Errorf("the screen speaks of %q:\n%s", wrong, frame)
 		}
+	}
+}
+
+// TestNoOperatorYet: while an operator is being built, nothing is said of what has not woken it.
+func TestNoOperatorYet(t *testing.T) {
+	journal := trace.New(trace.Options{})
+	journal.Append(trace.Event{Kind: trace.KindNote, Actor: "lab", Message: "cafe is being built"})
+	m := modelOf(t, Options{Journal: journal, Title: "cafe", Guide: lessonOf(pageOf(trace.English))}, 120, 40)
+	for _, c := range []struct{ sentence, mode string }{
+		{"No operator runs yet.", "LIVE"}, {"The operator has not reconciled anything yet", "QUIET"},
+	} {
+		m.refresh(true)
+		m.now = time.Minute
+		if frame := m.frame(); !strings.Contains(frame, c.sentence) || !strings.Contains(frame, c.mode) {
+			t.Errorf("want %q and %s, got\n%s", c.sentence, c.mode, frame)
+		}
+		journal.Append(trace.Event{Kind: trace.KindOperator, Operator: "cafe", Verb: trace.VerbStart})
 	}
 }
 

@@ -32,6 +32,16 @@ func (s headerBar) modeWord() (string, style) {
 	return s.t("LIVE", "ライブ"), loud
 }
 
+// quiet reports whether nothing runs, nothing waits, and nothing happened for a while.
+func (s *state) quiet() bool {
+	return len(s.snapshot.Running()) == 0 && len(s.snapshot.Queue()) == 0 && s.now-s.snapshot.Worked() > quietAfter && s.begun()
+}
+
+// begun reports whether an operator has begun. A journal need not say so: then what the operator did does.
+func (s *state) begun() bool {
+	return s.snapshot.Begun() || len(s.index.reconciles) > 0 || s.gated()
+}
+
 // downMode returns the mode of an operator that is shown and whose program does not run; nil if there is none.
 func (s *state) downMode() *trace.Mode {
 	for _, operator := range s.index.operators {

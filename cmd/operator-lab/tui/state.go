@@ -153,6 +153,8 @@ func (s *state) why(sub subject, lang trace.Language) string {
 		return s.t("This lesson has no operator: what happens is done by you and by Kubernetes.", "このレッスンにオペレーターはない。動くのはあなたと Kubernetes だけ。")
 	case s.snapshot.Seq() == 0:
 		return s.t("Nothing has happened yet.", "まだ何も起きていない。")
+	case !s.begun():
+		return s.t("No operator runs yet.", "オペレーターはまだ動いていない。")
 	case len(s.index.reconciles) == 0 && !s.gated():
 		return s.t("The operator has not reconciled anything yet: nothing has woken it.", "オペレーターはまだ何も reconcile していない。きっかけとなる変更がまだない。")
 	}
@@ -185,11 +187,6 @@ func (s *state) asOf() string {
 		return s.t("  as of #", "  時点 #") + itoa(reconcile.ID)
 	}
 	return s.t("  as of event ", "  時点 イベント ") + itoa(s.cursor())
-}
-
-// quiet reports whether nothing runs, nothing waits, and nothing happened for a while.
-func (s *state) quiet() bool {
-	return len(s.snapshot.Running()) == 0 && len(s.snapshot.Queue()) == 0 && s.now-s.snapshot.Worked() > quietAfter && s.snapshot.Seq() > 0
 }
 
 // held returns a reconcile whose write is held, or nil.
