@@ -455,7 +455,11 @@ func (s *Sandbox) Kill(program string) error {
 		}
 		names = append(names, p.name)
 	}
-	return &Problem{fmt.Errorf("the sandbox has no program %q", program), "its programs are " + strings.Join(names, ", ")}
+	hint := "its programs are " + strings.Join(names, ", ")
+	if slices.Contains(OLMPrograms(), program) {
+		hint = "start the sandbox with OLM: --olm"
+	}
+	return fmt.Errorf("the sandbox has no program %q: %s", program, hint)
 }
 
 // Done returns a channel that is closed when the sandbox cannot go on because a program does not stay up; [Sandbox.Err]
