@@ -61,11 +61,15 @@ func FaultText(e *Event, l Language) string { return faultText(e, l) }
 
 // faultText describes a KindFault event in a sentence without a full stop.
 func faultText(e *Event, l Language) string {
-	text := l.pick(englishFault(e), japaneseFault(e))
-	if e.Error != "" {
-		text += l.pick("; it failed: ", "。失敗した: ") + said(e.Error)
+	if e.Error == "" {
+		return l.pick(englishFault(e), japaneseFault(e))
 	}
-	return text
+	fault, at := l.pick(orElse(e.Reason, "a fault"), "fault "+e.Reason), ""
+	if e.Verb != "" {
+		call := e.Verb + " " + e.Object.String()
+		at = l.pick(" at "+call+withinOf(e).english(), " "+call+" で")
+	}
+	return l.pick(fault+" failed"+at+": ", fault+" は"+at+"失敗した: ") + said(e.Error)
 }
 
 func englishFault(e *Event) string {
