@@ -92,6 +92,9 @@ func TestKillNobody(t *testing.T) {
 	if !errors.As(err, &problem) || !strings.Contains(problem.Hint, "kube-scheduler") {
 		t.Errorf("kill a program that is none: %v", err)
 	}
+	if err := lab.Kill("olm-operator"); err == nil || !strings.Contains(err.Error(), "--olm") {
+		t.Errorf("kill a program of OLM, which does not run: %v", err)
+	}
 	if err := lab.Stop(); err != nil {
 		t.Fatal(err)
 	}

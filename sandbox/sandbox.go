@@ -455,11 +455,11 @@ func (s *Sandbox) Kill(program string) error {
 		}
 		names = append(names, p.name)
 	}
-	hint := "its programs are " + strings.Join(names, ", ")
+	err := fmt.Errorf("the sandbox has no program %q", program)
 	if slices.Contains(OLMPrograms(), program) {
-		hint = "start the sandbox with OLM: --olm"
+		err = fmt.Errorf("the sandbox was started without --olm, and has no %s", program)
 	}
-	return fmt.Errorf("the sandbox has no program %q: %s", program, hint)
+	return &Problem{err, "its programs are " + strings.Join(names, ", ")}
 }
 
 // Done returns a channel that is closed when the sandbox cannot go on because a program does not stay up; [Sandbox.Err]
