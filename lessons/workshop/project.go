@@ -26,6 +26,8 @@ type project struct {
 	work *source.Work
 	// current is what runs, or is to run next; nil: that of the folder as it is then.
 	current *source.Operator
+	// linked says that it runs in the lab's process, as operators of Helm charts do: nothing is built.
+	linked bool
 	// taken is the digest of the files that were looked at last.
 	taken string
 	// earlier are those that are not to run any more. Their processes may be about to end.
@@ -95,6 +97,7 @@ func (p *project) find(ctx context.Context) (*source.Operator, error) {
 	if found.Name != p.name {
 		return nil, fmt.Errorf("the operator in %s is called %s, and this lesson is about %s", p.path(), found.Name, p.name)
 	}
+	p.linked = found.Watches != "" && found.Ansible == nil
 	plan, err := found.Plan(ctx)
 	if err != nil {
 		return nil, err
@@ -125,10 +128,7 @@ func (p *project) look(ctx context.Context, l *lab.Lab) (note string, first bool
 	}
 	began := time.Now()
 	loaded := l.Taps(p.name) != nil
-	if !loaded {
-		p.workshop.tell(p.workshop.textf("%s is being built; the first build may take some minutes", "%s をビルドしています。最初のビルドには数分かかることがあります", p.name))
-	}
-	next, err := p.build(ctx)
+	next, err := p.build(ctx, !loaded)
 	p.mu.Lock()
 	if p.taken = sum; ctx.Err() != nil {
 		p.taken = ""
@@ -153,13 +153,17 @@ func (p *project) look(ctx context.Context, l *lab.Lab) (note string, first bool
 	return p.workshop.textf("%s was built in %.1fs, and runs", "%s をビルドして起動しました (%.1f 秒)", p.name, time.Since(began).Seconds()), true
 }
 
-// build makes an operator of the folder and builds it.
-func (p *project) build(ctx context.Context) (*source.Operator, error) {
+// build makes an operator of the folder and builds it. The first time the learner is told that this takes a while.
+func (p *project) build(ctx context.Context, first bool) (*source.Operator, error) {
 	p.mu.Lock()
 	op, err := p.find(ctx)
+	linked := p.linked
 	p.mu.Unlock()
 	if err != nil {
 		return nil, err
+	}
+	if first && !linked {
+		p.workshop.tell(p.workshop.textf("%s is being built; the first build may take some minutes", "%s をビルドしています。最初のビルドには数分かかることがあります", p.name))
 	}
 	if err := op.Build(ctx); err != nil {
 		op.Close()
