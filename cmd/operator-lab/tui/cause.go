@@ -74,7 +74,7 @@ func (b *causeTree) reconcile(reconcile *trace.Reconcile, indent string, last, d
 	}
 	b.line(r, reconcile.First)
 	writes := writesOf(reconcile)
-	again := b.next(reconcile)
+	again := b.index.requeue(reconcile)
 	for i, e := range writes {
 		b.write(e, below, i == len(writes)-1 && again == nil)
 	}
@@ -105,23 +105,6 @@ func writesOf(reconcile *trace.Reconcile) []*trace.Event {
 		}
 	}
 	return out
-}
-
-// next returns the event that set the timer of a reconcile's key, or nil.
-func (b *causeTree) next(reconcile *trace.Reconcile) *trace.Event {
-	if reconcile.End == nil {
-		return nil
-	}
-	for _, cause := range []int64{reconcile.End.Seq, reconcile.First} {
-		if e := b.index.timeline.Event(cause); e != nil {
-			for _, effect := range b.newest.Effects(e) {
-				if effect.Kind == trace.KindRequeue {
-					return effect
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // write adds a write, the watch events that echo it, and what they led to.

@@ -185,6 +185,23 @@ func (ix *index) forget() {
 // last returns the Seq of the newest event, 0 before the first.
 func (ix *index) last() int64 { return ix.timeline.Tip().Seq() }
 
+// requeue returns the event that set the timer of a reconcile's key, or nil.
+func (ix *index) requeue(reconcile *trace.Reconcile) *trace.Event {
+	if reconcile.End == nil {
+		return nil
+	}
+	for _, cause := range []int64{reconcile.End.Seq, reconcile.First} {
+		if e := ix.timeline.Event(cause); e != nil {
+			for _, effect := range ix.timeline.Tip().Effects(e) {
+				if effect.Kind == trace.KindRequeue {
+					return effect
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // lastMark returns the Seq of the newest event the cursor can stand at, 0 before the first.
 func (ix *index) lastMark() int64 {
 	if n := len(ix.marks); n > 0 {

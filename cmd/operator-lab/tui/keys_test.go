@@ -256,6 +256,25 @@ func TestRewind(t *testing.T) {
 	}
 }
 
+// TestRewindShowsTheTimer checks that at the end of a reconcile whose key comes back it is not out of the queue.
+func TestRewindShowsTheTimer(t *testing.T) {
+	b := newBench(t, story())
+	asked := 0
+	for _, r := range b.index.reconciles {
+		if r.Outcome() != trace.OutcomeError || r.Again {
+			continue
+		}
+		asked++
+		b.nav().goToReconcile(r)
+		if strings.Contains(b.frame(), "empty") {
+			t.Errorf("after #%d, which is tried again, the queue is empty:\n%s", r.ID, b.frame())
+		}
+	}
+	if asked == 0 {
+		t.Error("no reconcile is tried again")
+	}
+}
+
 // duetLive is duet as if it went on.
 func duetLive() *clockwork { return duet() }
 

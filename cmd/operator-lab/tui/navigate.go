@@ -143,10 +143,14 @@ func (nav navigator) goReconcile(n int) string {
 	return ""
 }
 
-// goToReconcile moves the cursor to the end of a reconcile, and selects it.
+// goToReconcile moves the cursor to the end of a reconcile, when the timer of its key is set, and selects it.
 func (nav navigator) goToReconcile(reconcile *trace.Reconcile) {
 	nav.from, nav.follow = LoopPane, false
-	nav.goTo(min(reconcile.Last, nav.index.last()))
+	to := reconcile.Last
+	if timer := nav.index.requeue(reconcile); timer != nil {
+		to = max(to, timer.Seq)
+	}
+	nav.goTo(min(to, nav.index.last()))
 	nav.sel.reconcile, nav.sel.step = reconcile.First, 0
 	nav.scroll[DetailPane], nav.scroll[CausePane] = 0, 0
 }
