@@ -145,12 +145,29 @@ func (p *project) look(ctx context.Context, l *lab.Lab) (note string, first bool
 		return p.workshop.textf("%s does not start: %v", "%s は起動しません: %v", p.name, err), false
 	case loaded:
 		l.Restart(p.name)
-		return p.workshop.textf("%s was built again in %.1fs; its next life begins", "%s をビルドし直しました (%.1f 秒)。新しく起動します", p.name, time.Since(began).Seconds()), false
+		return p.told(began, true), false
 	}
 	if _, err := l.Load(ctx, p.name, v1alpha1.OperatorSpec{}); err != nil {
 		return p.workshop.textf("%s does not run: %v", "%s が動きません: %v", p.name, err), true
 	}
-	return p.workshop.textf("%s was built in %.1fs, and runs", "%s をビルドして起動しました (%.1f 秒)", p.name, time.Since(began).Seconds()), true
+	return p.told(began, false), true
+}
+
+// told says that the operator runs, and how long its build took if there was something to build. again: it ran before.
+func (p *project) told(began time.Time, again bool) string {
+	p.mu.Lock()
+	linked := p.linked
+	p.mu.Unlock()
+	took := time.Since(began).Seconds()
+	switch {
+	case linked && again:
+		return p.workshop.textf("%s has changed; its next life begins", "%s が変わりました。新しく起動します", p.name)
+	case linked:
+		return p.workshop.textf("%s runs", "%s を起動しました", p.name)
+	case again:
+		return p.workshop.textf("%s was built again in %.1fs; its next life begins", "%s をビルドし直しました (%.1f 秒)。新しく起動します", p.name, took)
+	}
+	return p.workshop.textf("%s was built in %.1fs, and runs", "%s をビルドして起動しました (%.1f 秒)", p.name, took)
 }
 
 // build makes an operator of the folder and builds it. The first time the learner is told that this takes a while.
