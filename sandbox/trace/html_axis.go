@@ -140,7 +140,8 @@ func (d *drawer) strip() {
 		if bad[i] > 0 {
 			b.Bad = max(3, bad[i]*stripHeight/most)
 		}
-		b.Title = fmt.Sprintf(d.l.pick("%s: %d reconciles, %d failed", "%s: reconcile %d 回、失敗 %d 回"), htmlClock(first[i].Started), n, bad[i])
+		b.Title = htmlClock(first[i].Started) + ": " + d.l.pick(
+			fmt.Sprintf("%s, %d failed", plural(n, "reconcile"), bad[i]), fmt.Sprintf("reconcile %d 回、失敗 %d 回", n, bad[i]))
 		d.d.Strip = append(d.d.Strip, b)
 	}
 	d.d.Ends = [2]string{htmlClock(0), htmlClock(end)}
