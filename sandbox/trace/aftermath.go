@@ -118,7 +118,7 @@ func (s *State) Aftermath() *Aftermath {
 		return &well
 	}
 	f.Took = s.at - s.broken.At
-	f.Waits = slices.Sorted(maps.Values(f.waits))
+	f.Waits = slices.Compact(slices.Sorted(maps.Values(f.waits)))
 	return &f.Aftermath
 }
 

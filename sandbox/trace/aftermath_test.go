@@ -217,7 +217,7 @@ func TestAftermathUntilReady(t *testing.T) {
 	watch(0, trace.Added, "a-1", "", "True")
 	b.add(100, trace.Event{Kind: trace.KindCall, Actor: trace.Demo, Verb: trace.VerbDelete, Object: ref("a-1"), Before: pod("True")})
 	watch(150, trace.Modified, "a-1", "True", "False")
-	b.want("Not healed after 50ms and 0 reconciles, waiting for Pod a-1, Pod a-1. The demo deleted Pod a-1.")
+	b.want("Not healed after 50ms and 0 reconciles, waiting for Pod a-1. The demo deleted Pod a-1.")
 	b.add(200, trace.Event{
 		Kind: trace.KindWatch, Verb: trace.Modified, Object: ref("a-1"), Before: pod("False"),
 		After: json.RawMessage(`{"metadata":{"name":"a-1","deletionTimestamp":"2026-01-01T00:00:00Z"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`),
