@@ -113,7 +113,6 @@ type Link struct {
 	orders  chan Order
 	flushes chan chan struct{} // each is closed when the events so far are sent
 	changed chan struct{}      // gets a token when the state may have changed
-	wanted  chan struct{}      // gets a token when the events so far are to be sent at once
 	ended   chan struct{}      // closed when the stream has ended
 
 	mu      sync.Mutex
@@ -127,7 +126,7 @@ func New(conn net.Conn) (*Link, error) {
 	l := &Link{
 		conn: conn, journal: trace.New(trace.Options{MaxEvents: maxEvents, MaxBytes: maxBytes}),
 		orders: make(chan Order), flushes: make(chan chan struct{}),
-		changed: make(chan struct{}, 1), wanted: make(chan struct{}, 1), ended: make(chan struct{}),
+		changed: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	in := json.NewDecoder(conn)
 	err := conn.SetReadDeadline(time.Now().Add(settingsPatience))

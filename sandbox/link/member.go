@@ -132,7 +132,6 @@ func (o *origin) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.member.link.want()
 	req = req.Clone(req.Context()) // a transport must not change its request
 	req.Header.Set(Header, string(value))
 	return o.next.RoundTrip(req)
