@@ -69,8 +69,13 @@ func startLesson(tb testing.TB, o tutor.Options) *fixture {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	var programs []lab.Program
+	if o.Workshop != nil {
+		programs = o.Workshop.Programs()
+	}
 	l, err := lab.Open(tb.Context(), lab.Options{
-		Cluster: box, Kill: box.Kill, Machines: box.Nodes(), Installed: map[string]string{"zundoko": string(zundoko.Hardened)}, Version: "v1",
+		Cluster: box, Programs: programs, Kill: box.Kill, Machines: box.Nodes(),
+		Installed: map[string]string{"zundoko": string(zundoko.Hardened)}, Version: "v1",
 	})
 	if err != nil {
 		tb.Fatal(err)

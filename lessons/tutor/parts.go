@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/lessons/workshop"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
@@ -38,20 +39,26 @@ type parts struct {
 	options runner.Options // without Tests and Values
 	// values returns the value of $values.
 	values func() map[string]any
+	// workshop runs the operators that a script may have written; nil if there are none.
+	workshop *workshop.Workshop
 }
 
-func (p *parts) run(ctx context.Context, once bool, tests ...*format.Loaded) (*report.Run, error) {
-	o := p.options
-	o.Tests, o.Values, o.Once = tests, p.values(), once
+func (p *parts) run(ctx context.Context, o runner.Options, tests ...*format.Loaded) (*report.Run, error) {
+	o.Tests, o.Values = tests, p.values()
 	return runner.Run(ctx, o)
 }
 
-// play runs a part of a task to its end. The error is its first failure.
+// play runs a part of a task to its end. The error is its first failure. A script may save an operator whose build takes minutes:
+// the operation after it, and so the time limit of that, begins when the operator runs.
 func (p *parts) play(ctx context.Context, part *format.Loaded) error {
 	if len(part.Test.Spec.Steps) == 0 {
 		return nil
 	}
-	run, err := p.run(ctx, false, part)
+	o := p.options
+	if p.workshop != nil {
+		o.Sink = afterEach{then: func() { p.workshop.Refresh(ctx) }}
+	}
+	run, err := p.run(ctx, o, part)
 	if err != nil {
 		return err
 	}
@@ -61,12 +68,23 @@ func (p *parts) play(ctx context.Context, part *format.Loaded) error {
 	return nil
 }
 
+// afterEach is a sink that does something after each operation, before the next one begins.
+type afterEach struct {
+	report.Nothing
+	then func()
+}
+
+// EndOperation does it.
+func (a afterEach) EndOperation(*report.Test, *report.Step, *report.Operation) { a.then() }
+
 // look runs tests once each, without retries, and returns the failures of each.
 func (p *parts) look(ctx context.Context, tests ...*format.Loaded) ([][]*Failure, error) {
 	if len(tests) == 0 {
 		return nil, nil
 	}
-	run, err := p.run(ctx, true, tests...)
+	o := p.options
+	o.Once = true
+	run, err := p.run(ctx, o, tests...)
 	if err != nil {
 		return nil, err
 	}

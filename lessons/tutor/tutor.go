@@ -96,7 +96,7 @@ func New(o Options) *Tutor {
 	t.parts = parts{runner.Options{
 		Configuration: configuration(), Connection: runner.Connect(config, o.Sandbox.Kubeconfig()), Kubectl: o.Kubectl,
 		Environment: o.Environment, Seed: 1, Name: o.Lesson.ID,
-	}, t.values}
+	}, t.values, o.Workshop}
 	t.turnTo(0)
 	return t
 }

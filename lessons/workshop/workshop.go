@@ -42,10 +42,10 @@ type Workshop struct {
 	watcher *fsnotify.Watcher
 	working sync.WaitGroup
 
-	// acting is held while the files are looked at, and by [Workshop.Hold].
+	// acting is held by [Workshop.Refresh] and [Workshop.Hold].
 	acting sync.Mutex
 	mu     sync.Mutex
-	stop   context.CancelFunc // ends the look under way
+	stop   context.CancelFunc // ends the refresh under way
 }
 
 // own is one of the operators.
@@ -145,13 +145,14 @@ func (w *Workshop) follow(ctx context.Context) {
 			saved.Reset(savePause)
 		case <-saved.C:
 			_ = w.watchAll() // a folder that is gone again is looked for at the next change
-			w.look(ctx)
+			w.Refresh(ctx)
 		}
 	}
 }
 
-// look has each operator run what its files are now.
-func (w *Workshop) look(ctx context.Context) {
+// Refresh has each operator run what its files are now, and returns when what has changed is built and runs, or the learner was
+// told why it does not. [Workshop.Follow] was called before.
+func (w *Workshop) Refresh(ctx context.Context) {
 	w.acting.Lock()
 	defer w.acting.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
@@ -180,7 +181,7 @@ func (w *Workshop) textf(english, japanese string, arguments ...any) string {
 	return fmt.Sprintf(w.options.Language.Choose(english, japanese), arguments...)
 }
 
-// Hold ends the look under way, and keeps others from beginning until release is called.
+// Hold ends the refresh under way, and keeps others from beginning until release is called.
 func (w *Workshop) Hold() (release func()) {
 	w.mu.Lock()
 	if w.stop != nil {

@@ -104,32 +104,8 @@ func Connect(config *rest.Config, kubeconfig string) *Connection {
 	}}
 }
 
-// nothing is the default sink and hooks.
+// nothing is the default hooks.
 type nothing struct{}
-
-// BeginRun does nothing.
-func (nothing) BeginRun(*report.Run) {}
-
-// BeginTest does nothing.
-func (nothing) BeginTest(*report.Test) {}
-
-// BeginStep does nothing.
-func (nothing) BeginStep(*report.Test, *report.Step) {}
-
-// BeginOperation does nothing.
-func (nothing) BeginOperation(*report.Test, *report.Step, *report.Operation) {}
-
-// EndOperation does nothing.
-func (nothing) EndOperation(*report.Test, *report.Step, *report.Operation) {}
-
-// EndStep does nothing.
-func (nothing) EndStep(*report.Test, *report.Step) {}
-
-// EndTest does nothing.
-func (nothing) EndTest(*report.Test) {}
-
-// EndRun does nothing.
-func (nothing) EndRun(*report.Run) {}
 
 // Begin does nothing.
 func (nothing) Begin(context.Context, *format.Test, *report.Test) error { return nil }
@@ -162,7 +138,7 @@ func (o *Options) complete() {
 		o.Kubectl = "kubectl"
 	}
 	if o.Sink == nil {
-		o.Sink = nothing{}
+		o.Sink = report.Nothing{}
 	}
 	if o.Hooks == nil {
 		o.Hooks = nothing{}

@@ -45,7 +45,7 @@ func (t *testRun) heals(ctx context.Context, in inherited, i int) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(float64(patience)*cmp.Or(t.TimeoutScale, 1)))
 	defer cancel()
 	// It is not reported: that the step does not hold yet is no failure.
-	look := &testRun{suite: t.suite, planned: t.planned, test: t.test, report: &report.Test{}, over: t.over, sink: nothing{}, folder: t.folder}
+	look := &testRun{suite: t.suite, planned: t.planned, test: t.test, report: &report.Test{}, over: t.over, sink: report.Nothing{}, folder: t.folder}
 	holds := look.runStep(ctx, in.step(next), &steps[next], next)
 	t.folder, t.files = look.folder, append(t.files, look.files...)
 	t.cleanups = append(t.cleanups, look.cleanups...)
