@@ -24,6 +24,7 @@ import (
 	"github.com/operator-framework/helm-operator-plugins/pkg/reconciler"
 	"github.com/operator-framework/helm-operator-plugins/pkg/watches"
 	"github.com/spf13/pflag"
+	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +45,10 @@ type Options struct {
 	// MaxConcurrentReconciles is how many objects of a kind are reconciled at once; an entry may have its own. Default: 1
 	// (upstream's command: the number of processors).
 	MaxConcurrentReconciles int
+	// ResumePending goes on with a release that was left pending because the operator died in the middle of an installation or an
+	// upgrade. Only one operator may run at a time. Default: it is taken for the work of somebody else, as by upstream, and
+	// the object cannot be reconciled any more.
+	ResumePending bool
 }
 
 // Bind binds the options to flags, by the names of upstream's command.
@@ -154,6 +159,9 @@ func setup(mgr ctrl.Manager, w watches.Watch, o Options) error {
 	if err != nil {
 		return err
 	}
+	if o.ResumePending {
+		actions = resuming{actions}
+	}
 	period, workers := cmp.Or(o.ReconcilePeriod, time.Minute), cmp.Or(o.MaxConcurrentReconciles, 1)
 	if w.ReconcilePeriod != nil {
 		period = w.ReconcilePeriod.Duration
@@ -194,6 +202,28 @@ func NewActions(mgr ctrl.Manager, options ...helmclient.ActionConfigGetterOption
 		return nil, err
 	}
 	return helmclient.NewActionClientGetter(config)
+}
+
+// resuming has its clients take a release that is pending for one that has failed: nobody works on it, because an object is not
+// reconciled twice at once. The reconciler then upgrades it, which makes what is missing.
+type resuming struct{ helmclient.ActionClientGetter }
+
+// ActionClientFor returns such a client.
+func (r resuming) ActionClientFor(ctx context.Context, object client.Object) (helmclient.ActionInterface, error) {
+	actions, err := r.ActionClientGetter.ActionClientFor(ctx, object)
+	return resumed{actions}, err
+}
+
+type resumed struct{ helmclient.ActionInterface }
+
+// Get returns the newest revision of a release, which is not pending.
+func (r resumed) Get(name string, options ...helmclient.GetOption) (*release.Release, error) {
+	found, err := r.ActionInterface.Get(name, options...)
+	if err != nil || !found.Info.Status.IsPending() {
+		return found, err
+	}
+	found.SetStatus(release.StatusFailed, "the operator died in the middle of it")
+	return found, r.Config().Releases.Update(found)
 }
 
 // skipsDependents reports whether changes of a release's objects are not to wake the controller. Upstream's run command

@@ -70,5 +70,6 @@ func SetupWithManager(mgr ctrl.Manager, variant string, o helm.Options, options 
 	if variant == Classic {
 		return setupClassic(mgr, loaded, options)
 	}
+	o.ResumePending = true // else a Tomcat is stuck when the operator dies in the middle of its installation
 	return helm.SetupWithManager(mgr, []watches.Watch{{GroupVersionKind: Kind, ChartPath: "chart", Chart: loaded}}, o)
 }
