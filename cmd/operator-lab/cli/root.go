@@ -56,7 +56,7 @@ Learn with:  operator-lab lesson`,
 		{"learn", []*cobra.Command{lessonCommand(io), runCommand(io), replayCommand(io)}},
 		{"sandbox", []*cobra.Command{
 			upCommand(io), downCommand(io), statusCommand(io), listCommand(io), logsCommand(io),
-			kubectlCommand(programs), ocCommand(io, programs), etcdctlCommand(programs), etcdutlCommand(programs), trafficCommand(io), membersCommand(io), metricsCommand(io), envCommand(io), proxyCommand(io),
+			kubectlCommand(programs), ocCommand(io, programs), etcdctlCommand(programs), etcdutlCommand(programs), channelsCommand(io), trafficCommand(io), membersCommand(io), metricsCommand(io), envCommand(io), proxyCommand(io),
 		}},
 		{"develop", []*cobra.Command{
 			testCommand(io), verifyCommand(io), loadCommand(io), lintCommand(io), scorecardCommand(io), reportCommand(io), newCommand(io), bundleCommand(io), operatorCommand(io), assetsCommand(io),
