@@ -106,7 +106,7 @@ func (l *learner) controls() (tui.Controls, error) {
 	}
 	c := tui.Controls{
 		Cluster: screenObjects{you}, Shell: l.greetedShell, Command: l.shownCommand,
-		Facts: "k8s " + dependency("k8s.io/kubernetes"),
+		Sandbox: session.SandboxName, Facts: "k8s " + dependency("k8s.io/kubernetes"),
 	}
 	operator := ""
 	if len(running.Lesson.Operators) > 0 {

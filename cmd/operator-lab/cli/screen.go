@@ -104,11 +104,12 @@ func (p *liveRun) onScreen(ctx context.Context) (err error) {
 			Shell:   func() (*exec.Cmd, error) { return p.greetedShell(s.target) },
 			Command: func(command string) (*exec.Cmd, error) { return p.shownCommand(s.target, command) },
 			Reach:   reached(s.target.name),
+			Sandbox: s.target.name,
 			Restart: func() { s.lab.Restart(s.name) },
 			Facts:   "k8s " + dependency("k8s.io/kubernetes"),
 		}
 		if c := p.cluster; c != nil { // it is reached as ever
-			controls.Shell, controls.Command, controls.Facts = nil, nil, "k8s "+strings.TrimPrefix(c.version, "v")
+			controls.Shell, controls.Command, controls.Sandbox, controls.Facts = nil, nil, "", "k8s "+strings.TrimPrefix(c.version, "v")
 			controls.Reach = "kubectl --kubeconfig " + shellQuote(c.file) + " --context " + shellQuote(c.context)
 		}
 		return controls, nil

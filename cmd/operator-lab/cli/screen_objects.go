@@ -31,11 +31,20 @@ func (s screenObjects) Get(ctx context.Context, ref trace.Ref) ([]byte, error) {
 // Update writes what the editor left; the resourceVersion in it makes the API server refuse it when somebody else was
 // faster.
 func (s screenObjects) Update(ctx context.Context, edited []byte) error {
-	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(edited, &o.Object); err != nil {
-		return fmt.Errorf("the text is no YAML: %w", err)
+	o, err := objectIn(edited)
+	if err != nil {
+		return err
 	}
 	return s.client.Update(ctx, o)
+}
+
+// Create creates the object that the editor left.
+func (s screenObjects) Create(ctx context.Context, edited []byte) error {
+	o, err := objectIn(edited)
+	if err != nil {
+		return err
+	}
+	return s.client.Create(ctx, o)
 }
 
 // Patch merges a JSON merge patch into an object.
@@ -46,6 +55,15 @@ func (s screenObjects) Patch(ctx context.Context, ref trace.Ref, merge []byte) e
 // Delete deletes an object, and lets the garbage collector take its children.
 func (s screenObjects) Delete(ctx context.Context, ref trace.Ref) error {
 	return s.client.Delete(ctx, objectOf(ref))
+}
+
+// objectIn reads the object that the editor left.
+func objectIn(edited []byte) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(edited, &o.Object); err != nil {
+		return nil, fmt.Errorf("the text is no YAML: %w", err)
+	}
+	return o, nil
 }
 
 func objectOf(ref trace.Ref) *unstructured.Unstructured {

@@ -256,6 +256,11 @@ func (c *demoCluster) Update(_ context.Context, text []byte) error {
 	return nil
 }
 
+func (c *demoCluster) Create(context.Context, []byte) error {
+	c.sim.touch()
+	return nil
+}
+
 func (c *demoCluster) Patch(_ context.Context, ref trace.Ref, merge []byte) error {
 	if ref.Kind != c.sim.parent.Kind {
 		return errors.New(ref.String() + ": a word that was said cannot be changed")

@@ -27,7 +27,7 @@ type doneMsg struct {
 type editMsg struct {
 	ref    trace.Ref
 	file   string
-	before []byte
+	before []byte // nil for an object that is to be created
 	err    error
 }
 
@@ -117,9 +117,20 @@ func (m *Model) editor(msg editMsg) tea.Cmd {
 	})
 }
 
+// create opens an object that is not there yet in the user's editor, and creates it then.
+func (m *Model) create(ref trace.Ref, text []byte) tea.Cmd {
+	return func() tea.Msg {
+		file, err := writeTemp(ref, text)
+		return editMsg{ref: ref, file: file, err: err}
+	}
+}
+
 // edited writes back what the editor left.
 func (m *Model) edited(msg editedMsg) tea.Cmd {
 	what := m.t("edit ", "編集 ") + msg.ref.String()
+	if msg.before == nil {
+		what = m.t("create ", "作成 ") + msg.ref.String()
+	}
 	if msg.err != nil {
 		_ = os.Remove(msg.file)
 		m.fail(what + m.t(": the editor failed, nothing is changed: ", ": エディターが失敗、変更なし: ") + msg.err.Error())
@@ -131,11 +142,15 @@ func (m *Model) edited(msg editedMsg) tea.Cmd {
 		if err != nil {
 			return fmt.Errorf("read what the editor left: %w", err)
 		}
-		if bytes.Equal(text, msg.before) {
+		write := c.Update
+		if msg.before == nil {
+			write = c.Create
+		}
+		if bytes.Equal(bytes.TrimSpace(text), bytes.TrimSpace(msg.before)) { // an empty text creates nothing
 			_ = os.Remove(msg.file)
 			return errors.New(same)
 		}
-		if err := c.Update(ctx, text); err != nil {
+		if err := write(ctx, text); err != nil {
 			return fmt.Errorf("%w (%s%s)", err, kept, msg.file)
 		}
 		_ = os.Remove(msg.file)

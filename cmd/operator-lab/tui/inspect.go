@@ -26,6 +26,9 @@ func inspections(s *state, ref trace.Ref) []choice {
 		add("kubectl logs "+name+namespace+" --all-containers --tail 200 --previous", s.t("What they printed in their life before, if one was started again.", "再起動した場合、その前の出力。"))
 		add("kubectl exec -it "+name+namespace+" -- sh", s.t("A shell in it; exit comes back.", "Pod の中のシェル。exit で戻る。"))
 	}
+	if name := packageOf(s.object(ref)); name != "" && s.controls.Sandbox != "" {
+		add("operator-lab channels "+name+" --name "+s.controls.Sandbox, s.t("The channels of its package, and where it stands in them.", "パッケージのチャンネルと、その中での現在位置。"))
+	}
 	return choices
 }
 

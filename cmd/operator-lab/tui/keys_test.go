@@ -37,6 +37,11 @@ func (c *fakeCluster) Update(_ context.Context, text []byte) error {
 	return c.err
 }
 
+func (c *fakeCluster) Create(_ context.Context, text []byte) error {
+	c.calls = append(c.calls, "create "+string(text))
+	return c.err
+}
+
 func (c *fakeCluster) Patch(_ context.Context, r trace.Ref, merge []byte) error {
 	c.calls = append(c.calls, "patch "+r.String()+" "+string(merge))
 	return c.err

@@ -32,6 +32,8 @@ type Cluster interface {
 	// Update writes what the editor left. It must refuse it if the object has
 	// been changed since Get.
 	Update(ctx context.Context, yaml []byte) error
+	// Create creates the object that the editor left.
+	Create(ctx context.Context, yaml []byte) error
 	// Patch merges a JSON merge patch into an object.
 	Patch(ctx context.Context, object trace.Ref, merge []byte) error
 	// Delete deletes an object.
@@ -58,6 +60,8 @@ type Controls struct {
 	Command func(command string) (*exec.Cmd, error)
 	// Reach is the beginning of the command that reaches the cluster from another terminal, for the help. Default: empty.
 	Reach string
+	// Sandbox is the name of the sandbox, for commands of the lab that look at it. Default: no such commands are offered.
+	Sandbox string
 	// Facts is a short text for the header, such as "k8s 1.36". Default: empty.
 	Facts string
 }
