@@ -74,9 +74,11 @@ type olmSubscription struct {
 	// Name is with its namespace.
 	Name    string `json:"name"`
 	Channel string `json:"channel"`
-	// Installed is the ClusterServiceVersion that is installed, Phase its phase; empty if none is.
+	// Installed is the ClusterServiceVersion that is installed, Phase its phase; empty if none is. Missing says that somebody has
+	// deleted it.
 	Installed string `json:"installed,omitempty"`
 	Phase     string `json:"phase,omitempty"`
+	Missing   bool   `json:"missing,omitempty"`
 	// Next is the one that is to be installed; empty if there is no other.
 	Next string `json:"next,omitempty"`
 	// State is that of the Subscription, and Plan its InstallPlan if that waits for approval.
@@ -94,8 +96,10 @@ func (f *channelsFlags) run(ctx context.Context, io streams, wanted string) erro
 		return usageError("use json, or leave it out", "unknown output format %q", f.output)
 	}
 	all, silent := f.look(ctx)
-	if silent != nil && len(all) == 0 {
-		return silent
+	if len(all) == 0 {
+		return cmp.Or[error](silent, &sandbox.Problem{
+			Err: errors.New("no catalog has a package"), Hint: "'operator-lab kubectl get catalogsources -A' shows the catalogs",
+		})
 	}
 	if wanted != "" {
 		names := make([]string, len(all))
@@ -220,9 +224,10 @@ func (p *olmPackage) standing(s *v1alpha1.Subscription, versions []v1alpha1.Clus
 	if s.Status.CurrentCSV != s.Status.InstalledCSV {
 		at.Next = s.Status.CurrentCSV
 	}
+	at.Missing = at.Installed != ""
 	for i := range versions {
 		if v := &versions[i]; v.Namespace == s.Namespace && v.Name == at.Installed {
-			at.Phase = string(v.Status.Phase)
+			at.Phase, at.Missing = string(v.Status.Phase), false
 		}
 	}
 	for i := range plans {
@@ -274,7 +279,7 @@ func (p *olmPackage) drawChannel(out io.Writer, channel catalog.Channel) {
 			case s.Channel != channel.Name:
 			case s.Installed == e.Name:
 				mark = "●"
-				notes = append(notes, cmp.Or(s.Phase, "deleted")+", by Subscription "+s.Name)
+				notes = append(notes, s.phase()+", by Subscription "+s.Name)
 			case s.Next == e.Name:
 				notes = append(notes, s.next())
 			}
@@ -292,7 +297,7 @@ func (s *olmSubscription) elsewhere(p *olmPackage) string {
 		return s.Problem
 	}
 	for _, channel := range p.Channels {
-		if channel.Name == s.Channel && slices.ContainsFunc(channel.Entries, func(e catalog.Entry) bool { return e.Name == s.Installed || e.Name == s.Next }) {
+		if channel.Name == s.Channel && slices.ContainsFunc(channel.Entries, func(e catalog.Entry) bool { return e.Name == cmp.Or(s.Installed, s.Next) }) {
 			return ""
 		}
 	}
@@ -300,6 +305,14 @@ func (s *olmSubscription) elsewhere(p *olmPackage) string {
 		return s.Installed + " is installed, which is not in the channel " + s.Channel
 	}
 	return "nothing of the channel " + s.Channel + " is installed yet"
+}
+
+// phase says how the installed version is.
+func (s *olmSubscription) phase() string {
+	if s.Missing {
+		return "deleted"
+	}
+	return cmp.Or(s.Phase, "no phase yet")
 }
 
 // next says of a version that it is the next one for a Subscription, and what it waits for.

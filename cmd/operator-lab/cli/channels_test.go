@@ -30,23 +30,24 @@ func TestChannelsAreDrawn(t *testing.T) {
 	p := cafe()
 	p.Subscriptions = []olmSubscription{
 		{Name: "a/cafe", Channel: "stable", Installed: "cafe.v1.0.0", Phase: "Succeeded", Next: "cafe.v2.0.0", State: "UpgradePending", Plan: "install-x"},
-		{Name: "b/cafe", Channel: "stable", Installed: "cafe.v1.0.0", Next: "cafe.v2.0.0", State: "UpgradePending"},
-		{Name: "c/cafe", Channel: "fast", Installed: "cafe.v1.0.0", Phase: "Succeeded"},
+		{Name: "b/cafe", Channel: "stable", Installed: "cafe.v1.0.0", Missing: true, Next: "cafe.v2.0.0", State: "UpgradePending"},
+		{Name: "c/cafe", Channel: "fast", Installed: "cafe.v1.0.0", Phase: "Succeeded", Next: "cafe.v3.0.0-beta"},
 		{Name: "d/cafe", Channel: "stable"},
+		{Name: "f/cafe", Channel: "stable", Installed: "cafe.v1.1.0"},
 		{Name: "e/cafe", Channel: "none", Problem: "no operators found in channel none"},
 	}
 	var got strings.Builder
 	p.draw(&got)
 	want := `package cafe of the catalog olm/local
   channel fast
-    ○ cafe.v3.0.0-beta
+    ○ cafe.v3.0.0-beta  next for Subscription c/cafe
                         skipRange <3.0.0
   channel stable, the default
     ○ cafe.v2.0.0  next for Subscription a/cafe: InstallPlan install-x waits for approval; next for Subscription b/cafe: UpgradePending
     │              replaces cafe.v1.0.0, skips cafe.v1.1.0, skipRange <2.0.0
     ● cafe.v1.0.0  Succeeded, by Subscription a/cafe; deleted, by Subscription b/cafe
                    replaces cafe.v0.9.0
-    ○ cafe.v1.1.0
+    ● cafe.v1.1.0  no phase yet, by Subscription f/cafe
   Subscription c/cafe: cafe.v1.0.0 is installed, which is not in the channel fast
   Subscription d/cafe: nothing of the channel stable is installed yet
   Subscription e/cafe: no operators found in channel none
@@ -90,6 +91,10 @@ func TestStanding(t *testing.T) {
 		State: "UpgradePending", Plan: "install-new", Problem: "no way",
 	}
 	if diff := cmp.Diff(want, cafe().standing(s, versions, plans)); diff != "" {
+		t.Error(diff)
+	}
+	want.Phase, want.Missing = "", true
+	if diff := cmp.Diff(want, cafe().standing(s, versions[:1], plans)); diff != "" {
 		t.Error(diff)
 	}
 }
