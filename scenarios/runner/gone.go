@@ -18,7 +18,8 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
-// awaitGone waits until an object is gone. When the time is up, its error says what blocks the deletion.
+// awaitGone waits until an object is gone. One of its name with another UID has been made since. When the time is up, its
+// error says what blocks the deletion.
 func awaitGone(ctx context.Context, in *cluster, object *unstructured.Unstructured, timeout time.Duration) error {
 	var last *unstructured.Unstructured
 	var problem error
@@ -26,6 +27,8 @@ func awaitGone(ctx context.Context, in *cluster, object *unstructured.Unstructur
 		found, err := in.get(ctx, object)
 		switch {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+			return true, nil
+		case err == nil && object.GetUID() != "" && found.GetUID() != object.GetUID():
 			return true, nil
 		case err == nil:
 			last = found

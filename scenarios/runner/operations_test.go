@@ -1,8 +1,16 @@
 package runner_test
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 )
 
 const cm = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}"
@@ -230,5 +238,42 @@ steps: [{try: [{apply: {file: "no*.yaml"}}]}]
 				t.Errorf("failed: %v, want %v\n%s", r.Failed(), want, text)
 			}
 		})
+	}
+}
+
+// TestDeleteOfWhatIsMadeAgain deletes an object that is back, with another UID, before anybody can see that it is gone.
+func TestDeleteOfWhatIsMadeAgain(t *testing.T) {
+	dir := folder(t, "chainsaw-test.yaml", test("a", `
+steps:
+- try:
+  - create: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: again, finalizers: [example.com/stay]}}}
+  - delete: {timeout: 5s, ref: {apiVersion: v1, kind: ConfigMap, name: again}}
+  - assert: {resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: again}}}
+`))
+	o := onLab(t, dir)
+	var maker sync.WaitGroup
+	maker.Go(func() {
+		sandboxtest.Eventually(t, "a ConfigMap that is being deleted", func(ctx context.Context) error {
+			all, err := clientset(t).CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=again"})
+			if err != nil {
+				return err
+			}
+			if len(all.Items) == 0 || all.Items[0].DeletionTimestamp == nil {
+				return errors.New("there is none")
+			}
+			old := &all.Items[0]
+			old.Finalizers = nil
+			maps := clientset(t).CoreV1().ConfigMaps(old.Namespace)
+			if _, err := maps.Update(ctx, old, metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+			_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: old.Name}}, metav1.CreateOptions{})
+			return err
+		})
+	})
+	r := run(t, o).Tests[0]
+	maker.Wait()
+	if r.Failed() {
+		t.Error(told(r))
 	}
 }
