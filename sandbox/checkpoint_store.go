@@ -60,10 +60,15 @@ func readStore(ctx context.Context, client *clientv3.Client, prefix string) (*st
 	if err != nil {
 		return nil, fmt.Errorf("read what etcd stores: %w", err)
 	}
-	answer.Kvs = slices.DeleteFunc(answer.Kvs, func(kv *mvccpb.KeyValue) bool {
-		return slices.ContainsFunc(ofTheServer, func(prefix string) bool { return bytes.HasPrefix(kv.Key, []byte(prefix)) })
+	return (*store)(answer).without(ofTheServer), nil
+}
+
+// without removes the keys that begin with one of several prefixes from a store, and returns it.
+func (s *store) without(prefixes []string) *store {
+	s.Kvs = slices.DeleteFunc(s.Kvs, func(kv *mvccpb.KeyValue) bool {
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return bytes.HasPrefix(kv.Key, []byte(prefix)) })
 	})
-	return (*store)(answer), nil
+	return s
 }
 
 // below returns the part of a store whose keys begin with a prefix.

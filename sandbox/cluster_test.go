@@ -304,9 +304,9 @@ func quotaRefusesTheSecond(t *testing.T, _ *sandbox.Sandbox, c client.Client, ns
 	}
 }
 
-func childrenOfANewKindAreCollected(t *testing.T, lab *sandbox.Sandbox, c client.Client, ns string) {
-	group := ns + ".example.com"
-	crd := &apiextensionsv1.CustomResourceDefinition{
+// things defines a kind of the version v1 of a group.
+func things(group string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "things." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
@@ -317,18 +317,23 @@ func childrenOfANewKindAreCollected(t *testing.T, lab *sandbox.Sandbox, c client
 			}},
 		},
 	}
-	if _, err := envtest.InstallCRDs(lab.Config(), envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, MaxTime: sandboxtest.Patience}); err != nil {
+}
+
+func thing(group, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(group + "/v1")
+	u.SetKind("Thing")
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+func childrenOfANewKindAreCollected(t *testing.T, lab *sandbox.Sandbox, c client.Client, ns string) {
+	group := ns + ".example.com"
+	if _, err := envtest.InstallCRDs(lab.Config(), envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{things(group)}, MaxTime: sandboxtest.Patience}); err != nil {
 		t.Fatal(err)
 	}
-	thing := func(name string) *unstructured.Unstructured {
-		u := &unstructured.Unstructured{}
-		u.SetAPIVersion(group + "/v1")
-		u.SetKind("Thing")
-		u.SetNamespace(ns)
-		u.SetName(name)
-		return u
-	}
-	owner, child := thing("owner"), thing("child")
+	owner, child := thing(group, ns, "owner"), thing(group, ns, "child")
 	create(t, c, owner)
 	child.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: group + "/v1", Kind: "Thing", Name: "owner", UID: owner.GetUID(), Controller: new(true),

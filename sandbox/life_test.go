@@ -8,14 +8,22 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/guard"
@@ -260,7 +268,9 @@ func truncateHalf(file string) error {
 
 func TestDamagedPreparedDataIsMadeAgain(t *testing.T) {
 	sandboxtest.Long(t)
-	start(t, sandbox.Options{})
+	if err := start(t, sandbox.Options{}).Stop(); err != nil { // which waits for the preparation
+		t.Fatal(err)
+	}
 	originals, err := filepath.Glob(filepath.Join(stateDir, "prepared", "*", "member", "snap", "db"))
 	if err != nil || len(originals) == 0 {
 		t.Fatal("there is no prepared data", err)
@@ -274,6 +284,97 @@ func TestDamagedPreparedDataIsMadeAgain(t *testing.T) {
 	if _, err := clientset(t, lab).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
+	if err := lab.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, prepared := startPrepared(t, sandbox.Options{StateDir: stateDir}); !prepared {
+		t.Error("the data was not prepared again")
+	}
+}
+
+// startPrepared starts a sandbox and reports whether it started from prepared data: then it installs no CRDs.
+func startPrepared(t *testing.T, o sandbox.Options) (lab *sandbox.Sandbox, prepared bool) {
+	t.Helper()
+	var installed atomic.Bool
+	o.Ephemeral = true
+	o.Progress = func(s sandbox.Step) { // programs call it side by side
+		if s.Name == "crds" {
+			installed.Store(true)
+		}
+	}
+	lab, err := sandbox.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lab.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return lab, !installed.Load()
+}
+
+// TestFirstStartPreparesTheNext compares a sandbox that starts with nothing with one that starts with what it has left.
+func TestFirstStartPreparesTheNext(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Long(t)
+	state := t.TempDir()
+	var held []map[string]bool
+	for _, wanted := range []bool{false, true} {
+		lab, prepared := startPrepared(t, sandbox.Options{
+			StateDir: state, CRDs: []*apiextensionsv1.CustomResourceDefinition{things("first.example.com")},
+		})
+		if prepared != wanted {
+			t.Errorf("prepared: %v, want %v", prepared, wanted)
+		}
+		held = append(held, lasting(t, lab))
+		c, err := client.New(lab.Config(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, c, thing("first.example.com", "default", "a"))
+		if err := lab.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(held[0], held[1]); diff != "" || len(held[0]) < 100 {
+		t.Errorf("%d objects; -: of the first sandbox, +: of the second\n%s", len(held[0]), diff)
+	}
+}
+
+// lasting returns the names of all objects but those of kinds of which an API server, controllers or nodes make some for each
+// run.
+func lasting(t *testing.T, lab *sandbox.Sandbox) map[string]bool {
+	t.Helper()
+	reader, err := metadata.NewForConfig(lab.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := clientset(t, lab).Discovery().ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofOneRun := []string{"configmaps", "endpoints", "endpointslices", "events", "leases", "serviceaccounts"}
+	held := map[string]bool{}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range list.APIResources {
+			if slices.Contains(ofOneRun, kind.Name) {
+				continue
+			}
+			objects, err := reader.Resource(gv.WithResource(kind.Name)).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range objects.Items {
+				held[kind.Name+" "+o.Namespace+"/"+o.Name] = true
+			}
+		}
+	}
+	return held
 }
 
 func TestUnusableStateDirectory(t *testing.T) {

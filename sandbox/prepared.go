@@ -1,21 +1,16 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -26,92 +21,130 @@ const preparedKept = 8
 // already holds what its bootstrap hooks write.
 const PreparedFile = "prepared"
 
+// ofOneRun are prefixes of keys of what is no part of prepared data: what belongs to one API server, and what controllers
+// and nodes write as soon as they run.
+var ofOneRun = []string{
+	"/registry/configmaps/", "/registry/csinodes/", "/registry/endpointslices/", "/registry/events/", "/registry/leases/",
+	"/registry/minions/", "/registry/serviceaccounts/", "/registry/services/endpoints/",
+}
+
 // preparer makes etcd data directories that already hold what an API server writes when it starts for the first
-// time (and the CRDs asked for), because that start takes a second longer than every later one. It happens once per
-// build of the binary and set of CRDs, in the state directory.
+// time (and the CRDs asked for), because that start takes a second longer than every later one. The first sandbox of a
+// build of the binary and set of CRDs starts without, and what its API server has stored is kept for the later ones, in
+// the state directory.
 type preparer struct {
 	state, binary string
-	crds          []*apiextensionsv1.CustomResourceDefinition
+	// original is the path of the data directory that is copied. It may not exist.
+	original string
+}
+
+// preparer returns the preparer for a sandbox that is about to start: installing its CRDs changes them.
+func (s *Sandbox) preparer() (*preparer, error) {
+	p := &preparer{state: s.options.StateDir, binary: s.options.Binary}
+	crds, err := yaml.Marshal(s.options.CRDs)
+	if err != nil {
+		return nil, err
+	}
+	key, err := identity(p.binary, serviceRange, string(crds))
+	p.original = filepath.Join(p.dir(), key)
+	return p, err
 }
 
 func (p *preparer) dir() string { return filepath.Join(p.state, "prepared") }
 
-// copyTo copies the prepared data for a sandbox. It makes the original first if it does not exist, and reports whether
-// it did.
-func (p *preparer) copyTo(ctx context.Context, etcd string) (made bool, err error) {
-	key, err := p.key()
-	if err != nil {
-		return false, err
-	}
+// lock takes the lock of all originals, shared or exclusive.
+func (p *preparer) lock(how int) (*flock, error) {
 	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
-		return false, err
+		return nil, err
 	}
-	original := filepath.Join(p.dir(), key)
-	for range 2 {
-		if err := p.copyLocked(original, etcd); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return made, err
-		}
-		if err := p.makeLocked(ctx, original); err != nil {
-			return false, err
-		}
-		made = true
-	}
-	return made, fmt.Errorf("prepared data directory %s is gone", original)
+	return openLock(filepath.Join(p.dir(), "lock"), how)
 }
 
-func (p *preparer) key() (string, error) {
-	crds, err := yaml.Marshal(p.crds)
+// provideData copies prepared data for an etcd that has no data yet. It reports whether there were data already, or are
+// now. With neither etcd starts empty.
+func (s *Sandbox) provideData(preparer *preparer) (used, prepared bool, err error) {
+	if _, err := os.Stat(s.layout.etcd()); err == nil {
+		return true, false, nil
+	}
+	marker := s.layout.program(PreparedFile) // for the API server that is about to start
+	err = preparer.copyTo(s.layout.etcd())
+	switch {
+	case err == nil:
+		prepared, err = true, os.WriteFile(marker, nil, 0o600)
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.RemoveAll(marker)
+	}
+	if err == nil {
+		s.step("data", "")
+	}
+	return false, prepared, err
+}
+
+// prepareNext prepares the data of later sandboxes in the background: what the API server has stored so far. If that
+// fails, the next one starts as this one did.
+func (s *Sandbox) prepareNext(ctx, lasting context.Context, preparer *preparer) error {
+	client, err := s.plane.etcdAPI(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return identity(p.binary, serviceRange, string(crds))
+	defer func() { _ = client.Close() }()
+	stored, err := readStore(ctx, client, registry)
+	if err != nil {
+		return err
+	}
+	s.preparing = make(chan struct{})
+	s.watchers.Go(func() {
+		defer close(s.preparing)
+		_ = preparer.keep(lasting, stored.without(ofOneRun))
+	})
+	return nil
 }
 
-// copyLocked copies the original while it holds the shared lock, so that nobody removes it meanwhile.
-func (p *preparer) copyLocked(original, etcd string) error {
-	lock, err := openLock(filepath.Join(p.dir(), "lock"), syscall.LOCK_SH)
+// copyTo copies the prepared data for a sandbox. It returns [fs.ErrNotExist] if there is none.
+func (p *preparer) copyTo(etcd string) error {
+	lock, err := p.lock(syscall.LOCK_SH) // so that nobody removes it meanwhile
 	if err != nil {
 		return err
 	}
 	defer lock.unlock()
-	if err := verifyManifest(original); err != nil {
+	if err := verifyManifest(p.original); err != nil {
 		return err
 	}
 	now := time.Now()
-	_ = os.Chtimes(original, now, now) // the least recently used is cleared first
+	_ = os.Chtimes(p.original, now, now) // the least recently used is cleared first
 	tmp := etcd + ".new"
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
-	if err := copyData(original, tmp); err != nil {
+	if err := copyData(p.original, tmp); err != nil {
 		return err
 	}
 	return os.Rename(tmp, etcd)
 }
 
-// makeLocked makes the original under the exclusive lock, unless another process has done so meanwhile.
-func (p *preparer) makeLocked(ctx context.Context, original string) error {
-	lock, err := openLock(filepath.Join(p.dir(), "lock"), syscall.LOCK_EX)
+// keep makes the prepared data of what an API server has stored, unless another process has done so meanwhile.
+func (p *preparer) keep(ctx context.Context, stored *store) error {
+	lock, err := p.lock(syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer lock.unlock()
-	if verifyManifest(original) == nil {
+	if verifyManifest(p.original) == nil {
 		return nil
 	}
 	p.clear()
-	work := filepath.Join(p.dir(), fmt.Sprintf("work-%d", os.Getpid()))
-	defer func() { _ = os.RemoveAll(work) }()
-	if err := p.make(ctx, layout{work}); err != nil {
-		return fmt.Errorf("prepare etcd's first data: %w", err)
+	work := layout{filepath.Join(p.dir(), fmt.Sprintf("work-%d", os.Getpid()))}
+	defer func() { _ = os.RemoveAll(work.dir) }()
+	if err := p.make(ctx, work, stored); err != nil {
+		return fmt.Errorf("prepare the data of later sandboxes: %w", err)
 	}
-	if err := writeManifest(layout{work}.etcd()); err != nil {
+	if err := writeManifest(work.etcd()); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(original); err != nil {
+	if err := os.RemoveAll(p.original); err != nil {
 		return err
 	}
-	return os.Rename(layout{work}.etcd(), original)
+	return os.Rename(work.etcd(), p.original)
 }
 
 // clear removes what interrupted runs left, and the least recently used originals.
@@ -141,14 +174,14 @@ func (p *preparer) clear() {
 	}
 }
 
-// make starts etcd and the API server once, with all bootstrap hooks, and leaves etcd's data directory.
-func (p *preparer) make(ctx context.Context, l layout) error {
+// make starts etcd, writes what is to be stored, and leaves etcd's data directory.
+func (p *preparer) make(ctx context.Context, l layout, stored *store) error {
 	for _, dir := range []string{l.dir, l.logs()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 	}
-	if err := link(p.binary, l.bin(), "etcd", "kube-apiserver"); err != nil {
+	if err := link(p.binary, l.bin(), "etcd"); err != nil {
 		return err
 	}
 	keys, err := openPKI(l.pki())
@@ -161,71 +194,20 @@ func (p *preparer) make(ctx context.Context, l layout) error {
 	}
 	defer held.release()
 	plane := &plane{layout: l, pki: keys, ports: held.ports}
-	etcd, api := plane.etcdProgram(), plane.apiServerProgram()
-	defer func() { _ = errors.Join(api.stop(), etcd.stop()) }()
-	if err := startTogether(ctx, etcd, api); err != nil {
-		return err
+	etcd := plane.etcdProgram()
+	if err := startTogether(ctx, etcd); err != nil {
+		return errors.Join(err, etcd.stop())
 	}
-	if err := errors.Join(plane.installCRDs(ctx, p.crds), plane.installStorage(ctx)); err != nil {
-		return err
-	}
-	if err := api.stop(); err != nil {
-		return err
-	}
-	if err := plane.forget(ctx); err != nil {
-		return err
-	}
-	return etcd.stop()
+	return errors.Join(plane.fill(ctx, stored), etcd.stop())
 }
 
-// unrepeatable are the keys of objects that belong to one run of an API server: leases, its own addresses, and the
-// ConfigMap that publishes its certificate authorities.
-var unrepeatable = []string{
-	"/registry/leases/",
-	"/registry/masterleases/",
-	"/registry/events/",
-	"/registry/services/endpoints/default/kubernetes",
-	"/registry/endpointslices/default/kubernetes",
-	"/registry/configmaps/kube-system/extension-apiserver-authentication",
-	"/registry/configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking",
-}
-
-// forget removes, through etcd's JSON gateway, what must not be copied into a sandbox.
-func (p *plane) forget(ctx context.Context) error {
-	client, err := p.etcdClient()
+// fill writes to an empty etcd what is to be stored.
+func (p *plane) fill(ctx context.Context, stored *store) error {
+	client, err := p.etcdAPI(ctx)
 	if err != nil {
 		return err
 	}
-	defer client.CloseIdleConnections()
-	for _, prefix := range unrepeatable {
-		if err := p.deletePrefix(ctx, client, prefix); err != nil {
-			return fmt.Errorf("delete %s from etcd: %w", prefix, err)
-		}
-	}
-	return nil
-}
-
-func (p *plane) deletePrefix(ctx context.Context, client *http.Client, prefix string) error {
-	key := []byte(prefix)
-	end := bytes.Clone(key)
-	end[len(end)-1]++ // the first key after all that begin with prefix: none of them ends in 0xff
-	body, err := json.Marshal(map[string][]byte{"key": key, "range_end": end})
-	if err != nil {
-		return err
-	}
-	url := fmt.Sprintf("https://127.0.0.1:%d/v3/kv/deleterange", p.ports.Etcd)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-		return fmt.Errorf("%s: %s", resp.Status, said)
-	}
-	return nil
+	defer func() { _ = client.Close() }()
+	_, err = write(ctx, client, changes(&store{}, stored, nil))
+	return err
 }

@@ -119,6 +119,8 @@ type Sandbox struct {
 	provide  func() error       // starts the cloud provider, once
 	watchers sync.WaitGroup
 	done     chan struct{}
+	// preparing is closed when the data of later sandboxes is prepared. It is nil where there was no need to.
+	preparing chan struct{}
 
 	mu     sync.Mutex
 	record *Record
@@ -214,12 +216,23 @@ func enoughFiles() error {
 
 // start carries out [Start], step by step.
 func (s *Sandbox) start(ctx context.Context) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	if err := s.claim(ctx); err != nil {
 		return err
 	}
-	used, err := s.provideData(ctx)
+	preparer, err := s.preparer()
 	if err != nil {
 		return err
+	}
+	used, prepared, err := s.provideData(preparer)
+	if err != nil {
+		return err
+	}
+	first := !used && !prepared
+	early := make(chan error, 1)
+	if first {
+		go func() { early <- s.installEarly(ctx) }()
 	}
 	lasting, cancel := context.WithCancel(quiet(ctx))
 	s.cancel = cancel
@@ -233,14 +246,30 @@ func (s *Sandbox) start(ctx context.Context) error {
 	if err := os.WriteFile(s.layout.program(PreparedFile), nil, 0o600); err != nil {
 		return err
 	}
-	if used { // prepared data has them already
-		if err := errors.Join(s.forgetPackages(ctx), s.plane.installCRDs(ctx, s.options.CRDs), s.plane.installStorage(ctx)); err != nil {
-			return err
-		}
+	switch {
+	case first:
+		err = <-early
+	case used:
+		err = s.install(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if !prepared { // prepared data has them already
 		s.step("crds", "")
 	}
 	if err := errors.Join(s.awaitUsable(ctx), s.watchServices(ctx)); err != nil {
 		return err
+	}
+	if first {
+		if err := s.prepareNext(ctx, lasting, preparer); err != nil {
+			return err
+		}
+	}
+	if !prepared {
+		if err := s.plane.awaitSettled(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.startOLM(ctx, lasting); err != nil {
 		return err
@@ -251,23 +280,27 @@ func (s *Sandbox) start(ctx context.Context) error {
 	return s.save(func(r *Record) { r.Ready = true })
 }
 
-// provideData makes etcd's data directory, and reports whether it existed already.
-func (s *Sandbox) provideData(ctx context.Context) (used bool, err error) {
-	if _, err := os.Stat(s.layout.etcd()); err == nil {
-		return true, nil
+// install installs what a sandbox needs in the cluster.
+func (s *Sandbox) install(ctx context.Context) error {
+	return errors.Join(s.forgetPackages(ctx), s.plane.installCRDs(ctx, s.options.CRDs), s.plane.installStorage(ctx))
+}
+
+// installEarly does so as soon as an API server answers that starts for the first time, a second before its hooks have run.
+func (s *Sandbox) installEarly(ctx context.Context) error {
+	deadline := time.Now().Add(startTimeout)
+	for {
+		err := s.install(ctx)
+		if !IsAway(err) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.done:
+			return s.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
-	p := &preparer{state: s.options.StateDir, binary: s.options.Binary, crds: s.options.CRDs}
-	made, err := p.copyTo(ctx, s.layout.etcd())
-	if err != nil {
-		return false, err
-	}
-	note := ""
-	if made {
-		note = "prepared once for this version"
-	}
-	s.step("data", note)
-	// For the API server that is about to start.
-	return false, os.WriteFile(s.layout.program(PreparedFile), nil, 0o600)
 }
 
 // startPrograms starts all programs but those of OLM. lasting ends with the sandbox.
@@ -489,6 +522,12 @@ func (s *Sandbox) stop() error {
 	if len(s.programs) > 0 {
 		// etcd last: the others use it while they stop.
 		errs = append(errs, stopAll(s.programs[1:]...), s.programs[0].stop())
+	}
+	if s.preparing != nil { // it takes less time than it saves
+		select {
+		case <-s.preparing:
+		case <-time.After(stopTimeout):
+		}
 	}
 	if s.cancel != nil {
 		s.cancel()

@@ -101,6 +101,52 @@ func InstallCRDs(ctx context.Context, config *rest.Config, crds ...*apiextension
 	return AwaitWatchable(ctx, config, resources...)
 }
 
+// settlingTime is how long an API server takes a new kind for one that other servers may not know yet. It counts from the
+// second in which the definition was established, and delays each creation by as much.
+const settlingTime = 2 * time.Second
+
+// awaitSettled returns when no custom resource is so new that the API server delays its creation. Waiting for the rest of
+// the time is shorter than the delay.
+func (p *plane) awaitSettled(ctx context.Context) error {
+	config, err := p.config("admin")
+	if err != nil {
+		return err
+	}
+	crds, err := definitions(ctx, config)
+	if err != nil {
+		return err
+	}
+	var settled time.Time
+	for i := range crds {
+		established := apihelpers.FindCRDCondition(&crds[i], apiextensionsv1.Established)
+		if established == nil {
+			continue
+		}
+		if t := established.LastTransitionTime.Add(settlingTime); t.After(settled) {
+			settled = t
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Until(settled)):
+		return nil
+	}
+}
+
+// definitions lists all CRDs.
+func definitions(ctx context.Context, config *rest.Config) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	crds, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the custom resource definitions: %w", err)
+	}
+	return crds.Items, nil
+}
+
 // definedPatience limits the wait for the API server to serve the kinds whose definitions it has. It never serves a
 // kind whose names another kind has, whatever the status of its definition says.
 const definedPatience = 10 * time.Second
@@ -110,13 +156,9 @@ const definedPatience = 10 * time.Second
 // it does not exist. Kinds that are not listed after ten seconds are no error: the API server serves no kind whose
 // names another kind has. The configuration must be an administrator's.
 func AwaitDefined(ctx context.Context, config *rest.Config) error {
-	definitions, err := clientset.NewForConfig(config)
+	crds, err := definitions(ctx, config)
 	if err != nil {
 		return err
-	}
-	crds, err := definitions.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the custom resource definitions: %w", err)
 	}
 	known, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -124,7 +166,7 @@ func AwaitDefined(ctx context.Context, config *rest.Config) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, definedPatience)
 	defer cancel()
-	missing := served(crds.Items)
+	missing := served(crds)
 	for {
 		missing = unknown(known, missing)
 		if len(missing) == 0 {
