@@ -35,7 +35,8 @@ func channelsCommand(io streams) *cobra.Command {
 		Long: `Ask the catalogs of a sandbox with OLM for their channels, and draw each: its head first, below it
 what that replaces, and so on, and then what is skipped. A version with a filled circle is
 installed by a Subscription, which is named beside it with the phase of the ClusterServiceVersion;
-the version that it would come to next is marked, too, with the InstallPlan that waits for approval.`,
+the version that it would come to next is marked, too, with the InstallPlan that waits for approval.
+A Subscription to a package or catalog that is not there stands by itself, with what OLM says of it.`,
 		Example: `  operator-lab up --detach --olm
   operator-lab channels
   operator-lab channels zundoko`,
@@ -64,7 +65,9 @@ the version that it would come to next is marked, too, with the InstallPlan that
 type olmPackage struct {
 	Name string `json:"name"`
 	// Catalog is the namespace and the name of its CatalogSource.
-	Catalog       string            `json:"catalog"`
+	Catalog string `json:"catalog"`
+	// Problem says why a package that a Subscription asks for has no channels; empty if it has.
+	Problem       string            `json:"problem,omitempty"`
 	Channels      []catalog.Channel `json:"channels"`
 	Subscriptions []olmSubscription `json:"subscriptions,omitempty"`
 }
@@ -96,10 +99,13 @@ func (f *channelsFlags) run(ctx context.Context, io streams, wanted string) erro
 		return usageError("use json, or leave it out", "unknown output format %q", f.output)
 	}
 	all, silent := f.look(ctx)
-	if len(all) == 0 {
-		return cmp.Or[error](silent, &sandbox.Problem{
+	if !slices.ContainsFunc(all, func(p olmPackage) bool { return p.Problem == "" }) {
+		silent = cmp.Or[error](silent, &sandbox.Problem{
 			Err: errors.New("no catalog has a package"), Hint: "'operator-lab kubectl get catalogsources -A' shows the catalogs",
 		})
+	}
+	if len(all) == 0 {
+		return silent
 	}
 	if wanted != "" {
 		names := make([]string, len(all))
@@ -150,8 +156,15 @@ func (f *channelsFlags) look(ctx context.Context) ([]olmPackage, error) {
 	return all, err
 }
 
-// packagesOf returns the packages of a cluster's catalogs, by name.
-func packagesOf(ctx context.Context, config *rest.Config) ([]olmPackage, error) {
+// olmObjects are the objects of OLM in a cluster.
+type olmObjects struct {
+	sources       v1alpha1.CatalogSourceList
+	subscriptions v1alpha1.SubscriptionList
+	versions      v1alpha1.ClusterServiceVersionList
+	plans         v1alpha1.InstallPlanList
+}
+
+func listOLM(ctx context.Context, config *rest.Config) (*olmObjects, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -160,40 +173,58 @@ func packagesOf(ctx context.Context, config *rest.Config) ([]olmPackage, error) 
 	if err != nil {
 		return nil, err
 	}
-	var sources v1alpha1.CatalogSourceList
-	var subscriptions v1alpha1.SubscriptionList
-	var versions v1alpha1.ClusterServiceVersionList
-	var plans v1alpha1.InstallPlanList
-	for _, list := range []client.ObjectList{&sources, &subscriptions, &versions, &plans} {
+	all := &olmObjects{}
+	for _, list := range []client.ObjectList{&all.sources, &all.subscriptions, &all.versions, &all.plans} {
 		if err := c.List(ctx, list); err != nil {
 			return nil, err
 		}
 	}
+	return all, nil
+}
+
+// packagesOf returns the packages of a cluster's catalogs, and those that a Subscription asks for, by name.
+func packagesOf(ctx context.Context, config *rest.Config) ([]olmPackage, error) {
+	olm, err := listOLM(ctx, config)
+	if err != nil {
+		return nil, err
+	}
 	var all []olmPackage
-	var silent error // of the last of those that do not answer
-	for _, source := range sources.Items {
+	var silent error               // of the last of those that do not answer
+	without := map[string]string{} // why a catalog has no package but those found, by its name
+	for _, source := range olm.sources.Items {
+		name := source.Namespace + "/" + source.Name
 		channels, err := channelsOf(ctx, &source)
 		if err != nil {
 			silent = &sandbox.Problem{
-				Err:  fmt.Errorf("the catalog %s/%s does not answer: %w", source.Namespace, source.Name, err),
+				Err:  fmt.Errorf("the catalog %s does not answer: %w", name, err),
 				Hint: "was the sandbox started with --olm? 'operator-lab logs' has what opm says",
 			}
+			without[name] = "the catalog does not answer"
 			continue
 		}
+		without[name] = "the catalog has no such package"
 		for _, channel := range channels {
-			if n := len(all); n == 0 || all[n-1].Name != channel.Package || all[n-1].Catalog != source.Namespace+"/"+source.Name {
-				all = append(all, olmPackage{Name: channel.Package, Catalog: source.Namespace + "/" + source.Name})
+			if n := len(all); n == 0 || all[n-1].Name != channel.Package || all[n-1].Catalog != name {
+				all = append(all, olmPackage{Name: channel.Package, Catalog: name})
 			}
 			p := &all[len(all)-1]
 			p.Channels = append(p.Channels, channel)
 		}
 	}
-	for i := range all {
-		for _, s := range subscriptions.Items {
-			if spec := s.Spec; spec != nil && spec.Package == all[i].Name && spec.CatalogSourceNamespace+"/"+spec.CatalogSource == all[i].Catalog {
-				all[i].Subscriptions = append(all[i].Subscriptions, all[i].standing(&s, versions.Items, plans.Items))
-			}
+	for _, s := range olm.subscriptions.Items {
+		if s.Spec == nil {
+			continue
 		}
+		source := s.Spec.CatalogSourceNamespace + "/" + s.Spec.CatalogSource
+		i := slices.IndexFunc(all, func(p olmPackage) bool { return p.Name == s.Spec.Package && p.Catalog == source })
+		if i < 0 {
+			i = len(all)
+			all = append(all, olmPackage{
+				Name: s.Spec.Package, Catalog: source, Channels: []catalog.Channel{},
+				Problem: cmp.Or(without[source], "there is no such catalog"),
+			})
+		}
+		all[i].Subscriptions = append(all[i].Subscriptions, all[i].standing(&s, olm.versions.Items, olm.plans.Items))
 	}
 	slices.SortStableFunc(all, func(a, b olmPackage) int { return strings.Compare(a.Name, b.Name) })
 	return all, silent
@@ -247,6 +278,9 @@ func (p *olmPackage) standing(s *v1alpha1.Subscription, versions []v1alpha1.Clus
 // draw draws the channels, and what Subscriptions have installed of them.
 func (p *olmPackage) draw(out io.Writer) {
 	fmt.Fprintf(out, "package %s of the catalog %s\n", p.Name, p.Catalog)
+	if p.Problem != "" {
+		fmt.Fprintln(out, "  "+p.Problem)
+	}
 	for _, channel := range p.Channels {
 		heading := "  channel " + channel.Name
 		if channel.Default {
@@ -301,8 +335,13 @@ func (s *olmSubscription) elsewhere(p *olmPackage) string {
 			return ""
 		}
 	}
-	if s.Installed != "" {
+	switch {
+	case s.Installed != "" && len(p.Channels) == 0:
+		return s.Installed + " is installed"
+	case s.Installed != "":
 		return s.Installed + " is installed, which is not in the channel " + s.Channel
+	case s.Channel == "":
+		return "nothing is installed yet"
 	}
 	return "nothing of the channel " + s.Channel + " is installed yet"
 }

@@ -57,6 +57,25 @@ func TestChannelsAreDrawn(t *testing.T) {
 	}
 }
 
+// TestNoChannels draws a Subscription to a package that is in no catalog.
+func TestNoChannels(t *testing.T) {
+	t.Parallel()
+	p := olmPackage{Name: "tea", Catalog: "olm/local", Problem: "the catalog has no such package", Subscriptions: []olmSubscription{
+		{Name: "a/tea"}, {Name: "b/tea", Channel: "stable", Installed: "tea.v1.0.0"}, {Name: "c/tea", Channel: "stable"},
+	}}
+	var got strings.Builder
+	p.draw(&got)
+	want := `package tea of the catalog olm/local
+  the catalog has no such package
+  Subscription a/tea: nothing is installed yet
+  Subscription b/tea: tea.v1.0.0 is installed
+  Subscription c/tea: nothing of the channel stable is installed yet
+`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestStanding finds the phase of what a Subscription has installed, and the InstallPlan that waits.
 func TestStanding(t *testing.T) {
 	t.Parallel()

@@ -10,11 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/operator-lab/operator-lab/sandbox"
@@ -102,57 +100,34 @@ func lasting(why func(context.Context, *rest.Config) error) func(context.Context
 
 // notInstalled returns why OLM does not install what a Subscription asks for; nil if it does, or has not got so far.
 func notInstalled(ctx context.Context, config *rest.Config) error {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
 	const hint = "with --keep, 'operator-lab kubectl get subscriptions,installplans,csvs -A -o yaml' shows the rest"
-	list := func(version, resource string) []unstructured.Unstructured {
-		all, err := client.Resource(schema.GroupVersionResource{Group: "operators.coreos.com", Version: version, Resource: resource}).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil // the API server may answer the next time
-		}
-		return all.Items
+	olm, err := listOLM(ctx, config)
+	if err != nil {
+		return nil //nolint:nilerr // the API server may answer the next time
 	}
-	for _, s := range list("v1alpha1", "subscriptions") {
-		for _, c := range conditionsOf(s) {
-			if c["type"] == "ResolutionFailed" && c["status"] == "True" {
-				return &sandbox.Problem{Err: fmt.Errorf("OLM cannot resolve the Subscription %s: %v", s.GetName(), c["message"]), Hint: hint}
+	for i := range olm.subscriptions.Items {
+		s := &olm.subscriptions.Items[i]
+		if failed := s.Status.GetCondition(v1alpha1.SubscriptionResolutionFailed); failed.Status == corev1.ConditionTrue {
+			return &sandbox.Problem{Err: fmt.Errorf("OLM cannot resolve the Subscription %s: %s", s.Name, failed.Message), Hint: hint}
+		}
+	}
+	for i := range olm.plans.Items {
+		if p := &olm.plans.Items[i]; p.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+			var why []string
+			for _, c := range p.Status.Conditions {
+				if c.Message != "" {
+					why = append(why, c.Message)
+				}
 			}
+			return &sandbox.Problem{Err: fmt.Errorf("the InstallPlan %s failed: %s", p.Name, strings.Join(why, "; ")), Hint: hint}
 		}
 	}
-	for _, p := range list("v1alpha1", "installplans") {
-		if phase, _, _ := unstructured.NestedString(p.Object, "status", "phase"); phase == "Failed" {
-			return &sandbox.Problem{Err: fmt.Errorf("the InstallPlan %s failed: %s", p.GetName(), messages(conditionsOf(p))), Hint: hint}
-		}
-	}
-	for _, csv := range list("v1alpha1", "clusterserviceversions") {
-		phase, _, _ := unstructured.NestedString(csv.Object, "status", "phase")
-		reason, _, _ := unstructured.NestedString(csv.Object, "status", "reason")
-		message, _, _ := unstructured.NestedString(csv.Object, "status", "message")
-		if phase == "Failed" || phase == "Pending" && reason == "RequirementsNotMet" {
-			return &sandbox.Problem{Err: fmt.Errorf("the ClusterServiceVersion %s is %s, %s: %s", csv.GetName(), phase, reason, message), Hint: hint}
+	for i := range olm.versions.Items {
+		v := &olm.versions.Items[i]
+		lacks := v.Status.Phase == v1alpha1.CSVPhasePending && v.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet
+		if lacks || v.Status.Phase == v1alpha1.CSVPhaseFailed {
+			return &sandbox.Problem{Err: fmt.Errorf("the ClusterServiceVersion %s is %s, %s: %s", v.Name, v.Status.Phase, v.Status.Reason, v.Status.Message), Hint: hint}
 		}
 	}
 	return nil
-}
-
-func conditionsOf(u unstructured.Unstructured) (all []map[string]any) {
-	found, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range found {
-		if c, is := c.(map[string]any); is {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-func messages(conditions []map[string]any) string {
-	var texts []string
-	for _, c := range conditions {
-		if text, _ := c["message"].(string); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	return strings.Join(texts, "; ")
 }
