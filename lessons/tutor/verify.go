@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/operator-lab/operator-lab/lessons/book"
+	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
 
@@ -50,11 +51,21 @@ func (t *Tutor) Verify(ctx context.Context) (*Verdict, error) {
 		check := &verification{tutor: t, verdict: v, task: task}
 		check.began = check.atStart()
 		if err := check.all(ctx, i < len(t.options.Lesson.Tasks)-1); err != nil {
-			return v, fmt.Errorf("task %s: %w", task.ID, err)
+			return v, fmt.Errorf("task %s: %w%s", task.ID, err, t.standstill())
 		}
 		v.Tasks++
 	}
 	return v, nil
+}
+
+// standstill says which operators do not run, and why, to be added to an error; empty if all do.
+func (t *Tutor) standstill() (text string) {
+	for _, o := range t.options.Lab.Operators() {
+		if state := o.Status.State; state != v1alpha1.OperatorRunning && state != v1alpha1.OperatorPaused {
+			text += strings.TrimSuffix(fmt.Sprintf("; the operator %s is %s: %s", o.Name, state, o.Status.Message), ": ")
+		}
+	}
+	return text
 }
 
 func (v *verification) problem(format string, arguments ...any) {

@@ -80,10 +80,12 @@ func (b *backend) ValidateOperator(name string, spec v1alpha1.OperatorSpec) fiel
 
 // ApplyOperator loads an operator or changes its spec.
 func (b *backend) ApplyOperator(name string, spec v1alpha1.OperatorSpec) error {
-	return b.lab().apply(name, spec)
+	return b.lab().apply(name, spec, false)
 }
 
-func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
+// apply loads an operator or changes its spec. With served a new one counts as one that can be started: if it ends before it
+// serves, it is started again.
+func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec, served bool) error {
 	program, found := l.program(name)
 	if !found {
 		return &sandbox.Problem{
@@ -97,7 +99,7 @@ func (l *Lab) apply(name string, spec v1alpha1.OperatorSpec) error {
 	l.mu.Lock()
 	sv := l.epoch.supervisors[name]
 	if sv == nil {
-		l.epoch.supervisors[name] = newSupervisor(l, l.epoch, program, spec)
+		l.epoch.supervisors[name] = newSupervisor(l, l.epoch, program, spec, served)
 	}
 	l.mu.Unlock()
 	if sv != nil {

@@ -172,7 +172,7 @@ func (l *Lab) Load(ctx context.Context, name string, spec v1alpha1.OperatorSpec)
 			return nil, err
 		}
 	}
-	if err := l.apply(name, spec); err != nil {
+	if err := l.apply(name, spec, false); err != nil {
 		return nil, err
 	}
 	sv := l.supervisor(name)

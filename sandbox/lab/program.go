@@ -178,7 +178,7 @@ func (l *Lab) Adopt(p Program) error {
 	}
 	l.epoch.others.Skip(p.Name())
 	l.mu.Unlock()
-	return l.apply(p.Name(), v1alpha1.OperatorSpec{})
+	return l.apply(p.Name(), v1alpha1.OperatorSpec{}, false)
 }
 
 // program returns the operator with a name: one of Options.Programs, or a bundled one.

@@ -15,15 +15,17 @@ import (
 // It belongs to a checkpoint of the sandbox that was made at the same time.
 type State struct {
 	operators map[string]v1alpha1.OperatorSpec
+	served    map[string]bool // by operator: it can be started
 	installed map[string]string
 }
 
 // State returns the current state. The spec of an operator that was paused with a key does not contain that.
 func (l *Lab) State() State {
-	s := State{operators: map[string]v1alpha1.OperatorSpec{}}
+	s := State{operators: map[string]v1alpha1.OperatorSpec{}, served: map[string]bool{}}
 	for _, sv := range l.supervisors() {
 		spec, _, _, _ := sv.now()
 		s.operators[sv.program.Name()] = *spec.DeepCopy()
+		s.served[sv.program.Name()] = sv.hasServed()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,13 +51,13 @@ func (l *Lab) Resume(ctx context.Context, s State, journal *trace.Journal) error
 	err = errors.Join(err, l.Begin(ctx, journal))
 	names := slices.Sorted(maps.Keys(s.operators))
 	for _, name := range names { // whatever else went wrong, the operators should run
-		err = errors.Join(err, l.apply(name, s.operators[name]))
+		err = errors.Join(err, l.apply(name, s.operators[name], s.served[name]))
 	}
 	limited, cancel := context.WithTimeout(ctx, awayPatience)
 	defer cancel()
 	for _, name := range names { // they start concurrently
-		// An operator that does not serve now may not have served then either: it is restarted, and [Lab.Err] has the
-		// error.
+		// An operator that does not serve now may not have served then either, and [Lab.Err] has the error. One that served
+		// is started again.
 		if sv := l.supervisor(name); sv != nil {
 			_ = sv.awaitServing(limited)
 		}

@@ -1,9 +1,11 @@
 package lab_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,10 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/operators/zundoko"
 	"github.com/operator-lab/operator-lab/operators/zundoko/v1beta1"
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -168,6 +172,48 @@ func (w *fixture) tellsTheSame() {
 	if o := w.lab.Operators(); len(o) != 1 || len(operators.Items) != 1 || o[0].Name != operators.Items[0].Name || o[0].Status.State != operators.Items[0].Status.State {
 		w.Errorf("there are operators %v, and %v by the API", o, operators.Items)
 	}
+}
+
+// breaking is an operator whose program ends before it serves as often as it is told, and then begins as it should.
+type breaking struct {
+	lab.Program
+	ends atomic.Int32
+}
+
+func (b *breaking) Start(ctx context.Context, o lab.RunOptions) (lab.Run, error) {
+	if b.ends.Add(-1) >= 0 {
+		return ended{}, nil
+	}
+	return b.Program.Start(ctx, o)
+}
+
+// ended is a run of a program that has ended before it served.
+type ended struct{ lab.Run }
+
+func (ended) AwaitServing(context.Context) error { return exit{errors.New("status 4")} }
+func (ended) End() error                         { return nil }
+
+type exit struct{ error }
+
+func (exit) RestartAfter() time.Duration { return time.Second }
+
+// TestResumeOfWhatServed checks that an operator that served at a checkpoint is started again until it serves.
+func TestResumeOfWhatServed(t *testing.T) {
+	bundled, found := operators.Find("zundoko")
+	if !found {
+		t.Fatal("there is no zundoko")
+	}
+	program := &breaking{Program: lab.Bundled(bundled)}
+	w := openWith(t, lab.Options{
+		Cluster: box, Kill: box.Kill, Machines: box.Nodes(), Installed: crds, Seed: 7, Version: "v1", Programs: []lab.Program{program},
+	})
+	w.load(song())
+	state := w.lab.State()
+	point, err := box.Checkpoints().Save(t.Context(), "served")
+	w.must(err)
+	program.ends.Store(2)
+	w.back(point, func() error { return w.lab.Resume(t.Context(), state, w.lab.NewJournal()) })
+	w.awaitOperator("the third run", restarted(2))
 }
 
 // TestResumeOfNothing checks that a lab's API is served again in a cluster restored to before there was a lab.

@@ -38,14 +38,14 @@ type supervisor struct {
 	failure    error          // why State is Failed
 	crashed    *time.Duration // the pause before the next run, after a crash or an ordered end
 	ordered    bool           // the end was ordered: it is no crash
-	served     bool           // a run has served
+	served     bool           // a run has served, in this epoch or before
 	wake       chan struct{}  // closed and replaced at each change of the fields above
 }
 
-func newSupervisor(l *Lab, r *epoch, program Program, spec v1alpha1.OperatorSpec) *supervisor {
+func newSupervisor(l *Lab, r *epoch, program Program, spec v1alpha1.OperatorSpec, served bool) *supervisor {
 	sv := &supervisor{
 		lab: l, epoch: r, program: program, spec: spec, generation: 1, uid: uuid.NewUUID(), created: time.Now(),
-		taps: program.Taps(r.journal),
+		taps: program.Taps(r.journal), served: served,
 		wake: make(chan struct{}), done: make(chan struct{}), failed: make(chan struct{}),
 	}
 	sv.status = v1alpha1.OperatorStatus{State: v1alpha1.OperatorStarting, Version: l.options.Version, Message: sv.waits()}
