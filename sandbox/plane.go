@@ -284,13 +284,28 @@ func (p *plane) awaitReady(ctx context.Context) error {
 	pool.AddCert(p.pki.authorities[clusterCA].Certificate)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	defer client.CloseIdleConnections()
-	return awaitOK(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/readyz", p.ports.API))
+	return awaitStatus(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/readyz", p.ports.API), http.StatusOK)
 }
 
-// awaitOK repeats a request until the answer is 200.
-func awaitOK(ctx context.Context, client *http.Client, url string) error {
+// awaitPaths returns when an API server that is starting knows all its paths. Before, it answers a request for one that it does not
+// know with 503 and Retry-After: 5, and client-go waits as long.
+func (p *plane) awaitPaths(ctx context.Context) error {
+	config, err := p.config("admin")
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	return awaitStatus(ctx, client, config.Host+"/apis/nobody.invalid", http.StatusNotFound)
+}
+
+// awaitStatus repeats a request until the answer has a status.
+func awaitStatus(ctx context.Context, client *http.Client, url string, want int) error {
 	for {
-		if ok(ctx, client, url) {
+		if statusOf(ctx, client, url) == want {
 			return nil
 		}
 		select {
@@ -301,18 +316,19 @@ func awaitOK(ctx context.Context, client *http.Client, url string) error {
 	}
 }
 
-func ok(ctx context.Context, client *http.Client, url string) bool {
+// statusOf returns the status of the answer to a request; 0 if there is none.
+func statusOf(ctx context.Context, client *http.Client, url string) int {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false
+		return 0
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return false
+		return 0
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	return resp.StatusCode
 }
 
 // relay answers envtest's health check for an etcd that accepts only clients with a certificate, which that check does
@@ -338,7 +354,7 @@ func (p *plane) relayHealth() (*relay, error) {
 			ReadHeaderTimeout: startTimeout,
 			ErrorLog:          log.New(io.Discard, "", 0), // envtest hangs up on purpose
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				if awaitOK(req.Context(), client, health) != nil {
+				if awaitStatus(req.Context(), client, health, http.StatusOK) != nil {
 					w.WriteHeader(http.StatusServiceUnavailable)
 				}
 			}),

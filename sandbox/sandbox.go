@@ -285,8 +285,11 @@ func (s *Sandbox) install(ctx context.Context) error {
 	return errors.Join(s.forgetPackages(ctx), s.plane.installCRDs(ctx, s.options.CRDs), s.plane.installStorage(ctx))
 }
 
-// installEarly does so as soon as an API server answers that starts for the first time, a second before its hooks have run.
+// installEarly does so as soon as an API server can be used that starts for the first time, a second before its hooks have run.
 func (s *Sandbox) installEarly(ctx context.Context) error {
+	if err := s.plane.awaitPaths(ctx); err != nil {
+		return err
+	}
 	deadline := time.Now().Add(startTimeout)
 	for {
 		err := s.install(ctx)
