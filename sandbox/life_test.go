@@ -287,7 +287,7 @@ func TestDamagedPreparedDataIsMadeAgain(t *testing.T) {
 	if err := lab.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, prepared := startPrepared(t, sandbox.Options{StateDir: stateDir}); !prepared {
+	if _, prepared := startPrepared(t, sandbox.Options{}); !prepared {
 		t.Error("the data was not prepared again")
 	}
 }
@@ -296,21 +296,12 @@ func TestDamagedPreparedDataIsMadeAgain(t *testing.T) {
 func startPrepared(t *testing.T, o sandbox.Options) (lab *sandbox.Sandbox, prepared bool) {
 	t.Helper()
 	var installed atomic.Bool
-	o.Ephemeral = true
 	o.Progress = func(s sandbox.Step) { // programs call it side by side
 		if s.Name == "crds" {
 			installed.Store(true)
 		}
 	}
-	lab, err := sandbox.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := lab.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	lab = start(t, o)
 	return lab, !installed.Load()
 }
 

@@ -69,7 +69,9 @@ func runTests(m *testing.M) int {
 // start starts a sandbox that ends with the test.
 func start(t *testing.T, o sandbox.Options) *sandbox.Sandbox {
 	t.Helper()
-	o.StateDir = stateDir
+	if o.StateDir == "" {
+		o.StateDir = stateDir
+	}
 	if o.Name == "" {
 		o.Ephemeral = true
 	}

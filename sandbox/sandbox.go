@@ -30,8 +30,6 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -280,32 +278,6 @@ func (s *Sandbox) start(ctx context.Context) error {
 	return s.save(func(r *Record) { r.Ready = true })
 }
 
-// install installs what a sandbox needs in the cluster.
-func (s *Sandbox) install(ctx context.Context) error {
-	return errors.Join(s.forgetPackages(ctx), s.plane.installCRDs(ctx, s.options.CRDs), s.plane.installStorage(ctx))
-}
-
-// installEarly does so as soon as an API server can be used that starts for the first time, a second before its hooks have run.
-func (s *Sandbox) installEarly(ctx context.Context) error {
-	if err := s.plane.awaitPaths(ctx); err != nil {
-		return err
-	}
-	deadline := time.Now().Add(startTimeout)
-	for {
-		err := s.install(ctx)
-		if !IsAway(err) || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.done:
-			return s.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
 // startPrograms starts all programs but those of OLM. lasting ends with the sandbox.
 func (s *Sandbox) startPrograms(ctx, lasting context.Context) error {
 	managers, err := s.plane.managerPrograms()
@@ -385,39 +357,6 @@ func (s *Sandbox) watch(ctx context.Context, p *program) {
 	if s.err == nil {
 		s.err = err
 		close(s.done)
-	}
-}
-
-// awaitUsable waits until the default namespace has its service account, without which no Pod can be created, until the
-// API server has its own Service, and until all custom resources are served. An API server that dies meanwhile, as by a
-// fault, is waited for as when it starts.
-func (s *Sandbox) awaitUsable(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(s.admin)
-	if err != nil {
-		return err
-	}
-	deadline := time.Now().Add(startTimeout)
-	for {
-		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
-		if err == nil {
-			_, err = client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
-		}
-		if err == nil {
-			err = AwaitDefined(ctx, s.admin)
-		}
-		if err == nil {
-			return nil
-		}
-		if !apierrors.IsNotFound(err) && (!IsAway(err) || time.Now().After(deadline)) {
-			return fmt.Errorf("look for the default service account, the API server's Service and the custom resources: %w", err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.done:
-			return s.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
 	}
 }
 
