@@ -335,11 +335,15 @@ func (s *olmSubscription) elsewhere(p *olmPackage) string {
 			return ""
 		}
 	}
+	installed := s.Installed + " is installed"
+	if s.Missing {
+		installed = s.Installed + " was installed, and is deleted"
+	}
 	switch {
 	case s.Installed != "" && len(p.Channels) == 0:
-		return s.Installed + " is installed"
+		return installed
 	case s.Installed != "":
-		return s.Installed + " is installed, which is not in the channel " + s.Channel
+		return installed + "; the channel " + s.Channel + " does not have it"
 	case s.Channel == "":
 		return "nothing is installed yet"
 	}

@@ -48,7 +48,7 @@ func TestChannelsAreDrawn(t *testing.T) {
     ● cafe.v1.0.0  Succeeded, by Subscription a/cafe; deleted, by Subscription b/cafe
                    replaces cafe.v0.9.0
     ● cafe.v1.1.0  no phase yet, by Subscription f/cafe
-  Subscription c/cafe: cafe.v1.0.0 is installed, which is not in the channel fast
+  Subscription c/cafe: cafe.v1.0.0 is installed; the channel fast does not have it
   Subscription d/cafe: nothing of the channel stable is installed yet
   Subscription e/cafe: no operators found in channel none
 `
@@ -61,7 +61,10 @@ func TestChannelsAreDrawn(t *testing.T) {
 func TestNoChannels(t *testing.T) {
 	t.Parallel()
 	p := olmPackage{Name: "tea", Catalog: "olm/local", Problem: "the catalog has no such package", Subscriptions: []olmSubscription{
-		{Name: "a/tea"}, {Name: "b/tea", Channel: "stable", Installed: "tea.v1.0.0"}, {Name: "c/tea", Channel: "stable"},
+		{Name: "a/tea"},
+		{Name: "b/tea", Channel: "stable", Installed: "tea.v1.0.0"},
+		{Name: "c/tea", Channel: "stable"},
+		{Name: "d/tea", Channel: "stable", Installed: "tea.v1.0.0", Missing: true},
 	}}
 	var got strings.Builder
 	p.draw(&got)
@@ -70,6 +73,7 @@ func TestNoChannels(t *testing.T) {
   Subscription a/tea: nothing is installed yet
   Subscription b/tea: tea.v1.0.0 is installed
   Subscription c/tea: nothing of the channel stable is installed yet
+  Subscription d/tea: tea.v1.0.0 was installed, and is deleted
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Error(diff)
