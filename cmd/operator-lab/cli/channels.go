@@ -13,6 +13,7 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -150,7 +151,7 @@ func (f *channelsFlags) look(ctx context.Context) ([]olmPackage, error) {
 	}
 	quietLibraries()
 	all, err := packagesOf(ctx, box.Config())
-	if meta.IsNoMatchError(err) {
+	if apierrors.IsNotFound(err) { // a list is not found if its kind is not there
 		return nil, &sandbox.Problem{Err: fmt.Errorf("the sandbox %s has no OLM", record.Name), Hint: "start one with 'operator-lab up --detach --olm'"}
 	}
 	return all, err
@@ -164,12 +165,17 @@ type olmObjects struct {
 	plans         v1alpha1.InstallPlanList
 }
 
+// listOLM lists them, without asking the API server first which kinds it has: if it has no OLM, the error is NotFound.
 func listOLM(ctx context.Context, config *rest.Config) (*olmObjects, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.KnownTypes(v1alpha1.SchemeGroupVersion) {
+		mapper.Add(v1alpha1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, err
 	}

@@ -27,10 +27,10 @@ func TestNotInstalled(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				items := ""
 				if strings.HasSuffix(r.URL.Path, "/"+c.resource) {
-					items = `{"apiVersion": "v1", "kind": "One", "metadata": {"name": "x"}, "status": ` + c.status + `}`
+					items = `{"metadata": {"name": "x"}, "status": ` + c.status + `}`
 				}
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = w.Write([]byte(`{"apiVersion": "v1", "kind": "List", "items": [` + items + `]}`)) // the client sees it
+				_, _ = w.Write([]byte(`{"items": [` + items + `]}`)) // the client sees it
 			}))
 			defer server.Close()
 			err := notInstalled(t.Context(), &rest.Config{Host: server.URL})
