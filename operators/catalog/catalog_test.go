@@ -12,9 +12,11 @@ import (
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/api/pkg/validation"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/operators/catalog"
+	"github.com/operator-lab/operator-lab/operators/kit"
 )
 
 // validate reads a catalog as 'opm validate' does.
@@ -137,4 +139,57 @@ func problems(csv *v1alpha1.ClusterServiceVersion) (all []string) {
 		}
 	}
 	return all
+}
+
+// TestDescriptors checks that the schemas have the fields that people are told of, and that there are some of each operator's.
+func TestDescriptors(t *testing.T) {
+	t.Parallel()
+	for _, op := range operators.All() {
+		for _, variant := range []string{"classic", "hardened"} {
+			if _, err := fs.Stat(op.Manifests, "crds/"+variant); err != nil {
+				continue // it has no such variant
+			}
+			crds, err := kit.CRDs(op.Manifests, variant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			described := 0
+			for _, kind := range csvOf(t, op, variant).Spec.CustomResourceDefinitions.Owned {
+				var paths []string
+				for _, d := range kind.SpecDescriptors {
+					paths = append(paths, "spec."+d.Path)
+				}
+				for _, d := range kind.StatusDescriptors {
+					paths = append(paths, "status."+d.Path)
+				}
+				described += len(paths)
+				for _, path := range paths {
+					if !hasField(crds, kind, path) {
+						t.Errorf("%s %s: %s has no field %s", op.Name, variant, kind.Kind, path)
+					}
+				}
+				if hasField(crds, kind, "nowhere") && variant == "hardened" {
+					t.Errorf("%s %s: any field would do", op.Name, variant)
+				}
+			}
+			if described == 0 {
+				t.Errorf("%s %s: no field is described", op.Name, variant)
+			}
+		}
+	}
+}
+
+// hasField reports whether objects of a kind can have the field at a path.
+func hasField(crds []*apiextensionsv1.CustomResourceDefinition, kind v1alpha1.CRDDescription, path string) bool {
+	i := slices.IndexFunc(crds, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == kind.Name })
+	v := slices.IndexFunc(crds[i].Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == kind.Version })
+	schema := crds[i].Spec.Versions[v].Schema.OpenAPIV3Schema
+	for step := range strings.SplitSeq(path, ".") {
+		below, has := schema.Properties[step]
+		if !has {
+			return schema.XPreserveUnknownFields != nil
+		}
+		schema = &below
+	}
+	return true
 }

@@ -1,8 +1,11 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -30,6 +33,10 @@ func CSV(op operators.Operator, variant string) (*v1alpha1.ClusterServiceVersion
 		return nil, err
 	}
 	crds, err := kit.CRDs(op.Manifests, variant)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := described(op, crds)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +68,7 @@ func CSV(op operators.Operator, variant string) (*v1alpha1.ClusterServiceVersion
 			Provider:                  v1alpha1.AppLink{Name: "operator-lab"},
 			Version:                   version.OperatorVersion{Version: v},
 			MinKubeVersion:            minKubeVersion,
-			CustomResourceDefinitions: v1alpha1.CustomResourceDefinitions{Owned: owned(crds)},
+			CustomResourceDefinitions: v1alpha1.CustomResourceDefinitions{Owned: kinds},
 			InstallModes: []v1alpha1.InstallMode{
 				{Type: v1alpha1.InstallModeTypeOwnNamespace, Supported: true},
 				{Type: v1alpha1.InstallModeTypeSingleNamespace, Supported: true},
@@ -73,6 +80,35 @@ func CSV(op operators.Operator, variant string) (*v1alpha1.ClusterServiceVersion
 			},
 		},
 	}, nil
+}
+
+// described returns the kinds of an operator as its manifests describe them to people: with names, and with the fields that a form or
+// a list is to show.
+func described(op operators.Operator, crds []*apiextensionsv1.CustomResourceDefinition) ([]v1alpha1.CRDDescription, error) {
+	kinds := owned(crds)
+	bases, err := kit.Objects(op.Manifests, "manifests")
+	if errors.Is(err, fs.ErrNotExist) {
+		return kinds, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range bases {
+		base, err := into[v1alpha1.ClusterServiceVersion](u)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range base.Spec.CustomResourceDefinitions.Owned {
+			i := slices.IndexFunc(kinds, func(k v1alpha1.CRDDescription) bool { return k.Name == d.Name && k.Version == d.Version })
+			if i < 0 {
+				return nil, fmt.Errorf("the manifests describe %s %s, which is no kind of the operator", d.Name, d.Version)
+			}
+			k := &kinds[i]
+			k.DisplayName, k.Description = cmp.Or(d.DisplayName, k.DisplayName), cmp.Or(k.Description, d.Description)
+			k.SpecDescriptors, k.StatusDescriptors = d.SpecDescriptors, d.StatusDescriptors
+		}
+	}
+	return kinds, nil
 }
 
 // minKubeVersion is the first Kubernetes that has all that the CRDs use: rules in CEL.

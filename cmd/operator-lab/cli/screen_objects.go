@@ -2,9 +2,14 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -45,6 +50,46 @@ func (s screenObjects) Create(ctx context.Context, edited []byte) error {
 		return err
 	}
 	return s.client.Create(ctx, o)
+}
+
+// Fields returns the fields of the spec of a version of a CustomResourceDefinition.
+func (s screenObjects) Fields(ctx context.Context, name, version string) ([]tui.Field, error) {
+	o := objectOf(trace.Ref{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition", Name: name})
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return nil, err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, crd); err != nil {
+		return nil, err
+	}
+	for _, v := range crd.Spec.Versions {
+		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			spec := v.Schema.OpenAPIV3Schema.Properties["spec"]
+			return fieldsOf(&spec, "", true), nil
+		}
+	}
+	return nil, nil
+}
+
+// fieldsOf returns the fields below a schema, in the order of their names. Required says that no object is accepted without what the
+// schema is of.
+func fieldsOf(schema *apiextensionsv1.JSONSchemaProps, above string, required bool) (all []tui.Field) {
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		below := schema.Properties[name]
+		f := tui.Field{Path: above + name, Type: below.Type, Required: required && slices.Contains(schema.Required, name), About: below.Description}
+		for _, value := range below.Enum {
+			var text string
+			if json.Unmarshal(value.Raw, &text) != nil {
+				text = string(value.Raw)
+			}
+			f.Options = append(f.Options, text)
+		}
+		if below.Default != nil {
+			f.Default = string(below.Default.Raw)
+		}
+		all = append(append(all, f), fieldsOf(&below, f.Path+".", f.Required)...)
+	}
+	return all
 }
 
 // Patch merges a JSON merge patch into an object.

@@ -74,10 +74,15 @@ func (m *Model) restart() {
 
 // paste adds pasted text to what is being typed.
 func (m *Model) paste(text string) {
-	if p, is := m.popup.(*answerPopup); is {
+	switch p := m.popup.(type) {
+	case *answerPopup:
 		p.text.add(text, longestAnswer)
-	} else if m.typing {
-		m.filter[m.focus].add(text, maxFilter)
+	case *form:
+		p.fields[p.at].text.add(text, longestValue)
+	case nil:
+		if m.typing {
+			m.filter[m.focus].add(text, maxFilter)
+		}
 	}
 }
 

@@ -269,6 +269,8 @@ func (c *demoCluster) Patch(_ context.Context, ref trace.Ref, merge []byte) erro
 	return nil
 }
 
+func (c *demoCluster) Fields(context.Context, string, string) ([]Field, error) { return nil, nil }
+
 func (c *demoCluster) Delete(_ context.Context, ref trace.Ref) error {
 	c.sim.mu.Lock()
 	defer c.sim.mu.Unlock()

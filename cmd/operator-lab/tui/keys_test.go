@@ -22,9 +22,10 @@ func (l *fakeLoop) StepCall() { l.calls = append(l.calls, "step call") }
 
 // fakeCluster notes what it is asked.
 type fakeCluster struct {
-	calls []string
-	text  string
-	err   error
+	calls  []string
+	text   string
+	fields []Field
+	err    error
 }
 
 func (c *fakeCluster) Get(_ context.Context, r trace.Ref) ([]byte, error) {
@@ -40,6 +41,11 @@ func (c *fakeCluster) Update(_ context.Context, text []byte) error {
 func (c *fakeCluster) Create(_ context.Context, text []byte) error {
 	c.calls = append(c.calls, "create "+string(text))
 	return c.err
+}
+
+func (c *fakeCluster) Fields(_ context.Context, crd, version string) ([]Field, error) {
+	c.calls = append(c.calls, "fields "+crd+" "+version)
+	return c.fields, c.err
 }
 
 func (c *fakeCluster) Patch(_ context.Context, r trace.Ref, merge []byte) error {

@@ -272,15 +272,10 @@ func operatorMenu(s *state) popup {
 	return p
 }
 
-// sampleMenu offers the examples of the selected ClusterServiceVersion, and the samples of the project.
+// sampleMenu offers what the selected ClusterServiceVersion does, and the samples of the project.
 func sampleMenu(s *state) popup {
 	p := &menu{heading: s.t("Apply which sample?", "どのサンプルを適用する?")}
-	for _, e := range examplesOf(s.subject().object) {
-		p.choices = append(p.choices, choice{
-			text: s.t("create ", "作成 ") + e.ref.String(), do: func(m *Model) tea.Cmd { return m.create(e.ref, e.text) },
-			help: s.t("It is opened in $EDITOR first; an empty file creates nothing.", "まず $EDITOR で開く。空にして保存すると作成しない。"),
-		})
-	}
+	p.addVersion(s, s.subject().object)
 	for _, sample := range s.controls.Samples {
 		p.choices = append(p.choices, choice{text: sample.Text, do: func(m *Model) tea.Cmd {
 			return m.act(m.t("apply ", "適用 ")+sample.Text, sample.Apply)

@@ -94,6 +94,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.shells(msg)
 	case leftMsg:
 		m.left(msg)
+	case schemaMsg:
+		m.popup = newForm(&m.state, msg.of.kind, msg.of.example, msg.schema)
+	case refusedMsg:
+		m.refused(msg)
 	case editMsg:
 		cmd = m.editor(msg)
 	case editedMsg:

@@ -2,10 +2,14 @@ package tui
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -23,42 +27,145 @@ func TestPackageOf(t *testing.T) {
 	}
 }
 
-// version returns a ClusterServiceVersion with examples, of an operator that watches namespaces.
-func version(tb testing.TB, examples, namespaces string) *trace.Object {
+// version returns a ClusterServiceVersion with examples, of an operator that watches namespaces and serves kinds.
+func version(tb testing.TB, examples, namespaces string, owned ...map[string]any) *trace.Object {
 	tb.Helper()
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-		"alm-examples": examples, "olm.targetNamespaces": namespaces,
-	}}})
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{"alm-examples": examples, "olm.targetNamespaces": namespaces}},
+		"spec":     map[string]any{"displayName": "Cafés", "customresourcedefinitions": map[string]any{"owned": owned}},
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return &trace.Object{Ref: trace.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion"}, Raw: raw}
 }
 
-// TestExamples creates an example of a ClusterServiceVersion as it was left by the editor, or nothing if that left nothing.
-func TestExamples(t *testing.T) {
-	const cafe = `{"kind": "Cafe", "apiVersion": "example.com/v1", "metadata": {"name": "corner"}, "spec": {"size": 1}}`
+const cafe = `{"kind": "Cafe", "apiVersion": "example.com/v1", "metadata": {"name": "corner"}, "spec": {"size": 1, "menu": {"tea": true}, "days": ["mon"]}}`
+
+// cafes is the kind Cafe as a ClusterServiceVersion describes it.
+var cafes = map[string]any{
+	"name": "cafes.example.com", "version": "v1", "kind": "Cafe", "displayName": "Coffee House",
+	"specDescriptors": []map[string]any{
+		{"path": "size", "displayName": "Size", "description": "How many tables.", "x-descriptors": []string{hints + "podCount"}},
+		{"path": "music", "displayName": "Music", "x-descriptors": []string{hints + "select:jazz", hints + "select:enka"}},
+		{"path": "secret", "x-descriptors": []string{hints + "hidden"}},
+	},
+	"statusDescriptors": []map[string]any{{"path": "phase", "displayName": "Phase"}, {"path": "conditions"}},
+}
+
+// TestOffers checks what a ClusterServiceVersion offers to create.
+func TestOffers(t *testing.T) {
+	namespace := func(o offer) any { return o.example["metadata"].(map[string]any)["namespace"] }
 	for namespaces, want := range map[string]string{"": "default", "team": "team", "one,two": "one"} {
-		all := examplesOf(version(t, "["+cafe+"]", namespaces))
-		text := "apiVersion: example.com/v1\nkind: Cafe\nmetadata:\n  name: corner\n  namespace: " + want + "\nspec:\n  size: 1\n"
-		if len(all) != 1 || all[0].ref.Name != "corner" || string(all[0].text) != text {
-			t.Errorf("with %q: %v", namespaces, all)
+		if of, all := offersOf(version(t, "["+cafe+"]", namespaces)); of != "Cafés" || len(all) != 1 || namespace(all[0]) != want || all[0].kind.name() != "Cafe" {
+			t.Errorf("with %q: %q, %v", namespaces, of, all)
 		}
 	}
-	if all := examplesOf(version(t, `[{"kind": "Cafe", "metadata": {"name": "a", "namespace": "mine"}}]`, "team")); len(all) != 1 || all[0].ref.Namespace != "mine" {
+	if _, all := offersOf(version(t, `[{"kind": "Cafe", "metadata": {"name": "a", "namespace": "mine"}}]`, "team")); len(all) != 1 || namespace(all[0]) != "mine" {
 		t.Errorf("its own namespace is not kept: %v", all)
 	}
-	for _, broken := range []string{"", "{", cafe, "[{}]", "[1]"} {
-		if all := examplesOf(version(t, broken, "")); len(all) > 0 {
+	for _, broken := range []string{"", "{", cafe, "[{}]", "[1]", `[{"metadata": 1}]`} {
+		if _, all := offersOf(version(t, broken, "")); len(all) > 0 {
 			t.Errorf("of %q: %v", broken, all)
 		}
+		_, all := offersOf(version(t, broken, "", cafes)) // the kind is served all the same
+		if len(all) != 1 || all[0].kind.name() != "Coffee House" || all[0].example["apiVersion"] != "example.com/v1" || namespace(all[0]) != "default" {
+			t.Errorf("of %q and a kind: %v", broken, all)
+		}
+	}
+}
+
+// openCafe opens the form of a Cafe by the menu of a ClusterServiceVersion.
+func openCafe(t *testing.T, b *bench) *form {
+	t.Helper()
+	b.cluster.fields = []Field{
+		{Path: "days", Type: "array"},
+		{Path: "door", Type: "string", Required: true, Default: `"red"`, About: "Its colour."},
+		{Path: "menu", Type: "object", Required: true},
+		{Path: "music", Type: "string"},
+		{Path: "rent", Type: "integer"},
+		{Path: "size", Type: "integer", Required: true},
+	}
+	menu := &menu{}
+	menu.addVersion(&b.state, version(t, "["+cafe+"]", "", cafes))
+	if menu.heading != "Cafés" || menu.choices[0].text != "create Coffee House" {
+		t.Fatalf("the menu offers %q, %+v", menu.heading, menu.choices)
+	}
+	b.Update(menu.choices[0].do(b.Model)())
+	f, is := b.popup.(*form)
+	if !is {
+		t.Fatalf("no form is opened: %q", b.flash)
+	}
+	return f
+}
+
+// TestForm fills in a form: the values come from the example, and are sent as the types of the schema.
+func TestForm(t *testing.T) {
+	b := newBench(t, story())
+	f := openCafe(t, b)
+	var labels []string
+	for _, field := range f.fields {
+		labels = append(labels, field.label+"="+string(field.text))
+	}
+	want := []string{"Name=corner", "Namespace=default", "Size=1", "Music=", `days=["mon"]`, "menu.tea=true", "door="}
+	if !slices.Equal(labels, want) {
+		t.Errorf("it asks for %q, want %q", labels, want)
+	}
+	press(b.Model, "2 down down right right down right left down down right")
+	if frame := ansi.Strip(b.frame()); !strings.Contains(frame, "Create Coffee House") || !strings.Contains(frame, "spec.menu.tea") {
+		t.Errorf("the form is not on the screen:\n%s", frame)
+	}
+	press(b.Model, "down")
+	if frame := ansi.Strip(b.frame()); !strings.Contains(frame, "Its colour.") || !strings.Contains(frame, `string, required, default "red"`) {
+		t.Errorf("nothing is said of the field:\n%s", frame)
+	}
+	b.paste("7")
+	b.cluster.calls, b.cluster.err = nil, errors.New("spec.door: Unsupported value")
+	b.keys("enter")
+	sent := "create apiVersion: example.com/v1\nkind: Cafe\nmetadata:\n  name: corner2\n  namespace: default\n" +
+		"spec:\n  days:\n  - mon\n  door: \"7\"\n  menu:\n    tea: false\n  music: jazz\n  size: 3\n"
+	if !slices.Equal(b.cluster.calls, []string{sent}) {
+		t.Errorf("it asks for %q, want %q", b.cluster.calls, sent)
+	}
+	if frame := ansi.Strip(b.frame()); b.popup != f || !strings.Contains(frame, "Unsupported value") || !strings.Contains(frame, "corner2") {
+		t.Errorf("what was refused is lost:\n%s", frame)
+	}
+	b.cluster.err = nil
+	if b.keys("enter"); b.popup != nil || !strings.Contains(b.flash, "Cafe corner2: done") {
+		t.Errorf("it says %q", b.flash)
 	}
 
-	b := newBench(t, story())
-	of := examplesOf(version(t, "["+cafe+"]", ""))[0]
+	f = openCafe(t, b)
+	b.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	b.paste(strings.Repeat("long", 40) + "end") // where a value is typed stays in sight
+	if frame := ansi.Strip(b.frame()); !strings.Contains(frame, "longend_") {
+		t.Errorf("the end of a long value is not in sight:\n%s", frame)
+	}
+	press(b.Model, "ctrl+u c o r n e r")
+	press(b.Model, "down down ctrl+u down down ctrl+u o n e") // of a number nothing, of a list no list: the API server says what is wrong
+	if _, text := f.object(); strings.Contains(string(text), "size") || !strings.Contains(string(text), "days: one\n") {
+		t.Errorf("it would create\n%s", text)
+	}
+	if msg, is := b.keys("ctrl+e").(editMsg); !is || b.popup != nil || msg.ref.Name != "corner" {
+		t.Errorf("ctrl+e opens no editor: %+v", msg)
+	} else {
+		testEditedForm(t, b, msg)
+	}
+
+	b.cluster.err = errors.New("forbidden")
+	menu := &menu{}
+	menu.addVersion(&b.state, version(t, "", "", cafes))
+	b.popup = nil
+	if b.Update(menu.choices[0].do(b.Model)()); b.popup != nil || !strings.Contains(b.flash, "forbidden") {
+		t.Errorf("without a schema it says %q", b.flash)
+	}
+}
+
+// testEditedForm creates what the editor left, or nothing if that left nothing.
+func testEditedForm(t *testing.T, b *bench, msg editMsg) {
+	t.Helper()
 	for text, want := range map[string][]string{"kind: Cafe\n": {"create kind: Cafe\n"}, " \n": nil} {
 		b.cluster.calls = nil
-		msg := b.create(of.ref, of.text)().(editMsg)
 		if err := os.WriteFile(msg.file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -66,5 +173,29 @@ func TestExamples(t *testing.T) {
 		if !slices.Equal(b.cluster.calls, want) || strings.Contains(b.flash, "Cafe corner: done") != (want != nil) {
 			t.Errorf("of %q it asks %q, and says %q", text, b.cluster.calls, b.flash)
 		}
+	}
+}
+
+// TestInstances lists the objects of an operator's kinds with what the descriptors name, and selects one.
+func TestInstances(t *testing.T) {
+	b := newBench(t, story())
+	zundokos := map[string]any{
+		"name": "zundokos.hikawa.example.org", "version": "v1", "kind": "Zundoko",
+		"specDescriptors": []map[string]any{{"path": "say", "displayName": "Word"}},
+	}
+	p := &menu{}
+	p.addVersion(&b.state, version(t, "", "", zundokos))
+	i := slices.IndexFunc(p.choices, func(c choice) bool { return c.text == "Zundoko demo-001" })
+	if i < 1 || p.choices[i].more != "Word Zun" {
+		t.Fatalf("the menu offers %+v", p.choices)
+	}
+	b.filter[ObjectsPane] = "Hikawa"
+	p.choices[i].do(b.Model)
+	if o := b.objects().subject().object; b.focus != ObjectsPane || o == nil || o.Ref.Name != "demo-001" {
+		t.Errorf("selected is %+v in pane %v", o, b.focus)
+	}
+	k := &ownedKind{StatusDescriptors: []descriptor{{Path: "a.b"}, {Path: "list"}, {Path: "on", DisplayName: "On"}, {Path: "none.at.all"}}}
+	if got := k.described([]byte(`{"status": {"a": {"b": 3}, "list": [1], "on": true}}`)); got != "a.b 3 · On true" {
+		t.Errorf("it is described as %q", got)
 	}
 }

@@ -32,8 +32,10 @@ type Cluster interface {
 	// Update writes what the editor left. It must refuse it if the object has
 	// been changed since Get.
 	Update(ctx context.Context, yaml []byte) error
-	// Create creates the object that the editor left.
+	// Create creates the object that the editor or a form left.
 	Create(ctx context.Context, yaml []byte) error
+	// Fields returns the fields of the spec of a version of a CustomResourceDefinition; none if its schema does not say.
+	Fields(ctx context.Context, crd, version string) ([]Field, error)
 	// Patch merges a JSON merge patch into an object.
 	Patch(ctx context.Context, object trace.Ref, merge []byte) error
 	// Delete deletes an object.
