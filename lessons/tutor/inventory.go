@@ -65,10 +65,14 @@ func (s inventory) add(kind string, o metav1.Object, content digest) {
 }
 
 // digestOf returns the digest of an object without its status and the metadata that the API server sets. The generation
-// is left out too: for a kind without a status subresource each status update increases it.
+// is left out too: for a kind without a status subresource each status update increases it. So are the rules of a ClusterRole that
+// a controller gathers from others, which it may do before or after a task begins.
 func digestOf(object map[string]any) digest {
 	wanted := maps.Clone(object)
 	delete(wanted, "status")
+	if object["aggregationRule"] != nil {
+		delete(wanted, "rules")
+	}
 	if meta, ok := object["metadata"].(map[string]any); ok {
 		meta = maps.Clone(meta)
 		for _, counted := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"} {

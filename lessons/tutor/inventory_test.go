@@ -31,6 +31,14 @@ func TestDifferences(t *testing.T) {
 	changedCA.SetLabels(map[string]string{"loud": "yes"})
 	counted := object("words", "1")
 	counted.SetGeneration(7)
+	role := func(aggregated bool, verb string) unstructured.Unstructured {
+		o := object("admin", "1")
+		o.Object["rules"] = []any{map[string]any{"verbs": []any{verb}}}
+		if aggregated {
+			o.Object["aggregationRule"] = map[string]any{}
+		}
+		return o
+	}
 	for name, tc := range map[string]struct {
 		was, is inventory
 		want    []string
@@ -45,7 +53,10 @@ func TestDifferences(t *testing.T) {
 		"a changed root CA": {
 			was: take("ConfigMap", object("kube-root-ca.crt", "1")), is: take("ConfigMap", changedCA), want: []string{"ConfigMap/hall/kube-root-ca.crt was changed"},
 		},
-		"a later account": {was: inventory{}, is: take("ServiceAccount", object("default", "1"))},
+		"a role":            {was: take("ClusterRole", role(false, "get")), is: take("ClusterRole", role(false, "list")), want: []string{"ClusterRole/hall/admin was changed"}},
+		"a gathered role":   {was: take("ClusterRole", role(true, "get")), is: take("ClusterRole", role(true, "list"))},
+		"a role not so now": {was: take("ClusterRole", role(true, "get")), is: take("ClusterRole", role(false, "get")), want: []string{"ClusterRole/hall/admin was changed"}},
+		"a later account":   {was: inventory{}, is: take("ServiceAccount", object("default", "1"))},
 	} {
 		if got := tc.was.differences(tc.is); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
