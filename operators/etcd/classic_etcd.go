@@ -56,10 +56,11 @@ func classicTLS(ctx context.Context, reader client.Reader, namespace, name strin
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// ask asks the members something.
+// ask asks the members something, in no settled order, as the published operator did: one that takes another for unreachable
+// refuses changes of the membership ("unhealthy cluster") that the others accept.
 func (c *classicCluster) ask(ctx context.Context, members classicMembers, what func(context.Context, *clientv3.Client) error) error {
 	var endpoints []string
-	for _, name := range members.names() {
+	for name := range members {
 		endpoints = append(endpoints, clientURL(c.cluster, name))
 	}
 	etcd, err := classicClient(ctx, c.options, endpoints, c.tls)
