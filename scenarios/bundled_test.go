@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/operator-lab/operator-lab/operators"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
@@ -437,7 +438,7 @@ func allPass(t *testing.T, args []string) int64 {
 	tests, code := play(t, slices.Concat(hardenedArgs, args)...)
 	for _, test := range tests {
 		if test.Status != "passed" {
-			t.Errorf("%s %s: %q %+v", test.Name, test.Status, test.failed, test.Findings)
+			t.Errorf("%s %s: %q %+v; its last events:\n%s", test.Name, test.Status, test.failed, test.Findings, test.lastEvents(t))
 		}
 	}
 	if code != 0 {
@@ -494,8 +495,29 @@ func failsAtItsStep(t *testing.T, test *played) {
 	case test.Status != "failed":
 		t.Errorf("%s %s: the classic variant is to fail", test.Name, test.Status)
 	case len(test.steps) != 1 || !test.steps[step]:
-		t.Errorf("%s failed at %q; want its step %s", test.Name, test.failed, step)
+		t.Errorf("%s failed at %q; want its step %s; its last events:\n%s", test.Name, test.failed, step, test.lastEvents(t))
 	}
+}
+
+// lastEvents returns the end of the journal as people read it, and the last that the operator logged.
+func (p *played) lastEvents(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(p.Journal)
+	if err != nil {
+		return err.Error()
+	}
+	out, err := exec.CommandContext(t.Context(), needsBinary(t), "replay", "--plain", p.Journal).CombinedOutput()
+	if err != nil {
+		return err.Error()
+	}
+	events := strings.Split(string(out), "\n")
+	var logged []string
+	for _, e := range journalOf(t, text).Since(0) {
+		if e.Kind == trace.KindLog {
+			logged = append(logged, strings.Join(append([]string{e.Message, e.Error}, e.Values...), " "))
+		}
+	}
+	return strings.Join(slices.Concat(events[max(0, len(events)-40):], logged[max(0, len(logged)-15):]), "\n")
 }
 
 // repeatEnv is how often to repeat the scenarios with faults; without it they are not repeated.
