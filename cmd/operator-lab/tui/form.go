@@ -74,8 +74,13 @@ func newForm(s *state, k *ownedKind, example map[string]any, schema []Field) *fo
 			f.add(formField{label: field.Path, path: specPath(field.Path)})
 		}
 	}
-	for i := range f.fields {
-		f.fields[i].complete(s, example, schema)
+	all := f.fields
+	f.fields = nil
+	for _, field := range all {
+		if field.take(example) {
+			field.complete(s, schema)
+			f.fields = append(f.fields, field)
+		}
 	}
 	return f
 }
@@ -102,24 +107,35 @@ func leaves(m map[string]any, above []string) (all [][]string) {
 	return all
 }
 
-// complete fills in what the example has, and what the schema says.
-func (f *formField) complete(s *state, example map[string]any, schema []Field) {
+// take takes the value that the example has. It reports false for one that the form would not give back as it is: a long one, one of
+// several lines, one in a list. Those stay as the example has them.
+func (f *formField) take(example map[string]any) bool {
 	var value any = example
 	for _, step := range f.path {
-		m, _ := value.(map[string]any)
+		m, is := value.(map[string]any)
+		if value != nil && !is {
+			return false
+		}
 		value = m[step]
 	}
-	switch value := value.(type) {
-	case nil:
-	case string:
-		f.text.add(value, longestValue)
-		f.kind = cmp.Or(f.kind, "string")
-	default:
-		f.text.add(scalar(value), longestValue)
-		if _, is := value.(bool); is {
-			f.kind = cmp.Or(f.kind, "boolean")
-		}
+	if value == nil {
+		return true
 	}
+	text, is := value.(string)
+	if is {
+		f.kind = cmp.Or(f.kind, "string")
+	} else {
+		text = scalar(value)
+	}
+	if _, is := value.(bool); is {
+		f.kind = cmp.Or(f.kind, "boolean")
+	}
+	f.text.add(text, longestValue)
+	return string(f.text) == text
+}
+
+// complete fills in what the schema says.
+func (f *formField) complete(s *state, schema []Field) {
 	i := slices.IndexFunc(schema, func(each Field) bool { return slices.Equal(specPath(each.Path), f.path) })
 	if i < 0 {
 		return

@@ -95,7 +95,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case leftMsg:
 		m.left(msg)
 	case schemaMsg:
-		m.popup = newForm(&m.state, msg.of.kind, msg.of.example, msg.schema)
+		if m.popup == nil { // else the person is doing something else by now
+			m.popup = newForm(&m.state, msg.of.kind, msg.of.example, msg.schema)
+		}
 	case refusedMsg:
 		m.refused(msg)
 	case editMsg:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -148,9 +147,14 @@ func (k *ownedKind) described(raw json.RawMessage) string {
 				value = m[step]
 			}
 			switch value.(type) {
-			case string, bool, float64:
-				parts = append(parts, fmt.Sprint(cmp.Or(d.DisplayName, d.Path), " ", value))
+			case nil, map[string]any, []any:
+				continue
 			}
+			text, is := value.(string)
+			if !is {
+				text = scalar(value)
+			}
+			parts = append(parts, cmp.Or(d.DisplayName, d.Path)+" "+text)
 		}
 	}
 	add(o.Spec, k.SpecDescriptors)

@@ -161,6 +161,28 @@ func TestForm(t *testing.T) {
 	}
 }
 
+// TestFormKeepsTheRest leaves as it is what a line of a form cannot hold.
+func TestFormKeepsTheRest(t *testing.T) {
+	b := newBench(t, story())
+	long := strings.Repeat("x", longestValue+1)
+	example := map[string]any{"kind": "Cafe", "spec": map[string]any{
+		"long": long, "poem": "one\ntwo\n", "size": 3.0, "tables": []any{map[string]any{"legs": 4.0}},
+	}}
+	k := &ownedKind{Kind: "Cafe", SpecDescriptors: []descriptor{{Path: "long"}, {Path: "tables.0.legs"}, {Path: "size.of"}, {Path: "new.one"}}}
+	f := newForm(&b.state, k, example, nil)
+	var labels []string
+	for _, field := range f.fields {
+		labels = append(labels, field.label)
+	}
+	if want := []string{"Name", "Namespace", "new.one", "size", "tables"}; !slices.Equal(labels, want) {
+		t.Errorf("it asks for %q, want %q", labels, want)
+	}
+	want := "kind: Cafe\nspec:\n  long: " + long + "\n  poem: |\n    one\n    two\n  size: 3\n  tables:\n  - legs: 4\n"
+	if _, text := f.object(); string(text) != want {
+		t.Errorf("it would create\n%s\nwant\n%s", text, want)
+	}
+}
+
 // testEditedForm creates what the editor left, or nothing if that left nothing.
 func testEditedForm(t *testing.T, b *bench, msg editMsg) {
 	t.Helper()
@@ -195,7 +217,7 @@ func TestInstances(t *testing.T) {
 		t.Errorf("selected is %+v in pane %v", o, b.focus)
 	}
 	k := &ownedKind{StatusDescriptors: []descriptor{{Path: "a.b"}, {Path: "list"}, {Path: "on", DisplayName: "On"}, {Path: "none.at.all"}}}
-	if got := k.described([]byte(`{"status": {"a": {"b": 3}, "list": [1], "on": true}}`)); got != "a.b 3 · On true" {
+	if got := k.described([]byte(`{"status": {"a": {"b": 3000000}, "list": [1], "on": true}}`)); got != "a.b 3000000 · On true" {
 		t.Errorf("it is described as %q", got)
 	}
 }
