@@ -198,6 +198,37 @@ func TestAKeyThatWaits(t *testing.T) {
 	}
 }
 
+// TestStatusOfADeletedObject checks that the strip does not tell of the generations of an object that is gone.
+func TestStatusOfADeletedObject(t *testing.T) {
+	j := trace.New(trace.Options{})
+	song := trace.Ref{APIVersion: "example.com/v1", Kind: "Song", Namespace: "default", Name: "one", UID: "u"}
+	raw := []byte(`{"metadata":{"name":"one","uid":"u","generation":2},"status":{"observedGeneration":2}}`)
+	for i, e := range []trace.Event{
+		{Kind: trace.KindWatch, Verb: trace.Added, Object: song, ResourceVersion: "1", Generation: 2, After: raw},
+		{Kind: trace.KindDequeue, Reconcile: 1, Cause: 1},
+		{Kind: trace.KindStart, Reconcile: 1, Cause: 2},
+		{Kind: trace.KindCall, Verb: trace.VerbGet, Object: song, ResourceVersion: "1", Source: trace.Cache, Reconcile: 1, Cause: 3},
+		{Kind: trace.KindEnd, Reconcile: 1, Cause: 3, Outcome: trace.OutcomeDone},
+		{Kind: trace.KindWatch, Verb: trace.Deleted, Object: song, ResourceVersion: "2", Before: raw},
+	} {
+		e.At, e.Operator, e.Actor = time.Duration(i+1)*time.Second, "songs", "songs"
+		if e.Reconcile > 0 {
+			e.Controller, e.Key = "song", trace.Key{Namespace: "default", Name: "one"}
+		}
+		j.Append(e)
+		if e.Kind == trace.KindEnd || e.Verb == trace.Deleted {
+			m := modelOf(t, Options{Journal: j}, 200, 50)
+			want := "gen 2 obs 2"
+			if e.Verb == trace.Deleted {
+				want = "gone"
+			}
+			if got := (stripBar{&m.state}).statusStage(m.loop().reconciles()[0]).value; got != want {
+				t.Errorf("after event %d the status is %q, want %q", i+1, got, want)
+			}
+		}
+	}
+}
+
 func TestWindows(t *testing.T) {
 	story, duet := story().journal, duet().journal
 	goldenParts(t, "windows", []partCase{

@@ -222,7 +222,11 @@ func (s stripBar) apiStage(reconcile *trace.Reconcile) stageText {
 
 func (s stripBar) statusStage(reconcile *trace.Reconcile) stageText {
 	st := stageText{name: "STATUS", value: "-"}
-	if o := s.primary(reconcile); o != nil {
+	switch o := s.primary(reconcile); {
+	case o == nil:
+	case o.Deleted:
+		st.value, _ = s.health(o)
+	default:
 		st.value = orElse(s.generations(o), "-")
 	}
 	return st
