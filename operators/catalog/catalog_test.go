@@ -79,13 +79,18 @@ func TestWhatIsNoDeploymentIsNotInTheCatalog(t *testing.T) {
 }
 
 // TestCSVsAreValid has upstream's validator look at each ClusterServiceVersion.
+// variants returns those that an operator has.
+func variants(op operators.Operator) []string {
+	return slices.DeleteFunc([]string{"classic", "hardened"}, func(variant string) bool {
+		_, err := fs.Stat(op.Manifests, "crds/"+variant)
+		return err != nil
+	})
+}
+
 func TestCSVsAreValid(t *testing.T) {
 	t.Parallel()
 	for _, op := range operators.All() {
-		for _, variant := range []string{"classic", "hardened"} {
-			if _, err := fs.Stat(op.Manifests, "crds/"+variant); err != nil {
-				continue // it has no such variant
-			}
+		for _, variant := range variants(op) {
 			csv := csvOf(t, op, variant)
 			for _, problem := range problems(csv) {
 				t.Errorf("%s %s: %s", op.Name, variant, problem)
@@ -145,10 +150,7 @@ func problems(csv *v1alpha1.ClusterServiceVersion) (all []string) {
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, op := range operators.All() {
-		for _, variant := range []string{"classic", "hardened"} {
-			if _, err := fs.Stat(op.Manifests, "crds/"+variant); err != nil {
-				continue // it has no such variant
-			}
+		for _, variant := range variants(op) {
 			crds, err := kit.CRDs(op.Manifests, variant)
 			if err != nil {
 				t.Fatal(err)

@@ -110,16 +110,9 @@ func leaves(m map[string]any, above []string) (all [][]string) {
 // take takes the value that the example has. It reports false for one that the form would not give back as it is: a long one, one of
 // several lines, one in a list. Those stay as the example has them.
 func (f *formField) take(example map[string]any) bool {
-	var value any = example
-	for _, step := range f.path {
-		m, is := value.(map[string]any)
-		if value != nil && !is {
-			return false
-		}
-		value = m[step]
-	}
+	value, whole := valueAt(example, f.path)
 	if value == nil {
-		return true
+		return whole
 	}
 	text, is := value.(string)
 	if is {
@@ -181,7 +174,10 @@ func (f *formField) turn(n int) {
 	}
 	if len(options) > 0 {
 		i := slices.Index(options, string(f.text))
-		f.text = typed(options[(max(i, 0)+len(options)+n)%len(options)])
+		if i < 0 && n < 0 { // before the first one is the last one, also if none is chosen
+			i = 0
+		}
+		f.text = typed(options[(i+n+len(options))%len(options)])
 	} else if number, err := strconv.Atoi(string(f.text)); err == nil && f.kind != "string" {
 		f.text = typed(strconv.Itoa(number + n))
 	}
@@ -203,16 +199,25 @@ func (f *form) object() (trace.Ref, []byte) {
 		return trace.Ref{}, nil
 	}
 	of := func(path ...string) string {
-		var v any = o
-		for _, step := range path {
-			m, _ := v.(map[string]any)
-			v = m[step]
-		}
-		text, _ := v.(string)
+		value, _ := valueAt(o, path)
+		text, _ := value.(string)
 		return text
 	}
 	return trace.Ref{APIVersion: of("apiVersion"), Kind: of("kind"), Namespace: of("metadata", "namespace"), Name: of("metadata", "name")},
 		[]byte(strings.Join(yamlLines(raw), "\n") + "\n")
+}
+
+// valueAt returns the value at a path; nil if there is none. It reports false if something on the way is neither missing nor a map.
+func valueAt(m map[string]any, path []string) (value any, whole bool) {
+	value = m
+	for _, step := range path {
+		below, is := value.(map[string]any)
+		if value != nil && !is {
+			return nil, false
+		}
+		value = below[step]
+	}
+	return value, true
 }
 
 // setField sets or removes the value at a path, making the maps on the way.

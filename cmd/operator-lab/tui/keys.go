@@ -244,10 +244,10 @@ func noDeed(s *state) string {
 }
 
 func noSample(s *state) string {
-	switch {
-	case noCluster(s) != "":
-		return noCluster(s)
-	case len(s.controls.Samples) == 0 && !isOLM(s.subject().object, "ClusterServiceVersion"):
+	if reason := noCluster(s); reason != "" {
+		return reason
+	}
+	if _, offers := offersOf(s.subject().object); len(s.controls.Samples) == 0 && len(offers) == 0 {
 		return s.t("there are no samples here", "サンプルがない")
 	}
 	return ""

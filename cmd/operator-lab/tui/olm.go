@@ -141,11 +141,7 @@ func (k *ownedKind) described(raw json.RawMessage) string {
 	var parts []string
 	add := func(from map[string]any, descriptors []descriptor) {
 		for _, d := range descriptors {
-			var value any = from
-			for step := range strings.SplitSeq(d.Path, ".") {
-				m, _ := value.(map[string]any)
-				value = m[step]
-			}
+			value, _ := valueAt(from, strings.Split(d.Path, "."))
 			switch value.(type) {
 			case nil, map[string]any, []any:
 				continue

@@ -111,7 +111,7 @@ func TestForm(t *testing.T) {
 	if !slices.Equal(labels, want) {
 		t.Errorf("it asks for %q, want %q", labels, want)
 	}
-	press(b.Model, "2 down down right right down right left down down right")
+	press(b.Model, "2 down down right right down right right left down down right")
 	if frame := ansi.Strip(b.frame()); !strings.Contains(frame, "Create Coffee House") || !strings.Contains(frame, "spec.menu.tea") {
 		t.Errorf("the form is not on the screen:\n%s", frame)
 	}
@@ -154,6 +154,10 @@ func TestForm(t *testing.T) {
 
 	b.cluster.err = errors.New("forbidden")
 	menu := &menu{}
+	menu.addVersion(&b.state, version(t, "", "")) // of an operator without kinds nothing is offered
+	if len(menu.choices) > 0 || menu.heading != "" {
+		t.Errorf("the menu offers %q, %+v", menu.heading, menu.choices)
+	}
 	menu.addVersion(&b.state, version(t, "", "", cafes))
 	b.popup = nil
 	if b.Update(menu.choices[0].do(b.Model)()); b.popup != nil || !strings.Contains(b.flash, "forbidden") {
@@ -180,6 +184,18 @@ func TestFormKeepsTheRest(t *testing.T) {
 	want := "kind: Cafe\nspec:\n  long: " + long + "\n  poem: |\n    one\n    two\n  size: 3\n  tables:\n  - legs: 4\n"
 	if _, text := f.object(); string(text) != want {
 		t.Errorf("it would create\n%s\nwant\n%s", text, want)
+	}
+}
+
+// TestTurn chooses a value before or after another one, also if none is chosen.
+func TestTurn(t *testing.T) {
+	for from, want := range map[string][2]string{"": {"b", "a"}, "a": {"b", "b"}, "b": {"a", "a"}} {
+		for i, n := range []int{-1, 1} {
+			f := formField{text: typed(from), options: []string{"a", "b"}}
+			if f.turn(n); string(f.text) != want[i] {
+				t.Errorf("%+d from %q is %q, want %q", n, from, f.text, want[i])
+			}
+		}
 	}
 }
 
