@@ -395,9 +395,10 @@ func said(e validationerrors.Error) string {
 	return strings.Join(parts, ": ")
 }
 
-// Of returns a file-based catalog with nothing but the bundle in a directory, whose manifests are in it.
-func Of(dir string) (*declcfg.DeclarativeConfig, error) {
-	in, err := registry.NewImageInput(image.SimpleReference(""), dir)
+// Of returns a file-based catalog with nothing but the bundle in a directory, whose manifests are in it. With the name of an image
+// OLM unpacks that instead.
+func Of(dir, of string) (*declcfg.DeclarativeConfig, error) {
+	in, err := registry.NewImageInput(image.SimpleReference(of), dir)
 	if err != nil {
 		return nil, err
 	}
@@ -417,7 +418,7 @@ func Of(dir string) (*declcfg.DeclarativeConfig, error) {
 	entry.SkipRange, wrong[2] = b.SkipRange()
 	all := &declcfg.DeclarativeConfig{
 		Packages: []declcfg.Package{{Schema: declcfg.SchemaPackage, Name: b.Package, DefaultChannel: channel}},
-		Bundles:  []declcfg.Bundle{{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Properties: properties, Objects: objects}},
+		Bundles:  []declcfg.Bundle{{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Image: of, Properties: properties, Objects: objects}},
 	}
 	for _, name := range b.Channels {
 		all.Channels = append(all.Channels, declcfg.Channel{Schema: declcfg.SchemaChannel, Name: name, Package: b.Package, Entries: []declcfg.ChannelEntry{entry}})

@@ -181,7 +181,7 @@ func TestBundle(t *testing.T) {
 func TestCatalogOfABundle(t *testing.T) {
 	t.Parallel()
 	dir, _ := bundleIn(t, catalog.Source{Package: "tin", Version: "2.0.0", Channels: []string{"stable", "fast"}, Objects: objectsOf(t)})
-	served, err := catalog.Of(dir)
+	served, err := catalog.Of(dir, "quay.io/you/tin-bundle:v2.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestCatalogOfABundle(t *testing.T) {
 	if got := served.Packages[0]; got.Name != "tin" || got.DefaultChannel != "stable" || len(served.Channels) != 2 || served.Bundles[0].Name != "tin.v2.0.0" {
 		t.Errorf("the catalog has %+v, %+v", got, served.Channels)
 	}
-	if _, err := catalog.Of(t.TempDir()); err == nil {
+	if _, err := catalog.Of(t.TempDir(), ""); err == nil {
 		t.Error("a directory with nothing in it is taken for a bundle")
 	}
 }

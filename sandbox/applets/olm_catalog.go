@@ -12,6 +12,7 @@ import (
 
 	"github.com/operator-framework/operator-registry/pkg/api"
 	fbccache "github.com/operator-framework/operator-registry/pkg/cache"
+	"github.com/operator-framework/operator-registry/pkg/configmap"
 	registry "github.com/operator-framework/operator-registry/pkg/server"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -47,8 +48,32 @@ func opm() int {
 	serve.Flags().StringVar(&address, "address", "127.0.0.1:50051", "address to serve gRPC at")
 	serve.Flags().StringVar(&cache, "cache-dir", "", "directory of the catalog's index, which is made anew")
 	serve.Flags().BoolVar(&bundled, "bundled", false, "write the catalog of the bundled operators into the directory first")
-	cmd.AddCommand(serve)
+	cmd.AddCommand(serve, extraction())
 	return cli.Run(cmd)
+}
+
+// extraction returns the command 'opm alpha bundle extract', with which OLM's unpack Job puts a bundle into a ConfigMap. Upstream's
+// is in a package that needs cgo. The API server is that of $KUBECONFIG.
+func extraction() *cobra.Command {
+	var dir, namespace, name string
+	var limit uint64
+	var compress bool
+	extract := &cobra.Command{
+		Use: "extract", Short: "Put the bundle in a directory into a ConfigMap", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return configmap.NewConfigMapLoader(name, namespace, filepath.Clean(dir)+"/", compress, "").Populate(limit)
+		},
+	}
+	flags := extract.Flags()
+	flags.StringVarP(&dir, "manifestsdir", "m", "/", "directory with the bundle")
+	flags.StringVarP(&namespace, "namespace", "n", "", "namespace of the ConfigMap")
+	flags.StringVarP(&name, "configmapname", "c", "", "name of the ConfigMap, which is there")
+	flags.BoolVarP(&compress, "gzip", "z", false, "compress its data")
+	flags.Uint64VarP(&limit, "datalimit", "l", 1<<20, "how many bytes of data it may have")
+	bundle, alpha := &cobra.Command{Use: "bundle"}, &cobra.Command{Use: "alpha"}
+	bundle.AddCommand(extract)
+	alpha.AddCommand(bundle)
+	return alpha
 }
 
 // writeCatalog writes the catalog of the bundled operators.

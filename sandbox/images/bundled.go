@@ -64,6 +64,9 @@ func bundled(binary string, g *guard.Guard) []entry {
 		{"mysql", root, database{}},
 		{"jdob/visitors-service", root, visitors{port: visitorsBackendPort, handler: visitorsBackend}},
 		{"jdob/visitors-webui", root, visitors{port: visitorsFrontendPort, handler: visitorsFrontend}},
+		// With what OLM unpacks bundles.
+		{"quay.io/operator-framework/olm", nonRoot, copier},
+		{"quay.io/operator-framework/opm", nonRoot, ownProgram{g, binary, "opm"}},
 		// What examples everywhere use.
 		{"nginx", root, nginx},
 		{"nginxinc/nginx-unprivileged", 101, unprivileged},

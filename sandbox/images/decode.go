@@ -67,10 +67,14 @@ var mappingFields = []field[mapping]{
 	}},
 	{"command", func(d *decoder, n *yaml.Node, to *mapping) { to.command = d.command(n) }},
 	{"project", func(d *decoder, n *yaml.Node, to *mapping) {
-		text, ok := d.text(n, "project")
-		to.project = absolute(d.file, text)
-		if info, err := os.Stat(to.project); ok && (text == "" || err != nil || !info.IsDir()) {
-			d.problem(n, "name the directory of an operator, relative to this file", "project: %s is no directory", to.project)
+		to.project = d.directory(n, "project", "name the directory of an operator, relative to this file")
+	}},
+	{"bundle", func(d *decoder, n *yaml.Node, to *mapping) {
+		const hint = "name a directory with manifests and metadata, as 'operator-lab bundle --out' makes it, relative to this file"
+		if to.bundle = d.directory(n, "bundle", hint); to.bundle != "" {
+			if _, err := os.Stat(filepath.Join(to.bundle, filepath.FromSlash(annotationsFile))); err != nil {
+				d.problem(n, hint, "bundle: %s has no %s", to.bundle, annotationsFile)
+			}
 		}
 	}},
 	{"operator", func(d *decoder, n *yaml.Node, to *mapping) {
@@ -108,12 +112,12 @@ var mappingFields = []field[mapping]{
 }
 
 // one lists the keys that exclude each other: exactly one must be set.
-var one = []string{"command", "project", "page", "wait", "pullError"}
+var one = []string{"command", "project", "page", "bundle", "wait", "pullError"}
 
 // needs maps a key to the keys of which one must be set with it.
 var needs = map[string][]string{
 	"args": {"command", "project"}, "operator": {"command", "project"}, "workingDir": {"command"}, "env": {"command", "project", "page"},
-	"files": {"command", "page", "wait"}, "startDelay": {"command", "project", "page", "wait"},
+	"files": {"command", "page", "wait"}, "startDelay": {"command", "project", "page", "bundle", "wait"},
 }
 
 // decode reads an images file.
@@ -309,6 +313,19 @@ func (d *decoder) list(n *yaml.Node, what string) []*yaml.Node {
 		items = append(items, resolve(item))
 	}
 	return items
+}
+
+// directory reads the path of a directory that is there; empty: it is not.
+func (d *decoder) directory(n *yaml.Node, key, hint string) string {
+	text, ok := d.text(n, key)
+	dir := absolute(d.file, text)
+	if info, err := os.Stat(dir); !ok || text == "" || err != nil || !info.IsDir() {
+		if ok {
+			d.problem(n, hint, "%s: %s is no directory", key, dir)
+		}
+		return ""
+	}
+	return dir
 }
 
 // texts reads a list of texts.

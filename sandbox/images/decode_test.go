@@ -24,7 +24,7 @@ func TestWhatIsWrongInAnImagesFile(t *testing.T) {
 		{"apiVersion: v1\nimages: []", "images.yaml:1:13: apiVersion is \"v1\"", "operator-lab.dev/v1alpha1"},
 		{"kind: Image\nimages: []", "images.yaml:1:7: kind is \"Image\"", "Images"},
 		{"images:\n- wait: true", "images.yaml:2:3: name is missing", ""},
-		{item, "images.yaml:2:3: nothing says what the image is", "command, project, page, wait, pullError"},
+		{item, "images.yaml:2:3: nothing says what the image is", "command, project, page, bundle, wait, pullError"},
 		{item + "  comand: [x]", "images.yaml:3:3: unknown key \"comand\"", "did you mean \"command\"?"},
 		{item + "  zzzzzz: [x]", "images.yaml:3:3: unknown key \"zzzzzz\"", "known are name, command"},
 		{item + "  <<: {wait: true}", "images.yaml:3:3: unknown key \"<<\"", ""},
@@ -37,10 +37,12 @@ func TestWhatIsWrongInAnImagesFile(t *testing.T) {
 		{item + "  command: [a, [b]]", "images.yaml:3:16: an item of command must be a text, not a list", ""},
 		{item + "  command: [\"a\\0b\"]", "images.yaml:3:13: an item of command has a character that no argument, variable or path can have", ""},
 		{item + "  command: [x]\n  page: y", "images.yaml:4:3: an image is one thing: command and page exclude each other", ""},
-		{item + "  pullError: x\n  startDelay: 1s", "images.yaml:4:3: startDelay says nothing beside pullError, only beside command, project, page, wait", ""},
+		{item + "  pullError: x\n  startDelay: 1s", "images.yaml:4:3: startDelay says nothing beside pullError, only beside command, project, page, bundle, wait", ""},
 		{item + "  page: x\n  args: [y]", "images.yaml:4:3: args says nothing beside page, only beside command", ""},
 		{item + "  project: nowhere", "images.yaml:3:12: project: ", "the directory of an operator"},
 		{item + "  project: ''", "images.yaml:3:12: project: ", ""},
+		{item + "  bundle: nowhere", "images.yaml:3:11: bundle: ", "a directory with manifests and metadata"},
+		{item + "  bundle: .", "images.yaml:3:11: bundle: ", "a directory with manifests and metadata"},
 		{item + "  project: [.]", "images.yaml:3:12: project must be a text, not a list", ""},
 		{item + "  command: [x]\n  operator: A_b", "images.yaml:4:13: operator: \"A_b\" is not made of small letters, digits and dashes", "my-operator"},
 		{item + "  page: x\n  operator: y", "images.yaml:4:3: operator says nothing beside page", ""},
@@ -88,7 +90,7 @@ func TestTheExampleIsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	images, wrong := decode("testdata/images.yaml", content)
-	if len(wrong) > 0 || len(images) != 6 {
+	if len(wrong) > 0 || len(images) != 7 {
 		t.Fatalf("%d images: %v", len(images), wrong)
 	}
 	app := images[0]

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
 // etcdOperator is the bundled operator etcd. Its image has three commands, which are one program here, and a fourth
@@ -89,6 +91,13 @@ func (o operator) etcdSettings(c *Container, args []string) (more []string) {
 
 // agent starts the agent. It needs no token, only the volumes of its pod.
 func (o etcdOperator) agent(c *Container, args []string) (Running, error) {
+	fmt.Fprintf(c.Stderr, "operator-lab: %s is the agent of the bundled operator %s, a process of this machine\n", c.Image, o.name)
+	return runOwn(o.guard, o.binary, c, []string{"operator-lab", "operator", o.name, etcdAgentVerb}, args)
+}
+
+// runOwn runs the binary as a command, with arguments of the pod, which may name files in volumes. It is the pod's service
+// account, if that has a token.
+func runOwn(g *guard.Guard, binary string, c *Container, command, args []string) (Running, error) {
 	env, err := processEnvironment(c)
 	if err != nil {
 		return nil, err
@@ -102,11 +111,7 @@ func (o etcdOperator) agent(c *Container, args []string) (Running, error) {
 	if _, err := writeKubeconfig(c); err != nil && !errors.Is(err, errNoToken) && !errors.Is(err, errNoServer) {
 		return nil, err
 	}
-	fmt.Fprintf(c.Stderr, "operator-lab: %s is the agent of the bundled operator %s, a process of this machine\n", c.Image, o.name)
-	return spawn(o.guard, c, &exec.Cmd{
-		Path: o.binary, Args: slices.Concat([]string{"operator-lab", "operator", o.name, etcdAgentVerb}, c.mountedArguments(args)),
-		Dir: c.Dir, Env: env.list(),
-	})
+	return spawn(g, c, &exec.Cmd{Path: binary, Args: slices.Concat(command, c.mountedArguments(args)), Dir: c.Dir, Env: env.list()})
 }
 
 // mountedArguments replaces paths in a volume by those of this machine. All other arguments stay, because they may be

@@ -132,6 +132,7 @@ type mapping struct {
 	workingDir string
 	files      files
 	page       *string
+	bundle     string
 	wait       bool
 	pullDelay  time.Duration
 	pullError  string
@@ -182,6 +183,8 @@ func (c *Catalogue) entry(m mapping) entry {
 		e.make = func(ctx context.Context) error { return c.builder.build(ctx, m.project) }
 	case m.page != nil:
 		e.program = newPage(*m.page, defaultRoot, defaultPort).with(m.env, m.files)
+	case m.bundle != "":
+		e.program = bundle{m.bundle}
 	case m.wait:
 		e.program, e.simulated = waiter{files: m.files}, true
 	default:

@@ -19,7 +19,7 @@ const childVariable = "OPERATOR_LAB_PROGRAM_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) > 2 && os.Args[1] == "operator", strings.HasPrefix(filepath.Base(os.Args[0]), "etcd"):
+	case len(os.Args) > 2 && os.Args[1] == "operator", strings.HasPrefix(filepath.Base(os.Args[0]), "etcd"), os.Args[0] == "opm":
 		operatorMain()
 	case os.Getenv(childVariable) != "":
 		if err := nodeMain(os.Getenv(childVariable)); err != nil {

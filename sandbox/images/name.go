@@ -29,6 +29,12 @@ func parseName(image string) (name, error) {
 	return n, nil
 }
 
+// CheckName reports what is wrong with the name of an image.
+func CheckName(image string) error {
+	_, err := parseName(image)
+	return err
+}
+
 // String returns the full name.
 func (n name) String() string {
 	s := n.repository

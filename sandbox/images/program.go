@@ -22,6 +22,7 @@
 //   - minio: a small server of S3, whose buckets are directories of its volume;
 //   - mysql: a small server of MySQL's protocol, with SQLite, whose files are in its volume; and the two programs of the
 //     Visitors site (jdob/visitors-service, jdob/visitors-webui), which count visits in it and show them;
+//   - the images with which OLM unpacks a bundle (quay.io/operator-framework/olm and opm): cpb and a process of the binary;
 //   - busybox, alpine, debian, ubuntu, curlimages/curl: the commands that are built in, see [Shell];
 //   - registry.k8s.io/pause, and everything that is not known: a container that waits. Of an unknown image it says so in
 //     its log, unless the pod has a command that is built in;
@@ -42,6 +43,8 @@
 //	  operator: script
 //	- name: quay.io/you/page:v*
 //	  page: Hello                  # a page on port 8080, or on $PORT
+//	- name: quay.io/you/operator-bundle
+//	  bundle: ./dist/bundle        # a bundle of OLM's
 //	- name: registry.example.com/**
 //	  wait: true                   # a container that only waits
 //	- name: quay.io/you/private
@@ -61,13 +64,14 @@
 //	workingDir  of the command, relative to the images file; the default is the folder of that
 //	files       of the image, by their absolute paths: for exec, for a page what is below /var/www/html, for a command
 //	            below $LAB_ROOT, where the volumes are too
+//	bundle      the directory of a bundle for OLM (registry+v1), relative to the images file, with what is in it when OLM unpacks it
 //	page        what is served as /var/www/html/index.html
 //	wait        true
 //	pullDelay   how long pulling takes
 //	pullError   why it fails
 //	startDelay  how long a container runs before its program begins
 //
-// and exactly one of command, project, page, wait and pullError is wanted. The most specific pattern counts: the one that names more
+// and exactly one of command, project, page, bundle, wait and pullError is wanted. The most specific pattern counts: the one that names more
 // of the repository, then more of the tag; among equals the first. Everything in the file comes before what is bundled. In
 // command, args and env $(NAME) is a variable, as in a pod; $$ is a $.
 //

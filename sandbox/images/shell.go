@@ -11,6 +11,7 @@ import (
 type tools struct {
 	// entrypoint that the pod's command takes the place of, and command that its arguments do.
 	entrypoint, command []string
+	files               files
 }
 
 // Start implements [Program].
@@ -35,7 +36,7 @@ func (i tools) Start(c *Container) (Running, error) {
 }
 
 // File implements [Program].
-func (tools) File(string) (string, bool) { return "", false }
+func (i tools) File(name string) (string, bool) { return i.files.content(name) }
 
 // shell runs a command with the pod's arguments if it is built in; otherwise it returns nil.
 //

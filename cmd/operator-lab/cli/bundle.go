@@ -18,12 +18,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/operator-lab/operator-lab/operators/catalog"
+	"github.com/operator-lab/operator-lab/sandbox/images"
 	"github.com/operator-lab/operator-lab/sandbox/project"
 )
 
 // bundleFlags are the flags of 'bundle', and what it finds.
 type bundleFlags struct {
 	out       string
+	image     string
 	manifests []string
 	source    catalog.Source
 }
@@ -39,8 +41,10 @@ is one; else config/manifests with the ClusterServiceVersion to begin with, as o
 else config/default. What OLM does not take from a bundle is left out, and it is said why.
 
 Without --out nothing is written. With it the folder that it names is made: bundle has the manifests
-and the metadata, and catalog is a file-based catalog with the bundle in it. With subscription.yaml
+and the metadata, and catalog is a file-based catalog with the bundle. With subscription.yaml
 OLM installs it in a sandbox, where images.yaml has its pods run what the project's source is built to.
+The catalog has the bundle in it. With --image it has the name of the bundle's image only, and OLM
+unpacks that with a Job, as it does elsewhere: images.yaml says that it is the folder bundle.
 
 Exit code 2 when something is wrong; then nothing is written. Warnings are no error.`,
 		Example: `  operator-lab bundle .
@@ -62,6 +66,7 @@ Exit code 2 when something is wrong; then nothing is written. Warnings are no er
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.out, "out", "o", "", "folder to make for the bundle and the catalog (default: they are only checked)")
+	flags.StringVar(&f.image, "image", "", "name of the bundle's image for the catalog, such as quay.io/you/app-bundle:v1 (default: the catalog has all of it)")
 	flags.StringArrayVar(&f.manifests, "manifests", nil, "file or directory to make the bundle of (default: bundle, config/manifests or config/default)")
 	flags.StringVar(&f.source.Package, "package", "", "name of the package (default: that of the ClusterServiceVersion, else of the project)")
 	flags.StringVar(&f.source.Version, "version", "", "version of the bundle (default: that of the ClusterServiceVersion, else 0.0.1)")
@@ -75,6 +80,9 @@ func (f *bundleFlags) run(ctx context.Context, streams streams, dir string) erro
 		if _, err := os.Lstat(f.out); err == nil {
 			return usageError("name another folder with --out, or remove it", "%s is there already", f.out)
 		}
+	}
+	if err := images.CheckName(f.image); f.image != "" && err != nil {
+		return usageError("such as quay.io/you/app-bundle:v1.0.0", "--image: %w", err)
 	}
 	own := &ownOperator{flags: &ownFlags{manifests: f.manifests}}
 	defer own.close()
@@ -114,8 +122,9 @@ type madeBundle struct {
 	served *declcfg.DeclarativeConfig
 }
 
-// The files beside a bundle: its catalog, what has OLM install it, and an images file that has its pods run a project.
+// The folder of a bundle and the files beside it: its catalog, what has OLM install it, and an images file that has its pods run a project.
 const (
+	bundleFolder     = "bundle"
 	catalogFolder    = "catalog"
 	subscriptionFile = "subscription.yaml"
 	imagesFile       = "images.yaml"
@@ -130,7 +139,7 @@ func (f *bundleFlags) make(own *ownOperator) (*madeBundle, error) {
 	}
 	b.checked = catalog.Check(b.dir)
 	if len(b.checked.Wrong) == 0 {
-		if b.served, err = catalog.Of(b.dir); err == nil {
+		if b.served, err = catalog.Of(b.dir, f.image); err == nil {
 			_, err = declcfg.ConvertToModel(*b.served)
 		}
 		if err != nil {
@@ -150,8 +159,11 @@ func (b *madeBundle) files(own *ownOperator, dir string) (map[string][]byte, err
 		subscriptionFile: subscription(b.checked.CSV, b.served), catalogFolder + "/catalog.yaml": []byte(text.String()),
 	}
 	var err error
-	if own.project.Module != "" {
-		files[imagesFile], err = imagesOf(b.checked.CSV, dir)
+	if own.project.Module == "" {
+		dir = ""
+	}
+	if image := b.served.Bundles[0].Image; dir+image != "" {
+		files[imagesFile], err = imagesOf(b.checked.CSV, dir, image)
 	}
 	return files, err
 }
@@ -175,7 +187,7 @@ func (f *bundleFlags) collect(own *ownOperator) (*madeBundle, error) {
 	if err != nil {
 		return nil, usageError("name others with --manifests FILE", "%s: %w", strings.Join(shipped.Sources, ", "), err)
 	}
-	b := &madeBundle{dir: filepath.Join(own.work.Dir, "bundle"), leftOut: leftOut, sources: shipped.Sources}
+	b := &madeBundle{dir: filepath.Join(own.work.Dir, bundleFolder), leftOut: leftOut, sources: shipped.Sources}
 	if err := os.RemoveAll(b.dir); err != nil {
 		return nil, err
 	}
@@ -220,25 +232,33 @@ spec:
 `, text, of.Name, namespace, of.DefaultChannel)
 }
 
-// imagesOf returns an images file that has the image of each Deployment's manager be the source in a directory.
-func imagesOf(csv *v1alpha1.ClusterServiceVersion, dir string) ([]byte, error) {
-	source, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
+// imagesOf returns an images file that has the image of each Deployment's manager be the source in a directory, and that of the
+// bundle the bundle beside the file. Either may be empty.
+func imagesOf(csv *v1alpha1.ClusterServiceVersion, dir, image string) ([]byte, error) {
 	type entry struct {
 		Name    string `json:"name"`
-		Project string `json:"project"`
+		Project string `json:"project,omitempty"`
+		Bundle  string `json:"bundle,omitempty"`
 	}
 	var file struct {
 		Images []entry `json:"images"`
+	}
+	if image != "" {
+		file.Images = append(file.Images, entry{Name: image, Bundle: bundleFolder})
+	}
+	if dir == "" {
+		return yaml.Marshal(file)
+	}
+	source, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
 	}
 	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		if len(d.Spec.Template.Spec.Containers) == 0 {
 			continue // the API server refuses it
 		}
 		name, _, _ := strings.Cut(project.Manager(d.Spec.Template.Spec.Containers).Image, "@")
-		file.Images = append(file.Images, entry{name, source})
+		file.Images = append(file.Images, entry{Name: name, Project: source})
 	}
 	return yaml.Marshal(file)
 }
@@ -247,13 +267,13 @@ func imagesOf(csv *v1alpha1.ClusterServiceVersion, dir string) ([]byte, error) {
 func (f *bundleFlags) write(streams streams, dir string, files map[string][]byte) error {
 	err := writeFolder(f.out, files)
 	if err == nil {
-		err = os.CopyFS(filepath.Join(f.out, "bundle"), os.DirFS(dir))
+		err = os.CopyFS(filepath.Join(f.out, bundleFolder), os.DirFS(dir))
 	}
 	if err != nil {
 		return usageError("name a folder that can be written with --out", "write the bundle: %w", err)
 	}
 	in := func(name string) string { return shellQuote(filepath.Join(f.out, name)) }
-	fmt.Fprintln(streams.out, filepath.Join(f.out, "bundle"))
+	fmt.Fprintln(streams.out, filepath.Join(f.out, bundleFolder))
 	with := ""
 	if files[imagesFile] != nil {
 		with = " --images " + in(imagesFile)

@@ -56,19 +56,12 @@ func (f *nodeFlags) use(o *sandbox.Options) error {
 
 // check reports what is wrong with the catalog and the images file.
 func (f *nodeFlags) check() error {
-	if err := checkCatalog(f.catalog); err != nil {
-		return err
-	}
-	if f.images == "" {
-		return nil
-	}
 	catalogue, err := images.NewCatalogue("", f.images)
-	if catalogue != nil {
-		catalogue.Close()
-	}
 	if err == nil {
-		return nil
+		defer catalogue.Close()
+		return checkCatalog(f.catalog, catalogue)
 	}
+	catalogue.Close()
 	hint := "see 'Put your own program into a pod' in sandbox/README.md"
 	if problem, is := errors.AsType[images.Problem](err); is && problem.Hint != "" {
 		hint = problem.Hint
@@ -89,9 +82,9 @@ func (f *nodeFlags) operators() []string {
 	return catalogue.Operators()
 }
 
-// checkCatalog reads a file-based catalog as opm does, and reports what is wrong with it. What has to be pulled cannot be
-// installed here.
-func checkCatalog(dir string) error {
+// checkCatalog reads a file-based catalog as opm does, and reports what is wrong with it. A bundle that is an image has to be in the
+// images file, as nothing is pulled.
+func checkCatalog(dir string, catalogue *images.Catalogue) error {
 	if dir == "" {
 		return nil
 	}
@@ -110,9 +103,16 @@ func checkCatalog(dir string) error {
 		return usageError(hint, "the catalog %s: %s", dir, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	for _, b := range config.Bundles {
-		if b.Image != "" {
-			return usageError("put its manifests into it, as properties olm.bundle.object, and leave out its image",
-				"the catalog %s: the bundle %s is the image %s, and nothing is pulled here", dir, b.Name, b.Image)
+		if b.Image == "" {
+			continue
+		}
+		image, err := catalogue.Lookup(b.Image)
+		if err == nil && image.Pull.Error == "" && !image.IsBundle() {
+			err = errors.New("nothing is pulled here, and no images file says that it is a bundle")
+		}
+		if err != nil {
+			return usageError("name its directory in an images file for --images, as {name: "+b.Image+", bundle: DIR}",
+				"the catalog %s: the bundle %s is the image %s: %w", dir, b.Name, b.Image, err)
 		}
 	}
 	return nil
