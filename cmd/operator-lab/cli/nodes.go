@@ -37,6 +37,14 @@ func (f *nodeFlags) bind(flags *pflag.FlagSet, nodes int) {
 	_ = cobra.MarkFlagDirname(flags, "catalog")
 }
 
+// withOLM adds a node for OLM, unless a flag says how many there are: what it installs is a Deployment, which is never ready
+// without.
+func (f *nodeFlags) withOLM(flags *pflag.FlagSet) {
+	if (f.olm || f.catalog != "") && !flags.Changed("nodes") {
+		f.nodes = max(f.nodes, 1)
+	}
+}
+
 // take takes from a project's lab.yaml what no flag says.
 func (f *nodeFlags) take(p *project.Project, flags *pflag.FlagSet) {
 	if p.Nodes != nil && !flags.Changed("nodes") {

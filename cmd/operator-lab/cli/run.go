@@ -136,6 +136,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 			if err != nil {
 				return usageError("see 'operator-lab run "+op.Name+" --help'", "%w", err)
 			}
+			f.nodes.withOLM(cmd.Flags())
 			p := &liveRun{
 				io: io, name: op.Name, title: op.Name + " / " + instance.Variant(), spec: specOf(op, cmd.Flags()), flags: f,
 				subject: &demo{op: op, instance: instance, values: values, auto: auto},
@@ -151,6 +152,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 	flags.BoolVar(&auto, "auto", false, "play the demo to its end; default: on the screen, wait for the key g after one reconcile and before each further deed")
 	flags.DurationVar(&f.timeout, "timeout", 0, "give up after this long, with exit code 1; 0: never (plain)")
 	f.nodes.bind(flags, nodesOf(instance.Demo()))
+	flags.Lookup("nodes").Usage += "; with OLM at least one, unless this is given"
 	instance.Flags(flags)
 	instance.Demo().Flags(flags)
 	if c, is := flags.Lookup("variant").Value.(interface{ Choices() []string }); is {
