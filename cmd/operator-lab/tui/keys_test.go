@@ -377,7 +377,18 @@ func TestFilterTakesWideCharacters(t *testing.T) {
 	}
 }
 
-// TestImports keeps Kubernetes out of the UI.
+// TestFilterSelects selects an object that the filter shows: the detail is about it.
+func TestFilterSelects(t *testing.T) {
+	b := newBench(t, story())
+	b.keys("1 / d e m o - 0 0 2 enter")
+	if o := b.objects().subject().object; o == nil || o.Ref.Name != "demo-002" {
+		t.Errorf("selected is %+v", o)
+	}
+	b.keys("/ n o n e enter") // only what a held write would make is shown
+	if got := b.objects().subject().ref.Name; got != "demo-005" {
+		t.Errorf("selected is %q", got)
+	}
+}
 
 // TestSamples applies a sample from its menu, which there is only if there are samples.
 func TestSamples(t *testing.T) {

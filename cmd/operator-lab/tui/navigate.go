@@ -298,6 +298,9 @@ func (nav navigator) typeFilter(pressed string) {
 	if nav.live && nav.follow {
 		nav.selectNewest()
 	}
+	if !nav.typing && nav.focus == ObjectsPane { // what is selected is among what is shown
+		nav.objects().settle()
+	}
 }
 
 func (nav navigator) toggleFollow() {

@@ -378,12 +378,17 @@ func (s objectsPane) summaryOf(o *trace.Object) string {
 	return text
 }
 
+// selectable returns the lines of objects, and which of them is selected; -1: none.
+func (s objectsPane) selectable() (lines []treeLine, at int) {
+	lines = slices.DeleteFunc(slices.Clone(s.lines()), func(t treeLine) bool { return t.heading != "" })
+	return lines, slices.IndexFunc(lines, func(t treeLine) bool { return sameObject(t.ref(), s.sel.object) })
+}
+
 func (s objectsPane) move(n int) {
-	lines := slices.DeleteFunc(slices.Clone(s.lines()), func(t treeLine) bool { return t.heading != "" })
+	lines, i := s.selectable()
 	if len(lines) == 0 {
 		return
 	}
-	i := slices.IndexFunc(lines, func(t treeLine) bool { return sameObject(t.ref(), s.sel.object) })
 	i = min(max(0, i+n), len(lines)-1)
 	s.sel.object = bare(lines[i].ref())
 	s.scroll[DetailPane] = 0
@@ -391,9 +396,7 @@ func (s objectsPane) move(n int) {
 
 // settle selects the first object if what is selected is not there.
 func (s objectsPane) settle() {
-	lines := s.lines()
-	is := func(t treeLine) bool { return t.heading == "" && sameObject(t.ref(), s.sel.object) }
-	if !slices.ContainsFunc(lines, is) && len(lines) > 0 {
+	if lines, at := s.selectable(); at < 0 && len(lines) > 0 {
 		s.sel.object = bare(lines[0].ref())
 	}
 }
