@@ -197,6 +197,8 @@ func (n eventFacts) english() string {
 		return englishTraffic(n.Event)
 	case KindMembers, KindWrites:
 		return fmt.Sprintf("%s: %s.", n.Object, storeText(n.Event, English))
+	case KindPackage:
+		return packageText(n.Event, English) + "."
 	case KindNote:
 		return oneLine(n.Message) + "."
 	}

@@ -65,13 +65,18 @@ const (
 	// acknowledgement so far, Error why the last one failed. Verb says whether the result is new; it is stop when the
 	// store is gone.
 	KindWrites Kind = "writes"
+	// KindPackage: where the Subscriptions of OLM to a package (Object) stand in its channels: After is a [Package], Before the one
+	// before.
+	KindPackage Kind = "package"
 	// KindNote: anything else worth recording (Message).
 	KindNote Kind = "note"
 )
 
 // Beside reports whether events of the kind belong to no loop: they record use or observation of what the operators
 // manage.
-func (k Kind) Beside() bool { return k == KindTraffic || k == KindMembers || k == KindWrites }
+func (k Kind) Beside() bool {
+	return k == KindTraffic || k == KindMembers || k == KindWrites || k == KindPackage
+}
 
 // Source says what answered a read, or that a call reached the API server.
 type Source string

@@ -86,6 +86,7 @@ type htmlPage struct {
 	Facts               []htmlFact
 	Missing             []string // what the page or the journal lacks
 	Operators           []htmlOperator
+	Packages            [][]string // drawings of OLM's channels, by line
 	Drawing             htmlDrawing
 	Rows                []htmlRow
 }
@@ -126,6 +127,13 @@ func newHTMLPage(j *Journal, o HTMLOptions) htmlPage {
 	if p.Title == "" {
 		p.Title = m.title(p.Operators)
 	}
+	for _, at := range m.Packages() {
+		lines := at.Drawing(o.Language)
+		for i := range lines {
+			lines[i] = clip(lines[i], htmlTextWidth)
+		}
+		p.Packages = append(p.Packages, lines)
+	}
 	p.Missing = m.missing(o.Report) // last: it also reports what the rows left out
 	return p
 }
@@ -152,7 +160,7 @@ func (m *htmlMaker) choose(j *Journal) {
 // isAside reports whether an event is shown although it belongs to no reconcile.
 func (m *htmlMaker) isAside(e *Event) bool {
 	switch e.Kind {
-	case KindControl, KindOperator, KindFault, KindNote:
+	case KindControl, KindOperator, KindFault, KindPackage, KindNote:
 		return true
 	case KindTraffic, KindMembers, KindWrites:
 		return e.Verb != VerbAnswer

@@ -167,7 +167,7 @@ func laneOf(e *Event) (string, bool) {
 		return orElse(e.Actor, "lab"), true
 	case KindTraffic:
 		return orElse(e.Actor, "traffic"), true
-	case KindMembers, KindWrites:
+	case KindMembers, KindWrites, KindPackage:
 		return orElse(e.Actor, string(e.Kind)), true
 	case KindOperator:
 		return "you", true // operators are started and stopped on your request

@@ -311,6 +311,8 @@ func htmlMarkOf(e *Event) htmlLook {
 			return htmlLook{"fault", "error"}
 		}
 		return htmlLook{"control", "change"}
+	case KindPackage:
+		return htmlLook{"control", "change"}
 	case KindCall, KindHold:
 		return htmlLook{"write", htmlWriteIcon(e)}
 	case KindLog:

@@ -201,6 +201,8 @@ func (n eventFacts) japanese() string {
 		return japaneseTraffic(n.Event)
 	case KindMembers, KindWrites:
 		return fmt.Sprintf("%s: %s", n.Object, storeText(n.Event, Japanese))
+	case KindPackage:
+		return packageText(n.Event, Japanese) + "。"
 	case KindNote:
 		return oneLine(n.Message)
 	}

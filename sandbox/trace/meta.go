@@ -38,6 +38,9 @@ type Owner struct {
 type Condition struct {
 	// Type is the type of the condition, such as Ready.
 	Type string `json:"type"`
+	// Phase is a phase that a ClusterServiceVersion of OLM was in: it has a condition for each, one after the other, without a type
+	// and a status.
+	Phase string `json:"phase"`
 	// Status is True, False or Unknown.
 	Status string `json:"status"`
 	// Reason is the machine-readable reason.

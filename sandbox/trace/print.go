@@ -159,6 +159,18 @@ func (p *Printer) event(e *Event) {
 		p.traffic(e)
 	case KindMembers, KindWrites:
 		p.store(e)
+	case KindPackage:
+		p.channels(e)
+	}
+}
+
+// channels prints where Subscriptions stand, and draws the channels when that is elsewhere than before.
+func (p *Printer) channels(e *Event) {
+	p.paragraph("olm", packageText(e, p.o.Language))
+	if at, known := PackageOf(e); known && movedOn(e) {
+		for _, line := range at.Drawing(p.o.Language) {
+			p.aside("", line)
+		}
 	}
 }
 

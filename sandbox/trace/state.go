@@ -21,6 +21,7 @@ type State struct {
 	counts
 	traffic
 	stores
+	packages
 }
 
 func newState(t *Timeline) *State {
@@ -32,6 +33,7 @@ func (s *State) clone() *State {
 	c := *s
 	c.modes, c.loops, c.objects = maps.Clone(s.modes), s.loops.clone(), maps.Clone(s.objects)
 	c.counts, c.traffic, c.stores = s.counts.clone(), s.traffic.clone(), slices.Clone(s.stores)
+	c.packages = slices.Clone(s.packages)
 	return &c
 }
 
@@ -51,6 +53,7 @@ func (s *State) apply(e *Event) {
 	s.counts.apply(e)
 	s.traffic.apply(e)
 	s.stores.apply(e)
+	s.packages.apply(e)
 }
 
 // Seq returns the Seq of the newest event of the state; 0 before the first.

@@ -18,6 +18,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/api/v1alpha1"
 	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/operatorhost"
+	"github.com/operator-lab/operator-lab/sandbox/packages"
 	"github.com/operator-lab/operator-lab/sandbox/process"
 	"github.com/operator-lab/operator-lab/sandbox/taps"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -74,6 +75,8 @@ type liveOperator struct {
 	lab    *lab.Lab
 	pods   *process.Pods // the operators in pods; nil in a cluster of the user's
 	loop   lab.Taps
+	// stopPackages ends the recording of OLM's packages; nil without OLM.
+	stopPackages func()
 	// you is the person at the keyboard, whose writes are in the journal too.
 	you client.Client
 }
@@ -115,6 +118,9 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 		return nil, err
 	}
 	p.listener.Set(s.lab)
+	if p.flags.nodes.olm || p.flags.nodes.catalog != "" {
+		s.stopPackages = packages.Record(ctx, s.target.Config(), s.journal)
+	}
 	if p.cluster == nil {
 		if s.pods, err = process.OpenPods(s.lab, s.target.dir); err != nil {
 			return nil, err
@@ -145,6 +151,9 @@ func (s *liveOperator) end(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	var errs []error
 	errs = append(errs, s.subject.end())
+	if s.stopPackages != nil {
+		s.stopPackages()
+	}
 	if s.lab != nil {
 		errs = append(errs, s.lab.Close(ctx))
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/packages"
 	"github.com/operator-lab/operator-lab/sandbox/project"
 )
 
@@ -101,18 +102,18 @@ func lasting(why func(context.Context, *rest.Config) error) func(context.Context
 // notInstalled returns why OLM does not install what a Subscription asks for; nil if it does, or has not got so far.
 func notInstalled(ctx context.Context, config *rest.Config) error {
 	const hint = "with --keep, 'operator-lab kubectl get subscriptions,installplans,csvs -A -o yaml' shows the rest"
-	olm, err := listOLM(ctx, config)
+	olm, err := packages.List(ctx, config)
 	if err != nil {
 		return nil //nolint:nilerr // the API server may answer the next time
 	}
-	for i := range olm.subscriptions.Items {
-		s := &olm.subscriptions.Items[i]
+	for i := range olm.Subscriptions.Items {
+		s := &olm.Subscriptions.Items[i]
 		if failed := s.Status.GetCondition(v1alpha1.SubscriptionResolutionFailed); failed.Status == corev1.ConditionTrue {
 			return &sandbox.Problem{Err: fmt.Errorf("OLM cannot resolve the Subscription %s: %s", s.Name, failed.Message), Hint: hint}
 		}
 	}
-	for i := range olm.plans.Items {
-		if p := &olm.plans.Items[i]; p.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
+	for i := range olm.Plans.Items {
+		if p := &olm.Plans.Items[i]; p.Status.Phase == v1alpha1.InstallPlanPhaseFailed {
 			var why []string
 			for _, c := range p.Status.Conditions {
 				if c.Message != "" {
@@ -122,8 +123,8 @@ func notInstalled(ctx context.Context, config *rest.Config) error {
 			return &sandbox.Problem{Err: fmt.Errorf("the InstallPlan %s failed: %s", p.Name, strings.Join(why, "; ")), Hint: hint}
 		}
 	}
-	for i := range olm.versions.Items {
-		v := &olm.versions.Items[i]
+	for i := range olm.Versions.Items {
+		v := &olm.Versions.Items[i]
 		lacks := v.Status.Phase == v1alpha1.CSVPhasePending && v.Status.Reason == v1alpha1.CSVReasonRequirementsNotMet
 		if lacks || v.Status.Phase == v1alpha1.CSVPhaseFailed {
 			return &sandbox.Problem{Err: fmt.Errorf("the ClusterServiceVersion %s is %s, %s: %s", v.Name, v.Status.Phase, v.Status.Reason, v.Status.Message), Hint: hint}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -316,25 +317,27 @@ func (s detailPane) conditionRows(sub subject, w int) []row {
 	if o.Deleted {
 		rows = append(rows, text(warn, s.t("  it is gone; these were its last conditions", "  もう存在しない。以下は最後の conditions")))
 	}
-	rows = append(rows, s.containerRows(o, w)...)
+	rows = append(append(rows, s.containerRows(o, w)...), s.channelRows(o)...)
 	if len(m.Conditions) == 0 {
 		return append(rows, text(dim, s.t("  it has no conditions", "  conditions なし")))
 	}
 	kind, reason := 8, 8
 	for _, c := range m.Conditions {
-		kind, reason = max(kind, width(c.Type)), max(reason, width(c.Reason))
+		kind, reason = max(kind, width(cmp.Or(c.Type, c.Phase))), max(reason, width(c.Reason))
 	}
 	kind, reason = min(kind, w/4), min(reason, w/3)
-	for _, c := range m.Conditions {
-		st := warn
+	for i, c := range m.Conditions {
+		st, status := warn, c.Status
 		switch {
 		case o.Deleted:
 			st = gone
+		case c.Phase != "":
+			st, status = plain, s.phaseTime(m.Conditions[i:])
 		case c.Status == "True":
 			st = ok
 		}
 		r := text(plain, "  ")
-		r.cell(&s.theme, plain, c.Type, kind).cell(&s.theme, st, c.Status, 7).cell(&s.theme, plain, c.Reason, reason)
+		r.cell(&s.theme, plain, cmp.Or(c.Type, c.Phase), kind).cell(&s.theme, st, status, 7).cell(&s.theme, plain, c.Reason, reason)
 		rows = append(rows, *r.add(dim, c.Message))
 	}
 	return rows

@@ -94,6 +94,11 @@ var glossary = []term{
 		"gen は spec の変更回数、obs は status が見ていた回。obs が小さければ status は遅れている",
 	},
 	{
+		"CSV", "CSV",
+		"ClusterServiceVersion: one version of an operator, with what OLM installs for it",
+		"ClusterServiceVersion。オペレーターの 1 つの版と、そのために OLM がインストールするもの",
+	},
+	{
 		"rv", "rv",
 		"resourceVersion: it grows with each change of an object; a write of an older one is a Conflict",
 		"resourceVersion。変更のたびに増える。古い値で書くと Conflict になる",

@@ -308,9 +308,13 @@ func (s objectsPane) row(t treeLine, w int, fade int64) row {
 		more, mark, state, st = summarize(t.planned.After, t.planned.Object), "?", s.t("planned", "予定"), planned
 	} else {
 		o := t.object
-		name, more = seg{plain, o.Ref.String()}, s.summaryOf(o)
+		kind := o.Ref.Kind
+		if isOLM(o, "ClusterServiceVersion") {
+			kind = "CSV" // as all call it; there is no room for more
+		}
+		name, more = seg{plain, kind + " " + o.Ref.Name}, s.summaryOf(o)
 		if t.root && hasStatus(o) {
-			name = seg{bold, strings.ToUpper(o.Ref.Kind) + " " + o.Ref.Name}
+			name = seg{bold, strings.ToUpper(kind) + " " + o.Ref.Name}
 			if more == "" || o.Meta().ObservedGeneration > 0 {
 				more = s.generations(o)
 			}
@@ -326,6 +330,9 @@ func (s objectsPane) row(t treeLine, w int, fade int64) row {
 		if o.Deleted {
 			r.base = gone
 		}
+	}
+	if t.object != nil && strings.HasPrefix(t.object.Ref.APIVersion, olmGroup) { // its phase says most; the detail has it whole
+		name.s, more = s.withPhase(name.s, more, w-r.width()-8)
 	}
 	s.align(&r, name, more, mark, seg{st, state}, w)
 	return r

@@ -6,15 +6,29 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
+// olmGroup begins the versions of OLM's kinds.
+const olmGroup = "operators.coreos.com/"
+
+// withPhase shortens a name and then a phase, so that both have room.
+func (s objectsPane) withPhase(name, phase string, room int) (shorter, cut string) {
+	const leastName, leastPhase = 16, 8
+	if phase == "" || width(name)+width(phase) <= room || room < leastName+leastPhase {
+		return name, phase
+	}
+	phase = s.cutTo(phase, max(leastPhase, room-width(name)))
+	return s.elide(name, room-width(phase)), phase
+}
+
 // isOLM reports whether an object is there and of a kind of OLM's.
 func isOLM(o *trace.Object, kind string) bool {
-	return o != nil && o.Ref.Kind == kind && strings.HasPrefix(o.Ref.APIVersion, "operators.coreos.com/")
+	return o != nil && o.Ref.Kind == kind && strings.HasPrefix(o.Ref.APIVersion, olmGroup)
 }
 
 // packageOf returns the name of the package that a Subscription of OLM is to; empty if it is none.
@@ -24,6 +38,35 @@ func packageOf(o *trace.Object) string {
 		return ""
 	}
 	return subscription.Spec.Name
+}
+
+// phaseTime says how long a ClusterServiceVersion was in the first of its phases.
+func (s detailPane) phaseTime(phases []trace.Condition) string {
+	if len(phases) == 1 {
+		return s.t("now", "現在")
+	}
+	from, wrong := time.Parse(time.RFC3339, phases[0].LastTransitionTime)
+	to, alsoWrong := time.Parse(time.RFC3339, phases[1].LastTransitionTime)
+	if wrong != nil || alsoWrong != nil {
+		return ""
+	}
+	return to.Sub(from).String()
+}
+
+// channelRows draws the channels of the package that a Subscription of OLM is to, as they were at the cursor.
+func (s detailPane) channelRows(o *trace.Object) (rows []row) {
+	name := packageOf(o)
+	signs := strings.NewReplacer("●", s.up, "○", s.down, "│", strings.TrimSpace(s.bar))
+	for _, p := range s.snapshot.Packages() {
+		stands := func(at trace.Subscription) bool { return at.Name == o.Ref.Namespace+"/"+o.Ref.Name }
+		if p.Name != name || o.Deleted || !slices.ContainsFunc(p.Subscriptions, stands) {
+			continue
+		}
+		for _, line := range p.Drawing(s.lang) {
+			rows = append(rows, text(plain, "  "+signs.Replace(line)))
+		}
+	}
+	return rows
 }
 
 // serviceVersion has what the screen reads of a ClusterServiceVersion.

@@ -237,3 +237,70 @@ func TestInstances(t *testing.T) {
 		t.Errorf("it is described as %q", got)
 	}
 }
+
+// TestChannelRows draws the channels of the package that the selected Subscription is to, with the signs of the terminal.
+func TestChannelRows(t *testing.T) {
+	c := newClockwork()
+	of := trace.Package{Name: "cafe", Catalog: "olm/local", Channels: []trace.Channel{{Name: "stable", Entries: []trace.ChannelEntry{
+		{Name: "cafe.v2.0.0", Replaces: "cafe.v1.0.0"}, {Name: "cafe.v1.0.0"},
+	}}}, Subscriptions: []trace.Subscription{{Name: "a/cafe", Channel: "stable", Installed: "cafe.v1.0.0", Phase: "Succeeded"}}}
+	raw, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.journal.Append(trace.Event{Kind: trace.KindPackage, Actor: "olm", After: raw})
+	subscription := func(namespace string) *trace.Object {
+		return &trace.Object{
+			Ref: trace.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "Subscription", Namespace: namespace, Name: "cafe"},
+			Raw: []byte(`{"spec": {"name": "cafe"}}`),
+		}
+	}
+	for ascii, want := range map[bool]string{false: "○ cafe.v2.0.0|│              replaces cafe.v1.0.0|● cafe.v1.0.0", true: "o cafe.v2.0.0||              replaces cafe.v1.0.0|* cafe.v1.0.0"} {
+		pane := detailPane{&modelOf(t, Options{Journal: c.journal, ASCII: ascii}, 120, 40).state}
+		var lines []string
+		for _, r := range pane.conditionRows(subject{object: subscription("a")}, 80) {
+			lines = append(lines, strings.TrimSpace(r.plain()))
+		}
+		if got := strings.Join(lines, "|"); !strings.Contains(got, want+"  Succeeded, by Subscription a/cafe|") {
+			t.Errorf("it is drawn as %q", got)
+		}
+		if rows := pane.channelRows(subscription("b")); len(rows) > 0 {
+			t.Errorf("of another Subscription: %v", rows)
+		}
+	}
+}
+
+// TestPhases shows the phases of a ClusterServiceVersion where other objects have the types of their conditions, and how long each was.
+func TestPhases(t *testing.T) {
+	m := modelOf(t, Options{Journal: story().journal, Language: trace.Japanese}, 120, 40)
+	o := &trace.Object{
+		Ref: trace.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "cafe.v1.0.0"},
+		Raw: []byte(`{"status": {"phase": "Installing", "conditions": [
+			{"phase": "Pending", "reason": "RequirementsUnknown", "lastTransitionTime": "2026-11-28T10:00:00Z"},
+			{"phase": "InstallReady", "reason": "AllRequirementsMet", "lastTransitionTime": "2026-11-28T10:01:20Z"},
+			{"phase": "Installing", "reason": "InstallSucceeded", "lastTransitionTime": "soon"}]}}`),
+	}
+	var lines []string
+	for _, r := range (detailPane{&m.state}).conditionRows(subject{object: o}, 120) {
+		lines = append(lines, strings.Join(strings.Fields(r.plain()), " "))
+	}
+	want := []string{
+		"ClusterServiceVersion cafe.v1.0.0", "Pending 1m20s RequirementsUnknown", "InstallReady AllRequirementsMet", "Installing 現在 InstallSucceeded",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("it is shown as %q", lines)
+	}
+	plan := &trace.Object{
+		Ref: trace.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "InstallPlan", Name: "install-j5v9x"}, Raw: []byte(`{"status": {"phase": "RequiresApproval"}}`),
+	}
+	for want, r := range map[string]row{
+		"CSV cafe.v1.0.0 Installing":                 m.objects().row(treeLine{object: o, root: true}, 40, 0),
+		"CSV cafe.v1.0.0 Installi…":                  m.objects().row(treeLine{object: o, root: true}, 33, 0),
+		"└─ Instal…stall-j5v9x Require…":             m.objects().row(treeLine{object: plan, branch: "└─ "}, 38, 0),
+		"└─ InstallPlan install-j5v9x RequiresAppro": m.objects().row(treeLine{object: plan, branch: "└─ "}, 60, 0),
+	} {
+		if got := strings.Join(strings.Fields(r.plain()), " "); !strings.HasPrefix(got, want) {
+			t.Errorf("it is %q, want %q", got, want)
+		}
+	}
+}

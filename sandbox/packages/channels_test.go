@@ -1,4 +1,4 @@
-package catalog_test
+package packages
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"google.golang.org/grpc"
 
-	"github.com/operator-lab/operator-lab/operators/catalog"
+	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // registry answers as a catalog with the package cafe.
@@ -50,16 +50,16 @@ func TestChannels(t *testing.T) {
 	}})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	got, err := catalog.Channels(t.Context(), listener.Addr().String())
+	got, err := channels(t.Context(), listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry := func(version, replaces string, skips ...string) catalog.Entry {
-		return catalog.Entry{Name: "cafe.v" + version, Version: version, Replaces: replaces, Skips: skips}
+	entry := func(version, replaces string, skips ...string) trace.ChannelEntry {
+		return trace.ChannelEntry{Name: "cafe.v" + version, Version: version, Replaces: replaces, Skips: skips}
 	}
-	want := []catalog.Channel{
-		{Package: "cafe", Name: "round", Entries: []catalog.Entry{entry("2.0.0", "cafe.v1.0.0"), entry("1.0.0", "cafe.v2.0.0")}},
-		{Package: "cafe", Name: "stable", Default: true, Entries: []catalog.Entry{
+	want := []trace.Channel{
+		{Package: "cafe", Name: "round", Entries: []trace.ChannelEntry{entry("2.0.0", "cafe.v1.0.0"), entry("1.0.0", "cafe.v2.0.0")}},
+		{Package: "cafe", Name: "stable", Default: true, Entries: []trace.ChannelEntry{
 			entry("2.0.0", "cafe.v1.0.0", "cafe.v1.9.0", "cafe.v1.10.0"), entry("1.0.0", ""), entry("1.10.0", ""), entry("1.9.0", ""),
 		}},
 	}
@@ -67,7 +67,7 @@ func TestChannels(t *testing.T) {
 		t.Error(diff)
 	}
 	server.Stop()
-	if _, err := catalog.Channels(t.Context(), listener.Addr().String()); err == nil {
+	if _, err := channels(t.Context(), listener.Addr().String()); err == nil {
 		t.Error("a catalog that does not answer has channels")
 	}
 }
