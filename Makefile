@@ -11,7 +11,7 @@ PACKAGES ?= ./lessons ./scenarios ./cmd/operator-lab/script ./scenarios/verify .
 # What is tested under the race detector: where goroutines meet. Nothing of it needs all of Kubernetes built again.
 # What takes longest begins first.
 RACE_PACKAGES ?= ./sandbox ./sandbox/lab ./lessons/tutor ./scenarios/oracle ./sandbox/labapi \
-	$(addprefix ./sandbox/,fault gate guard images/... link members network node/... operatorhost remote sandboxtest storage taps trace traffic) \
+	$(addprefix ./sandbox/,fault gate guard images/... link members network node/... operatorhost packages remote sandboxtest storage taps trace traffic) \
 	$(addprefix ./scenarios/,expression report runner) $(addprefix ./lessons/,book progress session)
 
 # One version of each tool, built by Go from its source. CI takes them from here.
