@@ -40,7 +40,7 @@ func packageOf(o *trace.Object) string {
 	return subscription.Spec.Name
 }
 
-// phaseTime says how long a ClusterServiceVersion was in the first of its phases.
+// phaseTime says how long a ClusterServiceVersion was in the first of its phases. OLM notes whole seconds.
 func (s detailPane) phaseTime(phases []trace.Condition) string {
 	if len(phases) == 1 {
 		return s.t("now", "現在")
@@ -49,6 +49,9 @@ func (s detailPane) phaseTime(phases []trace.Condition) string {
 	to, alsoWrong := time.Parse(time.RFC3339, phases[1].LastTransitionTime)
 	if wrong != nil || alsoWrong != nil {
 		return ""
+	}
+	if to.Equal(from) {
+		return "<1s"
 	}
 	return to.Sub(from).String()
 }

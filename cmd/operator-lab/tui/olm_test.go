@@ -278,14 +278,17 @@ func TestPhases(t *testing.T) {
 		Raw: []byte(`{"status": {"phase": "Installing", "conditions": [
 			{"phase": "Pending", "reason": "RequirementsUnknown", "lastTransitionTime": "2026-11-28T10:00:00Z"},
 			{"phase": "InstallReady", "reason": "AllRequirementsMet", "lastTransitionTime": "2026-11-28T10:01:20Z"},
-			{"phase": "Installing", "reason": "InstallSucceeded", "lastTransitionTime": "soon"}]}}`),
+			{"phase": "Installing", "reason": "InstallSucceeded", "lastTransitionTime": "2026-11-28T10:01:20Z"},
+			{"phase": "Installing", "reason": "InstallWaiting", "lastTransitionTime": "soon"},
+			{"phase": "Failed", "lastTransitionTime": "2026-11-28T10:01:22Z"}]}}`),
 	}
 	var lines []string
 	for _, r := range (detailPane{&m.state}).conditionRows(subject{object: o}, 120) {
 		lines = append(lines, strings.Join(strings.Fields(r.plain()), " "))
 	}
 	want := []string{
-		"ClusterServiceVersion cafe.v1.0.0", "Pending 1m20s RequirementsUnknown", "InstallReady AllRequirementsMet", "Installing 現在 InstallSucceeded",
+		"ClusterServiceVersion cafe.v1.0.0", "Pending 1m20s RequirementsUnknown", "InstallReady <1s AllRequirementsMet", "Installing InstallSucceeded",
+		"Installing InstallWaiting", "Failed 現在",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("it is shown as %q", lines)
