@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,7 +83,7 @@ func (b bundle) copyTo(dir string) error {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
-	return os.CopyFS(manifests, os.DirFS(filepath.Join(b.dir, filepath.FromSlash(path.Clean("/"+metadata.Annotations[manifestsLabel])))))
+	return os.CopyFS(manifests, os.DirFS(filepath.Join(b.dir, filepath.FromSlash(path.Clean("/"+cmp.Or(metadata.Annotations[manifestsLabel], "manifests"))))))
 }
 
 // ownProgram is an image of one of the programs that the binary is.
