@@ -16,7 +16,8 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
-// TestRecord looks at OLM when the journal tells of a change of its objects, and records only what has changed.
+// TestRecord looks at OLM when the journal tells of a change of its objects, and records only what has changed. Who does not answer
+// is asked again, and a package that is gone has no Subscription any more.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,12 +34,21 @@ func TestRecord(t *testing.T) {
 	var phase atomic.Value
 	phase.Store("Installing")
 	var asked atomic.Int32
+	var down, unknown atomic.Bool
+	down.Store(true)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Swap(false) { // the first question
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
 		items := map[string]string{
 			"catalogsources":         `{"metadata": {"namespace": "olm", "name": "local"}, "spec": {"address": "` + listener.Addr().String() + `"}}`,
 			"subscriptions":          `{"metadata": {"namespace": "a", "name": "cafe"}, "spec": {"name": "cafe", "source": "local", "sourceNamespace": "olm"}, "status": {"installedCSV": "cafe.v1.0.0", "currentCSV": "cafe.v1.0.0"}}`,
 			"clusterserviceversions": `{"metadata": {"namespace": "a", "name": "cafe.v1.0.0"}, "status": {"phase": "` + phase.Load().(string) + `"}}`,
 		}[path.Base(r.URL.Path)]
+		if path.Base(r.URL.Path) == "subscriptions" && unknown.Load() {
+			items += `, {"metadata": {"namespace": "a", "name": "milk"}, "spec": {"name": "milk", "source": "local", "sourceNamespace": "olm"}}`
+		}
 		if path.Base(r.URL.Path) == "installplans" { // the last question
 			asked.Add(1)
 		}
@@ -87,5 +97,14 @@ func TestRecord(t *testing.T) {
 	}
 	if asked.Load() != 3 {
 		t.Errorf("OLM was looked at %d times, want 3", asked.Load())
+	}
+	for i, exists := range []bool{true, false} {
+		unknown.Store(exists)
+		journal.Append(change)
+		await("the package that no catalog has", func() bool { return len(told()) == 3+i })
+		p, _ := trace.PackageOf(told()[2+i])
+		if p.Name != "milk" || p.Catalog != "olm/local" || len(p.Subscriptions) > 0 != exists {
+			t.Errorf("told was %+v", p)
+		}
 	}
 }
