@@ -45,9 +45,13 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
+// catalogWakeup is how often Subscriptions are looked at though nothing has changed. Upstream's flag is 15 minutes by default, and one may
+// have to wait that long: when an upgrade of several steps resolves the next one before the version that was replaced is gone, it is
+// refused, and nothing has it resolved again (operator-lifecycle-manager issue 2635).
+const catalogWakeup = time.Minute
+
 // What upstream's flags are by default.
 const (
-	catalogWakeup    = 15 * time.Minute
 	operatorWakeup   = 5 * time.Minute
 	wakeupJitter     = 0.2
 	installPatience  = time.Minute
