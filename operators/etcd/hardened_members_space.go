@@ -78,7 +78,7 @@ func (p *clusterState) nextToDefragment() *member {
 	full := p.full()
 	var worth []*member
 	for _, m := range p.members {
-		if m.healthy() && (p.fragmented(m.status) || len(full) > 0 && m.lacksSpace() && m.packedAt != m.status.Header.Revision) {
+		if m.healthy() && (p.fragmented(m.status) || len(full) > 0 && m.lacksSpace() && m.worthPacking()) {
 			worth = append(worth, m)
 		}
 	}
@@ -106,6 +106,13 @@ func (p *clusterState) fragmented(s *pb.StatusResponse) bool {
 // quota.
 func (m *member) lacksSpace() bool {
 	return m.status.DbSizeQuota == 0 || m.status.DbSize > m.status.DbSizeQuota/100*(100-enoughFree)
+}
+
+// worthPacking tells whether a member was not defragmented since the last write, or before its own compaction was over: the one that was
+// asked to compact answers when it is done, and the others follow. etcd before 3.4 does not tell what is in use.
+func (m *member) worthPacking() bool {
+	s := m.status
+	return m.packedAt != s.Header.Revision || s.DbSizeInUse > 0 && (s.DbSize-s.DbSizeInUse)*100 >= s.DbSize*enoughFree
 }
 
 // forgetHistory has etcd forget what values were before: all but the last spec.defragment.keepRevisions changes. It is

@@ -71,6 +71,7 @@ func TestNextToDefragment(t *testing.T) {
 		"full":                  {[]database{{200, 200, 0}, {200, 200, 0}}, true, "1"},
 		"full, and mended":      {[]database{{200, 200, 0}, {20, 20, 0}}, true, "0"},
 		"full, all was done":    {[]database{{200, 200, 7}, {200, 200, 7}}, true, ""},
+		"full, then compacted":  {[]database{{200, 200, 7}, {200, 150, 7}}, true, "1"},
 		"full, it was long ago": {[]database{{200, 200, 7}, {200, 200, 5}}, true, "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
