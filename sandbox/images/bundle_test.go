@@ -60,3 +60,28 @@ func TestUnpackingABundle(t *testing.T) {
 		t.Error("it is not told of a kubeconfig of its own")
 	}
 }
+
+// TestABundleThatNamesNoFolder: its manifests are those of the folder that has the name by convention, and nothing beside it.
+func TestABundleThatNamesNoFolder(t *testing.T) {
+	t.Parallel()
+	dir, unpacked := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "bundle"))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "metadata", "annotations.yaml"), "annotations: {operators.operatorframework.io.bundle.package.v1: app}\n")
+	c, _ := catalogue(t, "images: [{name: app-bundle, bundle: "+dir+"}]")
+	in, log := container(t, "app-bundle")
+	in.Command, in.Mounts = []string{"/util/cpb", "/bundle"}, []images.Mount{
+		{ContainerPath: "/util", HostPath: t.TempDir()}, {ContainerPath: "/bundle", HostPath: unpacked},
+	}
+	copier, _ := lookup(t, c, "quay.io/operator-framework/olm:latest").Program.File("/bin/cpb")
+	write(t, filepath.Join(in.Mounts[0].HostPath, "cpb"), copier)
+	if code := exit(t, start(t, c, in)); code != 0 {
+		t.Fatalf("it exits with %d: %s", code, log)
+	}
+	for name, wanted := range map[string]bool{"manifests/csv.yaml": true, "manifests/manifests": false, "manifests/metadata": false} {
+		if _, err := os.Stat(filepath.Join(unpacked, name)); (err == nil) != wanted {
+			t.Errorf("%s: %v, wanted: %t", name, err, wanted)
+		}
+	}
+}
