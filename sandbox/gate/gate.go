@@ -6,6 +6,8 @@
 //	g.Use(gate.Run{Injector: faults.Injector("my-operator")})
 //	err = os.WriteFile(file, g.Kubeconfig(), 0o600) // KUBECONFIG of the process
 //
+// Requests with another bearer token, as of a program that acts for several service accounts, are sent with that one.
+//
 // Watches, logs and upgraded connections (exec, attach, port-forward) are streamed; bodies are kept in memory only where
 // a fault or the recorder needs them.
 package gate
@@ -128,8 +130,8 @@ func Open(o Options) (*Gate, error) {
 	return g, nil
 }
 
-// Kubeconfig returns a kubeconfig for the gate, with the gate's certificate authority and the token that requests must
-// carry. It is the same for all runs.
+// Kubeconfig returns a kubeconfig for the gate, with the gate's certificate authority and the token that stands for the credentials of
+// [Options.Cluster]. It is the same for all runs.
 func (g *Gate) Kubeconfig() []byte { return g.kubeconfig }
 
 // Address returns the address in the kubeconfig.
@@ -158,7 +160,7 @@ func (g *Gate) Use(r Run) {
 	})
 }
 
-// Requests returns how many requests with the right token came in this run; zero if the program never asked.
+// Requests returns how many requests with a token came in this run; zero if the program never asked.
 func (g *Gate) Requests() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -183,16 +185,16 @@ func (g *Gate) close() error {
 	g.hangUp(nil)
 	g.hangUp(last)
 	g.background.Wait()
-	for _, t := range []http.RoundTripper{g.cluster.any, g.cluster.http1} {
-		utilnet.CloseIdleConnectionsFor(t)
-	}
+	g.cluster.closeIdle()
 	return err
 }
 
 // serve serves one request.
 func (g *Gate) serve(w http.ResponseWriter, req *http.Request) {
-	if !g.knows(req.Header.Get("Authorization")) {
-		refuse(w, apierrors.NewUnauthorized("the gate of operator-lab knows only the token in its own kubeconfig"))
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		refuse(w, apierrors.NewUnauthorized("the gate of operator-lab wants the token in its own kubeconfig, or one of the cluster"))
 		return
 	}
 	r := runOf(req.Context())
@@ -208,17 +210,12 @@ func (g *Gate) serve(w http.ResponseWriter, req *http.Request) {
 		of := sync.OnceValue(func() trace.ReconcileRef { return r.reconcileOf(reconcile) })
 		req = req.WithContext(fault.WithReconcile(req.Context(), of))
 	}
-	for _, own := range []string{link.Header, "Authorization"} {
-		req.Header.Del(own)
+	req.Header.Del(link.Header)
+	if subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1 {
+		req.Header.Del("Authorization")
 	}
 	req.Header.Set("User-Agent", g.name)
 	handler.ServeHTTP(w, req)
-}
-
-// knows reports whether an Authorization header has the gate's token.
-func (g *Gate) knows(authorization string) bool {
-	scheme, token, _ := strings.Cut(authorization, " ")
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(g.token)) == 1
 }
 
 // refuse answers a request with an error, as the API server does.
@@ -236,26 +233,50 @@ func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
 
 // transports are the transports to the cluster.
 type transports struct {
+	own    protocols // with the credentials of [Options.Cluster]
+	others protocols // with none: the request has a token
+}
+
+// protocols are the transports with the same credentials.
+type protocols struct {
 	any   http.RoundTripper // HTTP/2 where the API server has it
 	http1 http.RoundTripper // for requests that ask for an upgrade, which HTTP/2 does not have
 }
 
 func newTransports(cluster *rest.Config) (t transports, err error) {
-	if t.any, err = rest.TransportFor(cluster); err != nil {
+	if t.own, err = newProtocols(cluster); err != nil {
 		return t, err
 	}
-	old := rest.CopyConfig(cluster)
-	old.NextProtos = []string{"http/1.1"}
-	t.http1, err = rest.TransportFor(old)
+	t.others, err = newProtocols(rest.AnonymousClientConfig(cluster))
 	return t, err
+}
+
+func newProtocols(config *rest.Config) (p protocols, err error) {
+	if p.any, err = rest.TransportFor(config); err != nil {
+		return p, err
+	}
+	old := rest.CopyConfig(config)
+	old.NextProtos = []string{"http/1.1"}
+	p.http1, err = rest.TransportFor(old)
+	return p, err
 }
 
 // RoundTrip is part of http.RoundTripper.
 func (t transports) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Header.Get("Upgrade") != "" {
-		return t.http1.RoundTrip(req)
+	p := t.own
+	if req.Header.Get("Authorization") != "" {
+		p = t.others
 	}
-	return t.any.RoundTrip(req)
+	if req.Header.Get("Upgrade") != "" {
+		return p.http1.RoundTrip(req)
+	}
+	return p.any.RoundTrip(req)
+}
+
+func (t transports) closeIdle() {
+	for _, rt := range []http.RoundTripper{t.own.any, t.own.http1, t.others.any, t.others.http1} {
+		utilnet.CloseIdleConnectionsFor(rt)
+	}
 }
 
 // doorway accepts connections, which from then on belong to the run of that moment.
