@@ -97,10 +97,27 @@ func WatchParent() bool {
 	// Children of this process must not inherit the pipe: this process is their parent.
 	_ = os.Unsetenv(PipeVariable)
 	syscall.CloseOnExec(fd)
+	watched = fd
 	go exitAtEOF(fd)
 	holdAlive(filepath.Join(filepath.Dir(os.Args[0]), aliveFile))
 	fmt.Fprintf(os.Stderr, "%s%d\n", PIDPrefix, os.Getpid())
 	return true
+}
+
+// watched is the file descriptor that [WatchParent] reads; 0: none.
+var watched int
+
+// Restart begins this process anew, with its arguments: its pid, its output and its parent stay. It returns only with an error.
+func Restart() error {
+	env := os.Environ()
+	if watched > 0 {
+		kept, err := syscall.Dup(watched) // watched itself is closed by exec
+		if err != nil {
+			return fmt.Errorf("keep the parent's pipe: %w", err)
+		}
+		env = append(env, PipeVariable+"="+strconv.Itoa(kept))
+	}
+	return fmt.Errorf("begin anew: %w", syscall.Exec(os.Args[0], os.Args, env))
 }
 
 // Ready tells the parent that this process is ready.

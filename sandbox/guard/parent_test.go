@@ -34,12 +34,18 @@ func child() error {
 	if !guard.WatchParent() {
 		return errors.New("nothing to watch")
 	}
+	if os.Getenv(restartVariable) != "" {
+		return errors.Join(os.Unsetenv(restartVariable), guard.Restart())
+	}
 	guard.Ready()
 	select {} // the goroutine that watches keeps this from being a deadlock
 }
 
-// family starts a parent with a child, and returns when the child is ready.
-func family(t *testing.T, dir string) *exec.Cmd {
+// restartVariable is set for a child that begins anew once before it is ready.
+const restartVariable = "OPERATOR_LAB_TEST_RESTART"
+
+// family starts a parent with a child, and returns when the child is ready, with what it has said before.
+func family(t *testing.T, dir string) (parent *exec.Cmd, said []string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -59,18 +65,14 @@ func family(t *testing.T, dir string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	var said []string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() == guard.ReadyLine {
-			if len(said) != 1 || !strings.HasPrefix(said[0], guard.PIDPrefix) {
-				t.Errorf("the child said %q before it was ready, want its pid", said)
-			}
-			return cmd
+			return cmd, said
 		}
 		said = append(said, lines.Text())
 	}
 	t.Fatal("the child did not become ready: ", said)
-	return nil
+	return nil, nil
 }
 
 func TestChildEndsWithKilledParent(t *testing.T) {
@@ -81,7 +83,10 @@ func TestChildEndsWithKilledParent(t *testing.T) {
 	if err := guard.AwaitGone(t.Context(), dir); err != nil { // creates the file that children lock
 		t.Fatal(err)
 	}
-	parent := family(t, dir)
+	parent, said := family(t, dir)
+	if len(said) != 1 || !strings.HasPrefix(said[0], guard.PIDPrefix) {
+		t.Errorf("the child said %q before it was ready, want its pid", said)
+	}
 	if guard.Gone(dir) {
 		t.Error("the child is alive, and not seen")
 	}
@@ -89,6 +94,27 @@ func TestChildEndsWithKilledParent(t *testing.T) {
 	defer cancel()
 	if err := guard.AwaitGone(short, dir); err == nil {
 		t.Error("did not wait for a child that lives")
+	}
+	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := guard.AwaitGone(patient, dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRestart: a child that begins anew keeps its pid, its output and its parent.
+func TestRestart(t *testing.T) {
+	t.Setenv(restartVariable, "yes")
+	dir := t.TempDir()
+	if err := guard.AwaitGone(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	parent, said := family(t, dir)
+	if len(said) != 2 || said[0] != said[1] {
+		t.Errorf("the child said %q, want its pid twice", said)
 	}
 	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
