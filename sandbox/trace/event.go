@@ -169,6 +169,9 @@ const (
 // ReasonPaused is the reason of KindHold events of requests that wait at the gate because the loop is paused.
 const ReasonPaused = "paused"
 
+// ReasonPartly is the reason of a start (KindOperator) of a program of whose requests some kinds are not recorded.
+const ReasonPartly = "partly"
+
 // Key is a key of a work queue: an object's namespace and name.
 type Key struct {
 	// Namespace is empty for a cluster-scoped object.

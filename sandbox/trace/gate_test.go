@@ -63,4 +63,22 @@ pyop   list secrets: Forbidden
 			t.Errorf("got\n%swant\n%s", out.String(), want)
 		}
 	}
+	var writes strings.Builder
+	if err := NewPrinter(&writes, j, PrintOptions{OnlyWrites: []string{"pyop"}}).Update(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Split(strings.TrimSpace(writes.String()), "\n"); len(got) != 4 || strings.Contains(writes.String(), "watch") {
+		t.Errorf("%d lines instead of the four writes:\n%s", len(got), &writes)
+	}
+	j.Append(Event{Kind: KindOperator, Operator: "pyop", Verb: VerbStart, Reason: ReasonPartly})
+	timeline := NewTimeline(j)
+	timeline.Update()
+	if mode := timeline.Tip().ModeOf("pyop"); !mode.Gated || !mode.Partly {
+		t.Errorf("its mode is %+v", mode)
+	}
+	for except, want := range map[string]string{"": "wrote      3: ", "pyop": "wrote      0: "} {
+		if got := timeline.Tip().Story(English, except)[1]; !strings.HasPrefix(got, want) {
+			t.Errorf("without %q it says %q, want %q", except, got, want)
+		}
+	}
 }

@@ -12,6 +12,8 @@ type Mode struct {
 	Gated bool
 	// Logged means that the program's own log tells when its reconciles begin and end. It is Gated too.
 	Logged bool
+	// Partly means that of its requests some kinds are not recorded. It is Gated, too.
+	Partly bool
 	// Begun means that a program of the operator has begun once.
 	Begun bool
 	// Down means that the operator's program has ended and not begun again; Crashed that a fault ended it.
@@ -87,6 +89,7 @@ func (m *Mode) live(e *Event) bool {
 	switch {
 	case e.Kind == KindOperator && e.Verb == VerbStart:
 		m.Begun, m.Down, m.Crashed = true, false, false
+		m.Partly = e.Reason == ReasonPartly
 	case e.Kind == KindOperator && e.Verb == VerbStop:
 		m.Down = true
 	case e.Kind == KindFault && e.Error == "" && (e.Fault().Kind == FaultCrash || e.Fault().Detail == "Restart" && e.Fault().Kind == FaultStale):

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,8 @@ type PrintOptions struct {
 	HideTimes bool
 	// Logs prints the operator's log lines too.
 	Logs bool
+	// OnlyWrites are operators without taps of which only the writes are printed. Default: of all, what they read and were told, too.
+	OnlyWrites []string
 	// Caption returns what a written object means to people, such as the word of a Zundoko; empty for none. Default: no
 	// captions.
 	Caption func(kind string, object json.RawMessage) string
@@ -139,7 +142,7 @@ func (p *Printer) event(e *Event) {
 	case KindCall:
 		p.call(e)
 	case KindWatch:
-		if e.Via == ViaGate && !p.timeline.tip.ModeOf(e.Operator).Logged {
+		if e.Via == ViaGate && !p.timeline.tip.ModeOf(e.Operator).Logged && !slices.Contains(p.o.OnlyWrites, e.Operator) {
 			p.aside(e.Actor, p.timeline.tip.deliveryText(e, p.o.Language))
 		}
 	case KindLog:
@@ -221,6 +224,9 @@ func (p *Printer) call(e *Event) {
 		}
 		p.aside("event", fmt.Sprintf("%s  %s%s: %s", e.Object, kind, e.Reason, e.Message))
 	case e.Via == ViaGate && e.Reconcile == 0:
+		if !e.IsWrite() && slices.Contains(p.o.OnlyWrites, e.Operator) {
+			return
+		}
 		p.aside(e.Actor, gateCall(e, p.o.Language)+p.caption(e))
 	case e.Reconcile == 0 && e.IsWrite():
 		p.aside(e.Actor, shortCall(e, p.o.Language))

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// Story tells in four lines what happened until now: how often it ran, what it wrote, what was broken, and how it stands.
-func (s *State) Story(l Language) []string {
+// Story tells in four lines what happened until now: how often it ran, what it wrote, what was broken, and how it stands. What some
+// operators did is left out.
+func (s *State) Story(l Language, except ...string) []string {
 	var operators Counters
 	aborted := 0
 	for k, c := range s.byCtl {
-		if k.Operator != person && k.Operator != Demo {
+		if k.Operator != person && k.Operator != Demo && !slices.Contains(except, k.Operator) {
 			operators.add(c)
 		}
 	}
