@@ -59,7 +59,8 @@ type Nodes struct {
 
 func (l layout) troubles() string { return filepath.Join(l.dir, "troubles.json") }
 
-// LabFile returns the file in a sandbox's directory that has the path of a lab's socket, while a lab is told of operators in pods.
+// LabFile returns the file in a sandbox's directory that has the path of a lab's socket, while a lab is told of operators in pods and
+// of OLM's.
 func LabFile(dir string) string { return filepath.Join(dir, "lab") }
 
 // Names returns the names of all nodes, including lost ones.

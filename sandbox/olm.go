@@ -40,6 +40,9 @@ func OLMPrograms() []string {
 	return []string{"catalog-operator", "olm-operator", "package-server", "opm", "opm-local"}
 }
 
+// OLMOperators returns the names of the programs of the Operator Lifecycle Manager that are operators: a lab can see them.
+func OLMOperators() []string { return OLMPrograms()[:2] }
+
 // catalogSource is a catalog in [OLMNamespace].
 type catalogSource struct {
 	name, title, program string
@@ -157,8 +160,8 @@ func (s *Sandbox) olmPrograms() ([]*program, error) {
 		name string
 		args []string
 	}{
-		{name: "catalog-operator"},
-		{name: "olm-operator"},
+		{"catalog-operator", []string{"--lab=" + LabFile(p.dir)}},
+		{"olm-operator", []string{"--lab=" + LabFile(p.dir)}},
 		{"package-server", []string{
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.ports.Packages), "--permit-port-sharing",
 			"--tls-cert-file=" + p.pki.path(serving+".crt"), "--tls-private-key-file=" + p.pki.path(serving+".key"),

@@ -62,8 +62,8 @@ const (
 	noWorkloadUserID = -1
 )
 
-// olmProgram returns the main function of a program of the Operator Lifecycle Manager. Its flags are --kubeconfig and those
-// that bind adds: upstream's commands, which are main packages, have theirs on the flags of the whole process, and serve
+// olmProgram returns the main function of a program of the Operator Lifecycle Manager. Its flags are --kubeconfig, --lab and
+// those that bind adds: upstream's commands, which are main packages, have theirs on the flags of the whole process, and serve
 // metrics on all addresses of the machine.
 func olmProgram(name string, run func(ctx context.Context, kubeconfig string, config *rest.Config) error, bind ...func(*pflag.FlagSet)) func() int {
 	return func() int {
@@ -72,6 +72,12 @@ func olmProgram(name string, run func(ctx context.Context, kubeconfig string, co
 		cmd := &cobra.Command{
 			Use: name, Short: name + " of the Operator Lifecycle Manager", SilenceUsage: true, Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
+				file := cmd.Flag("kubeconfig")
+				if lab := cmd.Flag("lab").Value.String(); lab != "" {
+					if err := file.Value.Set(seenByLab(name, lab, file.Value.String())); err != nil {
+						return err
+					}
+				}
 				config, err := kubeconfig(cmd)
 				if err != nil {
 					return err
@@ -81,10 +87,11 @@ func olmProgram(name string, run func(ctx context.Context, kubeconfig string, co
 				}
 				awaitAPIServer(ctx, config)
 				ctrl.SetLogger(klog.Background())
-				return run(ctx, cmd.Flag("kubeconfig").Value.String(), config)
+				return run(ctx, file.Value.String(), config)
 			},
 		}
 		cmd.Flags().String("kubeconfig", "", "credentials of the program")
+		cmd.Flags().String("lab", "", "file with the address of a lab that is to see the program")
 		for _, add := range bind {
 			add(cmd.Flags())
 		}

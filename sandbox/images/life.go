@@ -6,13 +6,17 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
+
+	"github.com/fsnotify/fsnotify"
 )
 
-// Life is what a node tells the lab about a container of an operator whose program is about to begin. The program waits for the
-// lab's first [Order]. Then the node sends a [Report] of what happens, the last one when the program has ended, and closes the
-// connection; if the lab closes it before, the program is killed, because its API server was the lab's gate.
+// Life is what a node tells the lab about a container of an operator whose program is about to begin, or such a program that runs in
+// no pod about itself. The program waits for the lab's first [Order]. Then the node sends a [Report] of what happens, the last one
+// when the program has ended, and closes the connection; if the lab closes it before, the program is killed, because its API server
+// was the lab's gate.
 type Life struct {
 	// Operator is the operator's name, and Tapped says that its program is built with the taps.
 	Operator string
@@ -22,6 +26,8 @@ type Life struct {
 	// APIServer is the URL of the API server. Token and CA are the files with the token of the pod's service account and the API
 	// server's authority.
 	APIServer, Token, CA string
+	// Kubeconfig has the credentials of a program that runs in no pod; then Pod and the three above are empty.
+	Kubeconfig string `json:",omitempty"`
 }
 
 // Order is what the lab has done to a program in a pod: the first one lets it begin, each other one sends it a signal.
@@ -76,22 +82,57 @@ func (l *Life) call(c *Container) net.Conn {
 	if err != nil {
 		return nil
 	}
-	socket, err := os.ReadFile(c.Lab)
+	life := *l
+	life.ID, life.Pod, life.Namespace = c.ID, c.Pod, c.Namespace
+	life.APIServer, life.Token, life.CA = c.APIServer, token, ca
+	return life.Tell(c.Lab)
+}
+
+// Tell tells the lab whose file is given of the life, and returns the connection; nil if there is no lab.
+func (l Life) Tell(lab string) net.Conn {
+	conn := dialLab(lab)
+	if conn != nil && json.NewEncoder(conn).Encode(l) != nil {
+		_ = conn.Close()
+		return nil
+	}
+	return conn
+}
+
+// dialLab connects to the lab whose file is given; nil if there is none, or it was killed.
+func dialLab(file string) net.Conn {
+	socket, err := os.ReadFile(file)
 	if err != nil {
 		return nil
 	}
 	conn, err := net.Dial("unix", string(socket))
 	if err != nil {
-		return nil // the lab was killed
-	}
-	life := *l
-	life.ID, life.Pod, life.Namespace = c.ID, c.Pod, c.Namespace
-	life.APIServer, life.Token, life.CA = c.APIServer, token, ca
-	if json.NewEncoder(conn).Encode(life) != nil {
-		_ = conn.Close()
 		return nil
 	}
 	return conn
+}
+
+// AwaitLab returns when there is a lab at the file, or with an error if that cannot be watched.
+func AwaitLab(file string) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer watcher.Close() //nolint:errcheck // it was only read
+	if err := watcher.Add(filepath.Dir(file)); err != nil {
+		return err
+	}
+	for {
+		if conn := dialLab(file); conn != nil {
+			return conn.Close()
+		}
+		for changed := false; !changed; {
+			select {
+			case e := <-watcher.Events:
+				changed = e.Name == file
+			case _, changed = <-watcher.Errors: // it may have missed something
+			}
+		}
+	}
 }
 
 // beginSeen starts a program in a container once the lab says so, and obeys the lab until the program has ended.

@@ -53,7 +53,7 @@ func NewOthers(journal *trace.Journal, skip ...string) *Others {
 		o.skip[name] = true
 	}
 	for _, name := range olmResources {
-		o.kinds["operators.coreos.com/"+name] = true
+		o.kinds[olmGroup+"/"+name] = true
 	}
 	return o
 }
@@ -219,6 +219,37 @@ func apiVersion(group, version string) string {
 		return version
 	}
 	return group + "/" + version
+}
+
+const olmGroup = "operators.coreos.com"
+
+// BesideOLM returns what says of the calls and watch events of OLM's operators whether they are beside the point: they read objects of
+// all kinds in all namespaces, and copy ClusterServiceVersions. What they read of OLM's own kinds, and all else that they write, is not.
+func BesideOLM() func(*trace.Event) bool {
+	var mu sync.Mutex
+	copies := map[string]bool{} // by UID
+	return func(e *trace.Event) bool {
+		group, _, _ := strings.Cut(e.Object.APIVersion, "/")
+		if group != olmGroup {
+			return !e.IsWrite()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Object.UID != "" && isCopy(e.After) {
+			copies[e.Object.UID] = true
+		}
+		return copies[e.Object.UID]
+	}
+}
+
+// isCopy reports whether an object is a copy that OLM has made of a ClusterServiceVersion.
+func isCopy(raw json.RawMessage) bool {
+	var object metav1.PartialObjectMetadata
+	if json.Unmarshal(raw, &object) != nil {
+		return false
+	}
+	_, is := object.Labels[olmCopy]
+	return is
 }
 
 // olmResources are recorded also while none occurs in the journal: by them one sees what OLM does. They are what somebody asked

@@ -1,6 +1,7 @@
 package operatorhost_test
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -169,5 +170,33 @@ func TestEarly(t *testing.T) {
 	want := []string{"cafe create Deployment web", "kube-controller-manager/deployment-controller create ReplicaSet web-1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestBesideOLM: of what OLM's operators read only OLM's own kinds are of interest, of what they write all but copies.
+func TestBesideOLM(t *testing.T) {
+	beside := operatorhost.BesideOLM()
+	csv := trace.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "ClusterServiceVersion", Name: "a", UID: "a"}
+	copied := csv
+	copied.UID = "b"
+	label := json.RawMessage(`{"metadata": {"labels": {"olm.copiedFrom": "operators"}}}`)
+	role := trace.Ref{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Name: "a", UID: "c"}
+	for _, test := range []struct {
+		event trace.Event
+		want  bool
+	}{
+		{trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: csv, After: json.RawMessage(`{"metadata": {}}`)}, false},
+		{trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: copied, After: label}, true},
+		{trace.Event{Kind: trace.KindWatch, Verb: trace.Deleted, Object: copied}, true}, // nothing says any more that it was one
+		{trace.Event{Kind: trace.KindCall, Verb: trace.VerbUpdate, Object: copied, After: label}, true},
+		{trace.Event{Kind: trace.KindCall, Verb: trace.VerbUpdate, Object: csv}, false},
+		{trace.Event{Kind: trace.KindCall, Verb: trace.VerbList, Object: trace.Ref{APIVersion: csv.APIVersion, Kind: csv.Kind}}, false},
+		{trace.Event{Kind: trace.KindWatch, Verb: trace.Added, Object: role}, true},
+		{trace.Event{Kind: trace.KindCall, Verb: trace.VerbList, Object: role}, true},
+		{trace.Event{Kind: trace.KindCall, Verb: trace.VerbCreate, Object: role}, false},
+	} {
+		if got := beside(&test.event); got != test.want {
+			t.Errorf("%s %s %s: %t", test.event.Kind, test.event.Verb, test.event.Object, got)
+		}
 	}
 }

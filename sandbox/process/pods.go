@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/fault"
@@ -26,7 +28,8 @@ import (
 
 // Pods are the operators of a lab whose programs run in pods: those that an images file builds of a project, and its commands that
 // it says are operators. A node asks before it starts such a program, which then is one life of the operator: it is given a gate
-// and, if it has the taps, a link, as a process of the lab's is. The kubelet starts it again.
+// and, if it has the taps, a link, as a process of the lab's is. The kubelet starts it again. OLM's operators, which are programs of
+// the sandbox, ask the same way.
 type Pods struct {
 	lab      *lab.Lab
 	listener net.Listener
@@ -43,6 +46,7 @@ type Pods struct {
 // podOperator is an operator in pods. Its containers wait in arriving.
 type podOperator struct {
 	*Operator
+	podless  bool // its program is one of the sandbox
 	arriving chan *pod
 	next     *pod // that has come while another one ran
 }
@@ -227,24 +231,37 @@ func (p *Pods) bring(c *pod) {
 func (p *Pods) operator(life images.Life) (*podOperator, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if op := p.operators[life.Operator]; op != nil && op.options.Tapped == life.Tapped {
+	op := p.operators[life.Operator]
+	switch {
+	case op != nil && op.options.Tapped == life.Tapped:
 		return op, nil
-	} else if op != nil {
+	case op != nil:
 		return nil, fmt.Errorf("another image has an operator %s, with or without taps", life.Operator)
+	case life.Pod == "" && !slices.Contains(p.lab.InPods(), life.Operator):
+		return nil, fmt.Errorf("it does not ask for %s", life.Operator)
 	}
 	dir := filepath.Join(p.dir, life.Operator)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	op := &podOperator{arriving: make(chan *pod)}
-	op.Operator = New(Options{Name: life.Operator, Tapped: life.Tapped, Files: dir, Prepare: op.take})
+	op = &podOperator{arriving: make(chan *pod), podless: life.Pod == ""}
+	options := Options{Name: life.Operator, Tapped: life.Tapped, Files: dir, Prepare: op.take}
+	if op.podless {
+		options.Skip = operatorhost.BesideOLM()
+	}
+	op.Operator = New(options)
 	op.sockets = func() (string, error) { return dir, nil }
 	p.operators[life.Operator] = op
 	return op, nil
 }
 
 // Waits implements [lab.Waiting].
-func (o *podOperator) Waits() string { return "no pod of it serves yet" }
+func (o *podOperator) Waits() string {
+	if o.podless {
+		return "its program has not begun yet"
+	}
+	return "no pod of it serves yet"
+}
 
 // take waits for a program and returns it as a run of the operator.
 func (o *podOperator) take(ctx context.Context, _ operatorhost.Cluster) (Command, error) {
@@ -288,6 +305,9 @@ func (e *podError) Error() string {
 	if e.err != nil {
 		return fmt.Sprintf("%v; that of pod %s/%s goes on, seen only at the gate and without faults", e.err, e.pod.Namespace, e.pod.Pod)
 	}
+	if e.pod.Pod == "" {
+		return "the program has ended"
+	}
 	text := fmt.Sprintf("the program in pod %s/%s ended with exit code %d", e.pod.Namespace, e.pod.Pod, e.pod.code)
 	if e.last != "" {
 		text += "; it printed: " + e.last
@@ -305,13 +325,19 @@ func (c *pod) wait() error {
 	}
 }
 
-// identity returns the credentials of the pod's service account.
-func (c *pod) identity() *rest.Config {
-	return &rest.Config{Host: c.APIServer, BearerTokenFile: c.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: c.CA}}
+// identity returns the credentials of the pod's service account, or of the program.
+func (c *pod) identity() (*rest.Config, error) {
+	if c.Kubeconfig != "" {
+		return clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	}
+	return &rest.Config{Host: c.APIServer, BearerTokenFile: c.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: c.CA}}, nil
 }
 
 // begins says that the program begins, and what is seen of it.
 func (c *pod) begins() string {
+	if c.Pod == "" {
+		return c.operator.Name() + " is a program of the sandbox, without taps: what it writes, and what it reads of OLM's kinds, is seen at the gate; its work queues and its caches are not"
+	}
 	text := fmt.Sprintf("%s runs in pod %s/%s", c.operator.Name(), c.Namespace, c.Pod)
 	if !c.Tapped {
 		text += ", without taps: its requests are seen at the gate, and its reconciles if its log tells of them (with controller-runtime: " +

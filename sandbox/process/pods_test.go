@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/operator-lab/operator-lab/sandbox/images"
+	"github.com/operator-lab/operator-lab/sandbox/lab"
 	"github.com/operator-lab/operator-lab/sandbox/link"
 )
 
@@ -21,9 +22,9 @@ func TestPodVariable(t *testing.T) {
 
 // TestKillInPod checks that a program in a pod has ended when Kill returns.
 func TestKillInPod(t *testing.T) {
-	lab, node := net.Pipe()
+	labEnd, node := net.Pipe()
 	defer func() { _ = node.Close() }()
-	c := newPod(lab)
+	c := newPod(labEnd)
 	killed := make(chan struct{})
 	go func() {
 		c.Kill()
@@ -45,12 +46,12 @@ func TestKillInPod(t *testing.T) {
 // TestPrintedInPod checks that what a program in a pod has printed is taken before somebody goes on who has asked for it, and that
 // nobody waits for a program that has ended.
 func TestPrintedInPod(t *testing.T) {
-	lab, node := net.Pipe()
-	c := newPod(lab)
+	labEnd, node := net.Pipe()
+	c := newPod(labEnd)
 	var printed strings.Builder
 	c.hears(func(p []byte) { printed.Write(p) })
 	var following sync.WaitGroup
-	following.Go(func() { c.follow(json.NewDecoder(lab)) })
+	following.Go(func() { c.follow(json.NewDecoder(labEnd)) })
 	report := func(r images.Report) {
 		if err := json.NewEncoder(node).Encode(r); err != nil {
 			t.Error(err)
@@ -77,4 +78,29 @@ func TestPrintedInPod(t *testing.T) {
 		t.Errorf("%q was printed, exit code %d", printed.String(), c.code)
 	}
 	_ = node.Close()
+}
+
+// TestOperatorsWithoutPods: programs of a sandbox are operators only of a lab that asks for them.
+func TestOperatorsWithoutPods(t *testing.T) {
+	for _, test := range []struct {
+		asked []string
+		want  bool
+	}{{nil, false}, {[]string{"olm-operator"}, true}} {
+		l, err := lab.Open(t.Context(), lab.Options{Private: true, InPods: test.asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Pods{lab: l, dir: t.TempDir(), operators: map[string]*podOperator{}}
+		for _, life := range []images.Life{{Operator: "olm-operator"}, {Operator: "mine", Pod: "mine-0"}} {
+			op, err := p.operator(life)
+			if want := test.want || life.Pod != ""; (err == nil) != want {
+				t.Errorf("%v asked for, %s: %v", test.asked, life.Operator, err)
+			} else if want && (op.options.Skip != nil) != (life.Pod == "") {
+				t.Errorf("%s: what is recorded of it is not what it should be", life.Operator)
+			}
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }

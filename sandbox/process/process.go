@@ -31,6 +31,8 @@ type Options struct {
 	Name string
 	// Tapped reports that the program is built with the taps. Without them only its requests are seen.
 	Tapped bool
+	// Skip says which calls and watch events of a program without taps are not recorded. Default: all are.
+	Skip func(*trace.Event) bool
 	// Files is an existing private directory: the operator's kubeconfig and log are there.
 	Files string
 	// Prepare is called before each run. It may build the program and prepare the cluster, and returns what to start.
@@ -133,7 +135,7 @@ func (o *Operator) Taps(journal *trace.Journal) lab.Taps {
 	if o.options.Tapped {
 		return remote.New(journal, o.options.Name)
 	}
-	return taps.New(journal, taps.Options{Operator: o.options.Name})
+	return taps.New(journal, taps.Options{Operator: o.options.Name, Skip: o.options.Skip})
 }
 
 // Start begins a run.

@@ -142,7 +142,7 @@ func (r *run) namespace() string {
 // identity returns the credentials with which the gate sends the program's requests.
 func (r *run) identity() (*rest.Config, error) {
 	if r.command.pod != nil {
-		return r.command.pod.identity(), nil
+		return r.command.pod.identity()
 	}
 	if r.command.ServiceAccount == "" {
 		return r.options.Cluster.Config(), nil
@@ -248,7 +248,11 @@ func (r *run) follow(log *os.File) {
 // tell puts the start or the stop of a program without taps into the journal; the taps tell it themselves.
 func (r *run) tell(verb string) {
 	if name := r.operator.options.Name; !r.operator.options.Tapped {
-		r.options.Journal.Append(trace.Event{Kind: trace.KindOperator, Actor: name, Operator: name, Verb: verb})
+		e := trace.Event{Kind: trace.KindOperator, Actor: name, Operator: name, Verb: verb}
+		if verb == trace.VerbStart && r.operator.options.Skip != nil {
+			e.Reason = trace.ReasonPartly
+		}
+		r.options.Journal.Append(e)
 	}
 }
 

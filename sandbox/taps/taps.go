@@ -34,6 +34,8 @@ type Options struct {
 	Logger logr.Logger
 	// LogLevel is the highest recorded verbosity of log lines. Default: 0.
 	LogLevel int
+	// Skip says which calls and watch events are not recorded. Default: all are.
+	Skip func(*trace.Event) bool
 	// Began is called when one of the first reconciles of a run is in the journal, before the operator's code works on it: that
 	// may end the process. Default: nothing is called.
 	Began func()
@@ -84,11 +86,14 @@ func (t *Taps) Delivering() bool {
 	return c != nil && c.due.Load() > 0
 }
 
-// append adds an event of this operator to the journal and returns its Seq.
+// append adds an event of this operator to the journal and returns its Seq; 0 if it is to be skipped.
 func (t *Taps) append(e trace.Event) int64 {
 	e.Operator = t.opts.Operator
 	if e.Actor == "" {
 		e.Actor = t.opts.Actor
+	}
+	if t.opts.Skip != nil && (e.Kind == trace.KindCall || e.Kind == trace.KindWatch) && t.opts.Skip(&e) {
+		return 0
 	}
 	return t.journal.Append(e)
 }

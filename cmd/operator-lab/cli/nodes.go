@@ -77,6 +77,14 @@ func (f *nodeFlags) check() error {
 	return usageError(hint, "%w", err)
 }
 
+// olmOperators returns the names of OLM's operators, if it is to be started.
+func (f *nodeFlags) olmOperators() []string {
+	if !f.olm && f.catalog == "" {
+		return nil
+	}
+	return sandbox.OLMOperators()
+}
+
 // operators returns the names of the operators that the images file has for pods.
 func (f *nodeFlags) operators() []string {
 	if f.images == "" {

@@ -269,7 +269,7 @@ type printing struct {
 
 func (p *liveRun) print(ctx context.Context) *printing {
 	printer := trace.NewPrinter(p.io.out, p.journal, trace.PrintOptions{
-		Language: p.flags.look.language(), Logs: p.flags.logs, Caption: p.subject.caption,
+		Language: p.flags.look.language(), Logs: p.flags.logs, Caption: p.subject.caption, OnlyWrites: p.flags.nodes.olmOperators(),
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

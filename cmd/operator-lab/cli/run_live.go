@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,7 +111,7 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 	}
 	options := lab.Options{
 		Cluster: s.target, Private: p.cluster != nil, Kill: s.target.kill, Machines: s.target.machines, Journal: p.journal, Version: version(),
-		InPods: p.flags.nodes.operators(), Dir: s.target.files(),
+		InPods: slices.Concat(p.flags.nodes.operators(), p.flags.nodes.olmOperators()), Dir: s.target.files(),
 	}
 	if err := p.subject.lab(ctx, s.target, &options); err != nil {
 		return nil, err
@@ -126,6 +128,9 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 			return nil, err
 		}
 	}
+	if err := s.awaitOLM(ctx); err != nil {
+		return nil, err
+	}
 	p.step(tui.Step{Name: p.name})
 	if pod, is := p.subject.(*inPod); is {
 		var stop func()
@@ -139,6 +144,21 @@ func (p *liveRun) begin(ctx context.Context, progress func(sandbox.Step)) (_ *li
 	}
 	s.sayWhatIsSimulated()
 	return s, p.subject.begin(ctx, s)
+}
+
+// olmPatience is how long OLM's operators may take to come behind the lab's gates.
+const olmPatience = time.Minute
+
+// awaitOLM returns when OLM's operators, if there are any, work behind gates of the lab.
+func (s *liveOperator) awaitOLM(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, olmPatience, errors.New("OLM's operators do not come behind the lab's gates"))
+	defer cancel()
+	for _, name := range s.flags.nodes.olmOperators() {
+		if _, err := s.lab.Load(ctx, name, v1alpha1.OperatorSpec{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // note puts a note into the journal.

@@ -82,6 +82,9 @@ func (p *liveRun) onScreen(ctx context.Context) (err error) {
 	var s *liveOperator
 	o := p.flags.look.options(p.io, p.journal)
 	o.Title = p.title
+	if len(p.flags.nodes.olmOperators()) > 0 {
+		o.Operator = p.name
+	}
 	if p.source != nil {
 		o.Code = p.source
 	}
@@ -132,7 +135,7 @@ func (p *liveRun) onScreen(ctx context.Context) (err error) {
 func (p *liveRun) tellStory() {
 	timeline := trace.NewTimeline(p.journal)
 	timeline.Update()
-	for _, line := range timeline.Tip().Story(p.flags.look.language()) {
+	for _, line := range timeline.Tip().Story(p.flags.look.language(), p.flags.nodes.olmOperators()...) {
 		fmt.Fprintln(p.io.out, line)
 	}
 }

@@ -120,6 +120,8 @@ type Options struct {
 	Journal *trace.Journal
 	// Title is the title of the screen, such as "zundoko / first-song". Default: empty.
 	Title string
+	// Operator is the operator whose loop is shown until another is chosen. Default: all are shown.
+	Operator string
 	// Controls are the controls of a cluster that runs already. Default: none, as for a replay.
 	Controls Controls
 	// Boot starts the cluster while its steps are shown; the Controls it returns

@@ -62,7 +62,7 @@ func newState(o Options) state {
 	return state{
 		theme: newTheme(o), title: o.Title, replay: o.Replay, controls: o.Controls, motion: !o.NoMotion, keys: newKeyMap(),
 		index: index, snapshot: index.timeline.Tip(), live: true, focus: LoopPane, from: LoopPane, top: LoopPane, low: DetailPane, follow: true,
-		open: map[int64]bool{}, guided: o.Guide != nil, source: o.Code,
+		open: map[int64]bool{}, guided: o.Guide != nil, source: o.Code, operator: o.Operator,
 	}
 }
 
@@ -273,6 +273,8 @@ func (s *state) all(such func(trace.Mode) bool) (all bool) {
 // level says how much is seen of a program that has no taps; empty for others.
 func (s *state) level() string {
 	switch {
+	case s.gated() && s.all(func(m trace.Mode) bool { return m.Partly }):
+		return s.t(" / level 3: gate only, not all kinds", " / レベル 3: ゲートのみ、一部の種類")
 	case s.gated():
 		return s.t(" / level 3: gate only", " / レベル 3: ゲートのみ")
 	case s.queueless():
