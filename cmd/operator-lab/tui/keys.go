@@ -128,7 +128,7 @@ func newKeyMap() keyMap {
 		bind(groupDemo, 1, k("g"), "g", "go on|play the next deed of the demo", "続き|デモの次の操作を行う", plays(Demo.Next), noDeed),
 		bind(groupDemo, 4, k("G"), "G", "play|let the demo play on by itself", "自動|デモを最後まで自動で進める", plays(Demo.PlayOn), noDeed),
 		bind(groupAct, 6, k("x"), "x", "break|delete the selected object, or change a field, behind the operator's back", "壊す|選択中のオブジェクトを無断で削除、または変更", just(breakMenu), noCluster),
-		bind(groupAct, 8, k("p"), "p", "apply|apply a sample; on a CSV: list its objects, create one", "適用|サンプルを適用する。CSV では一覧と作成", opens(sampleMenu), noSample),
+		bind(groupAct, 8, k("p"), "p", "apply|apply a sample; on a CSV: list, create; on a plan: approve", "適用|サンプルを適用。CSV では一覧と作成、計画では承認", opens(sampleMenu), noSample),
 		bind(groupAct, 9, k("e"), "e", "edit|edit the selected object in $EDITOR", "編集|選択中のオブジェクトを $EDITOR で編集", (*Model).edit, noEdit),
 		bind(groupAct, 10, k("r"), "r", "restart|end the operator, and begin its next life", "再起動|オペレーターを終了し、起動し直す", just((*Model).restart), noRestart),
 
@@ -247,7 +247,8 @@ func noSample(s *state) string {
 	if reason := noCluster(s); reason != "" {
 		return reason
 	}
-	if _, offers := offersOf(s.subject().object); len(s.controls.Samples) == 0 && len(offers) == 0 {
+	o := s.subject().object
+	if _, offers := offersOf(o); len(s.controls.Samples) == 0 && len(offers) == 0 && len(planOf(o)) == 0 {
 		return s.t("there are no samples here", "サンプルがない")
 	}
 	return ""

@@ -272,10 +272,11 @@ func operatorMenu(s *state) popup {
 	return p
 }
 
-// sampleMenu offers what the selected ClusterServiceVersion does, and the samples of the project.
+// sampleMenu offers what the selected ClusterServiceVersion or InstallPlan does, and the samples of the project.
 func sampleMenu(s *state) popup {
 	p := &menu{heading: s.t("Apply which sample?", "どのサンプルを適用する?")}
 	p.addVersion(s, s.subject().object)
+	p.addPlan(s, s.subject().object)
 	for _, sample := range s.controls.Samples {
 		p.choices = append(p.choices, choice{text: sample.Text, do: func(m *Model) tea.Cmd {
 			return m.act(m.t("apply ", "適用 ")+sample.Text, sample.Apply)

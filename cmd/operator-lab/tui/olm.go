@@ -204,6 +204,38 @@ func (k *ownedKind) described(raw json.RawMessage) string {
 	return strings.Join(parts, " · ")
 }
 
+// planOf returns the versions that an InstallPlan of OLM's would install if somebody approved it; none if it does not wait for that.
+func planOf(o *trace.Object) []string {
+	var plan struct {
+		Spec   struct{ ClusterServiceVersionNames []string }
+		Status struct{ Phase string }
+	}
+	if !isOLM(o, "InstallPlan") || o.Deleted || json.Unmarshal(o.Raw, &plan) != nil || plan.Status.Phase != "RequiresApproval" {
+		return nil
+	}
+	return plan.Spec.ClusterServiceVersionNames
+}
+
+// addPlan adds the approval of an InstallPlan that waits for it.
+func (p *menu) addPlan(s *state, o *trace.Object) {
+	versions := planOf(o)
+	if len(versions) == 0 {
+		return
+	}
+	p.heading = o.Ref.String()
+	what := s.t("approve ", "承認: ") + strings.Join(versions, ", ")
+	p.choices = append(p.choices, choice{
+		text: what,
+		help: s.t("Sets spec.approved; then the catalog-operator creates what the plan lists.", "spec.approved を true にする。catalog-operator が計画にあるものを作成する。"),
+		do: func(m *Model) tea.Cmd {
+			cluster := m.controls.Cluster
+			return m.act(what, func(ctx context.Context) error {
+				return cluster.Patch(ctx, o.Ref, []byte(`{"spec": {"approved": true}}`))
+			})
+		},
+	})
+}
+
 // addVersion adds what an operator of OLM's offers: to create an object of one of its kinds, and those that there are.
 func (p *menu) addVersion(s *state, o *trace.Object) {
 	of, offers := offersOf(o)

@@ -238,6 +238,31 @@ func TestInstances(t *testing.T) {
 	}
 }
 
+// TestApproval approves an InstallPlan that waits, and no other.
+func TestApproval(t *testing.T) {
+	b := newBench(t, story())
+	plan := &trace.Object{
+		Ref: trace.Ref{APIVersion: "operators.coreos.com/v1alpha1", Kind: "InstallPlan", Namespace: "team", Name: "install-x"},
+		Raw: []byte(`{"spec": {"clusterServiceVersionNames": ["a.v1", "b.v2"]}, "status": {"phase": "RequiresApproval"}}`),
+	}
+	p := &menu{}
+	p.addPlan(&b.state, plan)
+	if len(p.choices) != 1 || p.choices[0].text != "approve a.v1, b.v2" {
+		t.Fatalf("the menu offers %+v", p.choices)
+	}
+	b.Update(p.choices[0].do(b.Model)())
+	if want := "patch InstallPlan install-x {\"spec\": {\"approved\": true}}"; !slices.Contains(b.cluster.calls, want) {
+		t.Errorf("it did %q, want %q", b.cluster.calls, want)
+	}
+	installed, gone := *plan, *plan
+	installed.Raw, gone.Deleted = []byte(`{"spec": {"clusterServiceVersionNames": ["a.v1"]}, "status": {"phase": "Complete"}}`), true
+	for _, other := range []*trace.Object{&installed, &gone, nil} {
+		if versions := planOf(other); len(versions) > 0 {
+			t.Errorf("%+v is offered", versions)
+		}
+	}
+}
+
 // TestChannelRows draws the channels of the package that the selected Subscription is to, with the signs of the terminal.
 func TestChannelRows(t *testing.T) {
 	c := newClockwork()
