@@ -75,6 +75,19 @@ func family(t *testing.T, dir string) (parent *exec.Cmd, said []string) {
 	return nil, nil
 }
 
+// endsWith kills a parent and requires that its child ends, too.
+func endsWith(t *testing.T, parent *exec.Cmd, dir string) {
+	t.Helper()
+	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := guard.AwaitGone(patient, dir); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestChildEndsWithKilledParent(t *testing.T) {
 	dir := t.TempDir()
 	if !guard.Gone(dir) {
@@ -95,14 +108,7 @@ func TestChildEndsWithKilledParent(t *testing.T) {
 	if err := guard.AwaitGone(short, dir); err == nil {
 		t.Error("did not wait for a child that lives")
 	}
-	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := guard.AwaitGone(patient, dir); err != nil {
-		t.Error(err)
-	}
+	endsWith(t, parent, dir)
 }
 
 // TestRestart: a child that begins anew keeps its pid, its output and its parent.
@@ -116,14 +122,7 @@ func TestRestart(t *testing.T) {
 	if len(said) != 2 || said[0] != said[1] {
 		t.Errorf("the child said %q, want its pid twice", said)
 	}
-	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := guard.AwaitGone(patient, dir); err != nil {
-		t.Error(err)
-	}
+	endsWith(t, parent, dir)
 }
 
 func TestWatchWithoutALab(t *testing.T) {

@@ -223,8 +223,8 @@ func apiVersion(group, version string) string {
 
 const olmGroup = "operators.coreos.com"
 
-// BesideOLM returns what says of the calls and watch events of OLM's operators whether they are beside the point: they read objects of
-// all kinds in all namespaces, and copy ClusterServiceVersions. What they read of OLM's own kinds, and all else that they write, is not.
+// BesideOLM returns a function that reports whether a call or a watch event of OLM's operators is left out of the journal: reads of kinds
+// that are not OLM's, since they read all kinds in all namespaces, and whatever is about copies of ClusterServiceVersions.
 func BesideOLM() func(*trace.Event) bool {
 	var mu sync.Mutex
 	copies := map[string]bool{} // by UID
