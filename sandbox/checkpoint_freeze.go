@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
 // freezeTime limits how long freezing may take; it takes some milliseconds.
@@ -110,12 +112,17 @@ type process struct {
 	still bool
 }
 
-// addProcess adds a process, with its parent and state as the system reports them.
-func addProcess(all map[int]process, pid, parent int, state byte) {
-	p := all[pid]
-	p.still = state == 'T' || state == 't' || state == 'Z' || state == 'X'
-	all[pid] = p
-	above := all[parent]
-	above.children = append(above.children, pid)
-	all[parent] = above
+// processes returns those of this machine by their pids.
+func processes(ctx context.Context) (map[int]process, error) {
+	list, err := guard.Processes(ctx)
+	all := map[int]process{}
+	for _, l := range list {
+		p := all[l.PID]
+		p.still = l.Dead() || l.State == 'T' || l.State == 't'
+		all[l.PID] = p
+		above := all[l.Parent]
+		above.children = append(above.children, l.PID)
+		all[l.Parent] = above
+	}
+	return all, err
 }

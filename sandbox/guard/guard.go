@@ -305,6 +305,15 @@ func (p *Group) End(patience time.Duration) {
 	}
 }
 
+// Process is a process of this machine, as the system reports it; its state is a letter of ps.
+type Process struct {
+	PID, Parent, Group int
+	State              byte
+}
+
+// Dead reports whether it has ended, and nobody has asked for its exit code yet.
+func (p Process) Dead() bool { return p.State == 'Z' || p.State == 'X' }
+
 // alive reports whether a process of a group is alive. Zombies do not count.
 func alive(group int) bool {
 	return syscall.Kill(-group, 0) == nil && !buried(group)
