@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,9 +103,13 @@ type Failure struct {
 	report.Failure
 }
 
-// Error names the step and the operation, and says why it failed.
+// Error names the step and the operation, and says why it failed: what differs, and what the loop of the object did last.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("step %s: %s: %s", f.Step, f.Operation, f.Message)
+	all := []string{fmt.Sprintf("step %s: %s: %s", f.Step, f.Operation, f.Message)}
+	for _, d := range f.Differences {
+		all = append(all, strings.TrimPrefix(d.Path+": "+d.Message, ": "))
+	}
+	return strings.Join(append(all, f.Loop...), "; ")
 }
 
 // Hint says what can be done about the failure; may be empty.
