@@ -46,9 +46,9 @@ var occasion = map[string]string{
 
 // find finds what is to be found.
 func (r *Report) find() {
-	if r.Unsettled != "" {
+	if i := slices.IndexFunc(r.Sizes, func(s *Size) bool { return !s.Settled }); r.Unsettled != "" && i >= 0 {
 		r.Findings = append(r.Findings, Finding{
-			Sort: Restless, Phase: r.Sizes[len(r.Sizes)-1].last(), Text: r.Unsettled,
+			Sort: Restless, Phase: r.Sizes[i].last(), Text: r.Unsettled,
 			Hint: "write only what differs, and let one controller alone decide a field; one that is only slow has more time with --patience",
 		})
 	}
@@ -92,7 +92,7 @@ func (r *Report) findLists() {
 			continue
 		}
 		n := float64(sizes[len(sizes)-1])
-		for _, c := range r.lastCalls(phase) {
+		for _, c := range r.last(phase).Calls {
 			of := func(p *Phase) (CallCount, bool) {
 				i := slices.IndexFunc(p.Calls, func(o CallCount) bool { return o.Call == c.Call })
 				if i < 0 {
@@ -122,12 +122,6 @@ func (r *Report) findLists() {
 	}
 }
 
-// lastCalls returns the calls of a phase at the last size at which it was measured.
-func (r *Report) lastCalls(phase string) []CallCount {
-	sizes := r.sizes(phase)
-	return r.Sizes[len(sizes)-1].Phases[phase].Calls
-}
-
 // findWakes finds watch events that wake all keys.
 func (r *Report) findWakes() {
 	found := map[Wake]bool{}
@@ -137,7 +131,7 @@ func (r *Report) findWakes() {
 			continue
 		}
 		n := float64(sizes[len(sizes)-1])
-		for _, w := range r.Sizes[len(sizes)-1].Phases[phase].Wakes {
+		for _, w := range r.last(phase).Wakes {
 			keys := r.series(phase, func(p *Phase) float64 {
 				return sum(p.Wakes, func(o WakeCount) float64 {
 					if o.Wake != w.Wake {
@@ -173,20 +167,24 @@ func (r *Report) findWrites() {
 			continue
 		}
 		n := sizes[len(sizes)-1]
-		for _, c := range r.lastCalls(phase) {
-			done := c.Calls - c.Failed
-			if found[c.Call] || !trace.IsWriteVerb(c.Verb) || float64(done) < often*float64(n) {
-				continue
+		for _, c := range r.last(phase).Calls {
+			done, others := c.Calls-c.Failed, r.last(phase).Others
+			if found[c.Call] || !trace.IsWriteVerb(c.Verb) || float64(done-others) < often*float64(n) {
+				continue // others' changes may be its reason, such as pods that have become ready
 			}
 			found[c.Call] = true
 			what := fmt.Sprintf("%s changed something", number(float64(done-c.NoOps)))
 			if c.NoOps == done {
 				what = "none changed anything"
 			}
+			occasion, why := occasion[phase], "although nobody has changed anything"
+			if others > 0 {
+				why = fmt.Sprintf("although others have changed only %s", number(float64(others)))
+			}
 			r.Findings = append(r.Findings, Finding{
 				Sort: WritesAgain, Phase: phase, Hint: "compare with what is there, and write only what differs",
-				Text: fmt.Sprintf("writes although nobody has changed anything: %s of %s %s%s %s with %s; %s",
-					number(float64(done)), c.Verb, c.Kind, at(c.Line), occasion[phase], ofKind(n, r.Kind), what),
+				Text: fmt.Sprintf("writes %s: %s of %s %s%s %s with %s; %s",
+					why, number(float64(done)), c.Verb, c.Kind, at(c.Line), occasion, ofKind(n, r.Kind), what),
 			})
 		}
 	}
@@ -216,7 +214,7 @@ func (r *Report) findGrowth() {
 		}
 		known[g.Phase] = true
 		text := fmt.Sprintf("%s grow like %s: %s %s with %s", of, g.Model, number(last), occasion[g.Phase], ofKind(n, r.Kind))
-		if requests := r.Sizes[len(sizes)-1].Phases[g.Phase].Requests; g.Figure == "calls" && len(requests) > 0 {
+		if requests := r.last(g.Phase).Requests; g.Figure == "calls" && len(requests) > 0 {
 			text += fmt.Sprintf("; most of them are %s %s (%s)", requests[0].Verb, requests[0].Resource, number(float64(requests[0].Requests)))
 		}
 		r.Findings = append(r.Findings, Finding{Sort: Grows, Phase: g.Phase, Text: text, Hint: "the journal of 'operator-lab run' says why each reconcile ran"})

@@ -62,7 +62,7 @@ type Fit struct {
 func NewFit(sizes []int, values []float64) Fit {
 	switch {
 	case len(sizes) < fewestSizes:
-		return Fit{Why: fmt.Sprintf("%d sizes are too few: it takes %d", len(sizes), fewestSizes)}
+		return Fit{Why: fmt.Sprintf("it takes %d sizes, and there are only %d", fewestSizes, len(sizes))}
 	case sizes[len(sizes)-1] < leastSpread*sizes[0]:
 		return Fit{Why: fmt.Sprintf("the sizes are too close: the last has to be %d times the first", leastSpread)}
 	}

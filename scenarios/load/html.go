@@ -112,7 +112,7 @@ func WriteHTML(w io.Writer, reports []*Report) error {
 		"legend": func(i int) int { return 20 + 18*i },
 		"calls": func(r *Report, phase string) []CallCount {
 			if sizes := r.sizes(phase); len(sizes) > 0 {
-				return slices.Clone(r.lastCalls(phase))
+				return slices.Clone(r.last(phase).Calls)
 			}
 			return nil
 		},

@@ -51,10 +51,10 @@ type Wake struct {
 
 // tally is what a meter counts in a phase.
 type tally struct {
-	reconciles, errors, conflicts, watched, keys, noOps, writes, queue int
-	calls                                                              map[Call]*CallCount
-	wakes                                                              map[Wake]int
-	latencies                                                          []time.Duration
+	reconciles, errors, conflicts, watched, others, keys, noOps, writes, queue int
+	calls                                                                      map[Call]*CallCount
+	wakes                                                                      map[Wake]int
+	latencies                                                                  []time.Duration
 }
 
 // meter folds the journal of an operator, as it grows, into a tally of the phase, and knows whether the operator is at rest. One
@@ -76,6 +76,8 @@ type meter struct {
 
 	watched map[string]bool   // kinds of which watch events came
 	seen    map[string]bool   // versions that came
+	others  map[string]object // versions that came in this phase, and that no write of the operator made, as far as its answers came
+	changes map[object]bool   // objects that the operator has changed in this phase
 	writes  map[string]string // the kinds of written versions that did not come yet
 	newest  map[object]string // versions of objects, as far as they came; without those that were deleted
 	heard   map[object]bool   // what handlers of the operator heard of in this phase
@@ -122,7 +124,8 @@ func newMeter(journal *trace.Journal, operator string) *meter {
 // begin begins a phase.
 func (m *meter) begin() {
 	m.tally = &tally{calls: map[Call]*CallCount{}, wakes: map[Wake]int{}}
-	m.heard, m.changed = map[object]bool{}, map[trace.Key]*changed{}
+	m.heard, m.changed, m.others = map[object]bool{}, map[trace.Key]*changed{}, map[string]object{}
+	m.changes = map[object]bool{}
 	m.spins, m.spun = map[trace.QueueKey]int{}, nil
 }
 
@@ -130,6 +133,11 @@ func (m *meter) begin() {
 func (m *meter) end() *tally {
 	for _, key := range slices.SortedFunc(maps.Keys(m.changed), compareKeys) {
 		m.settle(m.changed[key])
+	}
+	for _, o := range m.others {
+		if !m.changes[o] { // else it may be an answer to that
+			m.tally.others++
+		}
 	}
 	return m.tally
 }
@@ -205,9 +213,12 @@ func (m *meter) fold(e *trace.Event) {
 
 func (m *meter) watch(e *trace.Event) {
 	m.tally.watched++
+	o := object{e.Object.Kind, e.Object.Key()}
+	if _, own := m.writes[e.ResourceVersion]; !own && !m.seen[e.ResourceVersion] {
+		m.others[e.ResourceVersion] = o
+	}
 	m.watched[e.Object.Kind], m.seen[e.ResourceVersion] = true, true
 	delete(m.writes, e.ResourceVersion)
-	o := object{e.Object.Kind, e.Object.Key()}
 	m.objects[e.Seq] = o
 	_, was := m.newest[o]
 	switch is := e.Verb != trace.Deleted; {
@@ -315,6 +326,7 @@ func (m *meter) call(e *trace.Event) {
 		m.tally.noOps++
 	case e.IsWrite():
 		m.tally.writes++
+		m.changes[object{e.Object.Kind, e.Object.Key()}] = true
 		if r != nil {
 			switch e.Verb {
 			case trace.VerbUpdate, trace.VerbPatch, trace.VerbApply:
@@ -323,6 +335,7 @@ func (m *meter) call(e *trace.Event) {
 				r.made = true
 			}
 		}
+		delete(m.others, e.ResourceVersion) // its event was faster than its answer
 		deletes := e.Verb == trace.VerbDelete || e.Verb == trace.VerbDeleteAll
 		if e.Via == "" && !e.Lost && !deletes && !m.seen[e.ResourceVersion] {
 			m.writes[e.ResourceVersion] = e.Object.Kind

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
 // The phases at each size.
@@ -27,6 +29,8 @@ type Report struct {
 	Variant  string `json:"variant,omitempty"`
 	// Kind is that of the objects.
 	Kind string `json:"kind"`
+	// Shard is which of the sizes were measured.
+	Shard report.Shard `json:"shard,omitzero"`
 	// Changes is how many changes were made at each size.
 	Changes int `json:"changes"`
 	// OwnProcess says that the operator has a process of its own, whose CPU time and memory are measured.
@@ -48,6 +52,8 @@ type Report struct {
 // Size is what was measured with a number of objects.
 type Size struct {
 	Objects int `json:"objects"`
+	// Shard counts the shards of a merged report from 1; the size before is that of the same shard. 0: the report is not merged.
+	Shard int `json:"shard,omitempty"`
 	// Phases by their names.
 	Phases map[string]*Phase `json:"phases"`
 	// Settled says that all phases came to their end.
@@ -84,8 +90,10 @@ type Phase struct {
 	// WatchEvents is how many came, Keys how often handlers put a key into a queue because of one, QueueDepth how many were ready at
 	// most.
 	WatchEvents int `json:"watchEvents"`
-	Keys        int `json:"keys"`
-	QueueDepth  int `json:"queueDepth"`
+	// Others is how many versions came by watch events that others wrote, of objects that the operator did not change.
+	Others     int `json:"othersWrites,omitempty"`
+	Keys       int `json:"keys"`
+	QueueDepth int `json:"queueDepth"`
 	// P50 and P99 are seconds from a change to the end of the last reconcile of its object before the next change of it, of Answered
 	// changes; the others woke no reconcile.
 	P50      float64 `json:"p50Seconds,omitempty"`
@@ -117,7 +125,7 @@ type WakeCount struct {
 func newPhase(t *tally, before, after map[Request]Traffic, took time.Duration) *Phase {
 	p := &Phase{
 		Seconds: took.Seconds(), Reconciles: t.reconciles, Errors: t.errors, Writes: t.writes, NoOps: t.noOps, Conflicts: t.conflicts,
-		WatchEvents: t.watched, Keys: t.keys, QueueDepth: t.queue, Answered: len(t.latencies),
+		WatchEvents: t.watched, Others: t.others, Keys: t.keys, QueueDepth: t.queue, Answered: len(t.latencies),
 		Requests: []RequestCount{}, Calls: []CallCount{}, Wakes: []WakeCount{},
 	}
 	if len(t.latencies) > 0 {
@@ -189,26 +197,47 @@ type Growth struct {
 	Fit
 }
 
-// sizes returns the sizes at which a phase was measured.
-func (r *Report) sizes(phase string) (sizes []int) {
+// at returns the sizes at which a phase was measured.
+func (r *Report) at(phase string) (sizes []*Size) {
 	for _, s := range r.Sizes {
 		if s.Phases[phase] != nil && (s.Settled || r.Unsettled == "") {
-			sizes = append(sizes, s.Objects)
+			sizes = append(sizes, s)
 		}
 	}
 	return sizes
 }
 
+// sizes returns the numbers of objects with which a phase was measured.
+func (r *Report) sizes(phase string) (numbers []int) {
+	for _, s := range r.at(phase) {
+		numbers = append(numbers, s.Objects)
+	}
+	return numbers
+}
+
+// last returns a phase at the last size at which it was measured.
+func (r *Report) last(phase string) *Phase {
+	sizes := r.at(phase)
+	return sizes[len(sizes)-1].Phases[phase]
+}
+
+// summing returns a function that adds the value of a size to those of the sizes before it.
+func summing(of func(*Size) float64) func(*Size) float64 {
+	sums := map[int]float64{} // by shard
+	return func(s *Size) float64 {
+		sums[s.Shard] += of(s)
+		return sums[s.Shard]
+	}
+}
+
 // series returns a value of a phase at each size at which it was measured; in the phase create it is a sum.
 func (r *Report) series(phase string, of func(*Phase) float64, most bool) (values []float64) {
-	var before float64
-	for i := range r.sizes(phase) {
-		v := of(r.Sizes[i].Phases[phase])
-		if phase == Create && !most {
-			v += before
-			before = v
-		}
-		values = append(values, v)
+	value := func(s *Size) float64 { return of(s.Phases[phase]) }
+	if phase == Create && !most {
+		value = summing(value)
+	}
+	for _, s := range r.at(phase) {
+		values = append(values, value(s))
 	}
 	return values
 }

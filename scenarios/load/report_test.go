@@ -2,13 +2,17 @@ package load
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/trace"
+	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
 func TestNewFit(t *testing.T) {
@@ -37,9 +41,9 @@ func TestNewFit(t *testing.T) {
 		"half of n² + n":    {sizes, series(func(n float64) float64 { return n * (n + 1) / 2 }), Quadratic, ""},
 		"falls":             {sizes, []float64{100, 50, 20, 1}, "", "no model is near"},
 		"jumps":             {sizes, []float64{1, 900, 2, 800}, "", "no model is near"},
-		"three sizes":       {sizes[:3], []float64{1, 4, 16}, "", "3 sizes are too few"},
+		"three sizes":       {sizes[:3], []float64{1, 4, 16}, "", "there are only 3"},
 		"sizes too close":   {[]int{4, 5, 6, 7}, []float64{4, 5, 6, 7}, "", "too close"},
-		"no sizes":          {nil, nil, "", "0 sizes are too few"},
+		"no sizes":          {nil, nil, "", "there are only 0"},
 		"decades, n":        {[]int{1, 10, 100, 1000}, []float64{12, 110, 1090, 11000}, Linear, ""},
 		"decades, n²":       {[]int{1, 10, 100, 1000}, []float64{3, 120, 10100, 1000900}, Quadratic, ""},
 		"decades, constant": {[]int{1, 10, 100, 1000}, []float64{3, 3, 4, 3}, Constant, ""},
@@ -88,11 +92,82 @@ func TestFindings(t *testing.T) {
 	if found := made(square, n).Findings; len(found) == 0 || found[0].Sort != Grows || !strings.Contains(found[0].Text, "calls at the API server grow like n²: ") || !strings.Contains(found[0].Text, "update songs (4,096)") {
 		t.Errorf("%+v", found)
 	}
+	// A write at each of 64 objects has no reason, unless others have changed as many.
+	for others, want := range map[int]string{0: "writes although nobody has changed anything: 64 of patch Song", 8: "writes although others have changed only 8: 64", 60: ""} {
+		again := made(n, n)
+		last := again.last(Restart)
+		last.Others, last.Calls = others, []CallCount{{Call: Call{Verb: "patch", Kind: "Song"}, Calls: 64}}
+		if again.conclude(); (len(again.Findings) == 1) != (want != "") || want != "" && !strings.HasPrefix(again.Findings[0].Text, want) {
+			t.Errorf("%d: %+v", others, again.Findings)
+		}
+	}
 	// Too few sizes say nothing.
 	few := made(square, square)
 	few.Sizes = few.Sizes[:3]
-	if few.conclude(); len(few.Findings) > 0 || !strings.Contains(strings.Join(few.notes(), " "), "3 sizes are too few") {
+	if few.conclude(); len(few.Findings) > 0 || !strings.Contains(strings.Join(few.notes(), " "), "there are only 3") {
 		t.Errorf("%+v %v", few.Findings, few.notes())
+	}
+}
+
+// TestMerge shares the sizes of a measurement, and joins what the shards wrote.
+func TestMerge(t *testing.T) {
+	square := func(n int) int { return n * n }
+	whole := made(square, square)
+	// written returns the sizes of a shard as the file of its report has them.
+	written := func(index int, sizes ...int) []*Report {
+		part := made(square, square)
+		part.Shard, part.Sizes = report.Shard{Index: index, Count: 2}, nil
+		for _, i := range sizes {
+			size := made(square, square).Sizes[i]
+			if len(part.Sizes) == 0 { // all is made at once
+				for _, before := range whole.Sizes[:i] {
+					size.Phases[Create].Requests[0].Requests += before.Phases[Create].Requests[0].Requests
+				}
+			}
+			part.Sizes = append(part.Sizes, size)
+		}
+		part.conclude()
+		var text strings.Builder
+		var read []*Report
+		if err := errors.Join(WriteJSON(&text, []*Report{part}), json.Unmarshal([]byte(text.String()), &read)); err != nil {
+			t.Fatal(err)
+		}
+		return read
+	}
+	merged, missing, err := Merge([][]*Report{written(2, 3), written(1, 0, 1, 2)})
+	if err != nil || len(missing) > 0 || len(merged) != 1 {
+		t.Fatal(merged, missing, err)
+	}
+	got := merged[0]
+	if !slices.Equal(got.sizes(Create), whole.sizes(Create)) || !reflect.DeepEqual(got.Findings, whole.Findings) {
+		t.Errorf("%v %+v, want %v %+v", got.sizes(Create), got.Findings, whole.sizes(Create), whole.Findings)
+	}
+	for _, phase := range Phases {
+		if g, want := got.growth(phase, "calls"), whole.growth(phase, "calls"); !reflect.DeepEqual(g, want) {
+			t.Errorf("%s: %+v, want %+v", phase, g, want)
+		}
+	}
+	if got.requests()[0].Requests != whole.requests()[0].Requests {
+		t.Errorf("%+v, want %+v", got.requests(), whole.requests())
+	}
+	// One that did not come to rest does not take the others with it.
+	restless := written(1, 0, 1)
+	restless[0].Sizes[1].Settled, restless[0].Unsettled = false, "it spins"
+	merged, missing, err = Merge([][]*Report{restless})
+	if err != nil || !slices.Equal(missing, []report.Shard{{Index: 2, Count: 2}}) || merged[0].Findings[0].Text != "it spins" || !slices.Equal(merged[0].sizes(Create), []int{1}) {
+		t.Errorf("%+v %v %v", merged, missing, err)
+	}
+	other := written(2, 3)
+	other[0].Changes++
+	for why, shards := range map[string][][]*Report{
+		"there twice":                    {written(1, 0), written(1, 1)},
+		"have both measured 4 Songs":     {written(1, 1), written(2, 1)},
+		"have measured different things": {written(1, 0), other},
+		"is no shard":                    {{made(square, square)}},
+	} {
+		if _, _, err := Merge(shards); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want %q", err, why)
+		}
 	}
 }
 
@@ -175,7 +250,7 @@ func TestBudget(t *testing.T) {
 	few.Sizes = few.Sizes[:2]
 	few.conclude()
 	b, _ := ParseBudget("growth of calls <= n²")
-	if why := b.Exceeded(few); !strings.Contains(why, "cannot be told: 2 sizes are too few") {
+	if why := b.Exceeded(few); !strings.Contains(why, "cannot be told: it takes 4 sizes") {
 		t.Error(why)
 	}
 }

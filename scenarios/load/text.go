@@ -55,8 +55,8 @@ func (r *Report) rows(phase string) (out []row) {
 	}
 	times := func(name string, of func(*Phase) float64) {
 		var values []float64
-		for i := range r.sizes(phase) {
-			values = append(values, of(r.Sizes[i].Phases[phase]))
+		for _, s := range r.at(phase) {
+			values = append(values, of(s.Phases[phase]))
 		}
 		if len(values) > 0 && slices.Max(values) > 0 {
 			out = append(out, row{Name: name, Cells: texts(values, number)})
@@ -76,15 +76,14 @@ func (r *Report) rows(phase string) (out []row) {
 func (r *Report) machine() (out []row) {
 	add := func(name string, text func(float64) string, of func(*Size) float64) {
 		var values []float64
-		for i := range r.sizes(Create) {
-			values = append(values, of(r.Sizes[i]))
+		for _, s := range r.at(Create) {
+			values = append(values, of(s))
 		}
 		if len(values) > 0 && slices.Max(values) > 0 {
 			out = append(out, row{Name: name, Cells: texts(values, text)})
 		}
 	}
-	var etcd float64
-	add("etcd grew by", bytesText, func(s *Size) float64 { etcd += float64(s.Etcd); return etcd })
+	add("etcd grew by", bytesText, summing(func(s *Size) float64 { return float64(s.Etcd) }))
 	add("CPU seconds", number, func(s *Size) float64 { return s.CPU })
 	add("memory", bytesText, func(s *Size) float64 { return float64(s.Memory) })
 	return out
@@ -244,11 +243,15 @@ func (r *Report) all(phase string) []row {
 // mostRequests is how many sorts of requests are listed.
 const mostRequests = 8
 
-// requests returns the requests of the phase create at all sizes, with the most frequent first.
+// requests returns the requests of the phase create up to the last size, with the most frequent first.
 func (r *Report) requests() []RequestCount {
 	all := map[Request]Traffic{}
-	for i := range r.sizes(Create) {
-		for _, c := range r.Sizes[i].Phases[Create].Requests {
+	sizes := r.at(Create)
+	for _, s := range sizes {
+		if s.Shard != sizes[len(sizes)-1].Shard {
+			continue
+		}
+		for _, c := range s.Phases[Create].Requests {
 			t := all[Request{c.Verb, c.Resource}]
 			all[Request{c.Verb, c.Resource}] = Traffic{t.Requests + c.Requests, t.Sent + c.Sent, t.Received + c.Received}
 		}
