@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,13 +82,19 @@ func (p *player) enterNamespace(ctx context.Context) error {
 	if p.namespace != "" {
 		return nil
 	}
-	name := fmt.Sprintf("verify-%d", namespaces.Add(1))
-	if err := p.options.Client.Create(ctx, namespaceNamed(name)); err != nil {
-		return fmt.Errorf("make a namespace: %w", err)
+	for {
+		name := fmt.Sprintf("verify-%d", namespaces.Add(1))
+		err := p.options.Client.Create(ctx, namespaceNamed(name))
+		if apierrors.IsAlreadyExists(err) {
+			continue // of another exploration in the same cluster
+		}
+		if err != nil {
+			return fmt.Errorf("make a namespace: %w", err)
+		}
+		p.namespace = name
+		p.view.namespace.Store(&name)
+		return nil
 	}
-	p.namespace = name
-	p.view.namespace.Store(&name)
-	return nil
 }
 
 func namespaceNamed(name string) *corev1.Namespace {

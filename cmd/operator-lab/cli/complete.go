@@ -113,6 +113,9 @@ var commandValues = map[string]values{
 	"assets --print":  oneOf("path", "env"),
 	"run --context":   contextsOf,
 
+	"verify --context": contextsOf,
+	"load --context":   contextsOf,
+
 	"members --cluster":   etcdClusters,
 	"metrics --until":     alertsInStates,
 	"test --kube-context": contextsOf,

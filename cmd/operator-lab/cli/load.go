@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/sandbox/project"
 	"github.com/operator-lab/operator-lab/scenarios"
 	"github.com/operator-lab/operator-lab/scenarios/load"
+	"github.com/operator-lab/operator-lab/scenarios/report"
 )
 
 type loadFlags struct {
@@ -38,7 +40,9 @@ type loadFlags struct {
 	baseline   string
 	html       string
 	output     string
+	shard      shardFlag
 	nodes      nodeFlags
+	clusterFlags
 }
 
 // leastPace is the shortest time from one change to the next.
@@ -106,6 +110,8 @@ Operators:
 	flags.StringVar(&f.baseline, "baseline", "", "file that an earlier run wrote with --output json, shown side by side")
 	flags.StringVar(&f.html, "html", "", "write the report to this file, too, as one page with plots")
 	flags.StringVarP(&f.output, "output", "o", "", "json; default: text")
+	flags.Var(&f.shard, "shard", "measure some of the sizes only, such as 3/4, which is the third of four; 'report merge' joins what they wrote with --output json")
+	f.clusterFlags.bind(flags, "kubeconfig of a cluster to run an operator of your own against, in a namespace named load-…, which is deleted (default: a sandbox)")
 	f.nodes.bind(flags, 0)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagFilename("sample", "yaml", "yml", "json")
@@ -136,6 +142,9 @@ func (l *loading) check() (err error) {
 	if err := load.CheckSizes(f.sizes); err != nil {
 		return &exitError{exitUsage, err}
 	}
+	if f.shard.Count > len(f.sizes) {
+		return usageError("so many at most: --objects has one size for each", "--shard: there are %d sizes to share, and not %d", len(f.sizes), f.shard.Count)
+	}
 	if f.duration < 0 || f.patience <= 0 {
 		return usageError("use a time such as 30s", "--for and --patience are times")
 	}
@@ -147,22 +156,15 @@ func (l *loading) check() (err error) {
 		l.every = max(leastPace, time.Duration(float64(time.Second)/rate))
 		l.changes = int(rate * f.duration.Seconds())
 	}
-	for _, text := range f.budgets {
-		b, err := load.ParseBudget(text)
-		if err != nil {
-			return &exitError{exitUsage, err}
-		}
-		l.budgets = append(l.budgets, b)
+	if l.budgets, err = parseBudgets(f.budgets); err != nil {
+		return err
 	}
 	if f.baseline == "" {
 		return nil
 	}
 	text, err := os.ReadFile(f.baseline)
 	if err == nil {
-		err = json.Unmarshal(text, &l.before)
-	}
-	if err == nil && slices.ContainsFunc(l.before, func(r *load.Report) bool { return r == nil || len(r.Sizes) == 0 }) {
-		err = errors.New("a report has no sizes")
+		l.before, err = readLoads(text)
 	}
 	if err != nil {
 		return usageError("name a file that 'operator-lab load --output json' wrote", "read the baseline: %w", err)
@@ -171,6 +173,17 @@ func (l *loading) check() (err error) {
 		r.Variant = r.Name() + " before"
 	}
 	return nil
+}
+
+// readLoads reads what --output json wrote.
+func readLoads(text []byte) (reports []*load.Report, err error) {
+	if err := json.Unmarshal(text, &reports); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(reports, func(r *load.Report) bool { return r == nil || len(r.Sizes) == 0 }) {
+		return nil, errors.New("a report has no sizes")
+	}
+	return reports, nil
 }
 
 // run measures each variant in a sandbox of its own.
@@ -190,6 +203,9 @@ func (l *loading) run(ctx context.Context) error {
 	for _, variant := range variants { // what is wrong is said before anything is booted
 		t := l.suite(variant)
 		suites = append(suites, t)
+		if err := t.inCluster(l.asked.clusterFlags, l.flags.Flags()); err != nil {
+			return err
+		}
 		o, err := l.prepare(ctx, t)
 		if err != nil {
 			return err
@@ -237,7 +253,7 @@ func (l *loading) prepare(ctx context.Context, t *suite) (o load.Options, err er
 	if err := t.given.check(); err != nil {
 		return o, err
 	}
-	o = load.Options{Operator: t.given.names[0], Sizes: l.asked.sizes, Changes: l.changes, Every: l.every, Patience: l.asked.patience}
+	o = load.Options{Operator: t.given.names[0], Sizes: l.asked.sizes, Shard: report.Shard(l.asked.shard), Changes: l.changes, Every: l.every, Patience: l.asked.patience}
 	if len(t.given.own) == 0 {
 		t.paths = []string{l.operator + "/demo"}
 		if err := t.load(); err != nil {
@@ -258,7 +274,11 @@ func (l *loading) prepare(ctx context.Context, t *suite) (o load.Options, err er
 		l.asked.nodes.take(t.given.own[0].project, l.flags.Flags())
 		t.nodes = l.asked.nodes
 	}
-	if t.nodes.nodes == 0 {
+	switch {
+	case t.cluster != nil:
+		o.Clean = true
+		o.Notes = append(o.Notes, "it was measured in "+t.cluster.config.Host+": what others do there is counted where the operator sees it, and in what etcd grew by")
+	case t.nodes.nodes == 0:
 		o.Notes = append(o.Notes, "there are no nodes (--nodes): pods stay Pending")
 	}
 	if o.Sample, err = l.sample(t); err != nil {
@@ -311,6 +331,9 @@ func (l *loading) measure(ctx context.Context, t *suite, target *target, o load.
 		if err := own.lab(ctx, target, &o.Lab); err != nil {
 			return nil, err
 		}
+		if err := own.meetCluster(); err != nil {
+			return nil, err
+		}
 		if !own.project.InProcess() { // else it runs in this process
 			o.Used = own.operator.Used
 		}
@@ -342,21 +365,37 @@ func (l *loading) conclude(reports []*load.Report) error {
 			return err
 		}
 	}
-	failed := false
-	for _, r := range reports {
-		if r.Unsettled != "" {
-			failed = true
-			fmt.Fprintf(l.io.err, "%s: %s\n", r.Name(), r.Unsettled)
-		}
-		for _, b := range l.budgets {
-			if why := b.Exceeded(r); why != "" {
-				failed = true
-				fmt.Fprintf(l.io.err, "over budget: %s\n", why)
-			}
-		}
-	}
-	if failed {
+	if judge(l.io.err, reports, l.budgets) {
 		return &exitError{code: exitFailed}
 	}
 	return nil
+}
+
+// judge says which reports are of an operator that did not come to rest, or exceed a budget.
+func judge(w io.Writer, reports []*load.Report, budgets []load.Budget) (failed bool) {
+	for _, r := range reports {
+		if r.Unsettled != "" {
+			failed = true
+			fmt.Fprintf(w, "%s: %s\n", r.Name(), r.Unsettled)
+		}
+		for _, b := range budgets {
+			if why := b.Exceeded(r); why != "" {
+				failed = true
+				fmt.Fprintf(w, "over budget: %s\n", why)
+			}
+		}
+	}
+	return failed
+}
+
+// parseBudgets reads the values of --budget.
+func parseBudgets(texts []string) (budgets []load.Budget, err error) {
+	for _, text := range texts {
+		b, err := load.ParseBudget(text)
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		budgets = append(budgets, b)
+	}
+	return budgets, nil
 }

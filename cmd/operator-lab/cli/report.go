@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/operator-lab/operator-lab/scenarios/load"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/verify"
 )
@@ -32,16 +33,14 @@ func (s *shardFlag) Set(text string) error {
 	return err
 }
 
-// The formats of a joined report, of test and of verify.
-var (
-	testOutputs   = []string{"json", "junit", "github"}
-	mergedOutputs = append(slices.Clone(testOutputs), "sarif")
-)
+// mergedOutputs are the formats of a joined report.
+var mergedOutputs = []string{"json", "junit", "github", "sarif"}
 
 // mergeFlags are the flags of report merge.
 type mergeFlags struct {
 	output   string
 	baseline string
+	budgets  []string
 	look     lookFlags
 }
 
@@ -61,11 +60,12 @@ func mergeCommand(io streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge [flags] <file>…",
 		Short: "Join the JSON reports of all shards into one",
-		Long: `Join what 'test --shard 1/3', 'test --shard 2/3'… wrote with --report-format JSON, or what 'verify --shard'
-wrote with --output json, into one report. It says so if a shard is missing; a shard that is there twice, or of another
-suite, is refused.
+		Long: `Join what 'test --shard 1/3', 'test --shard 2/3'… wrote with --report-format JSON, or what 'verify --shard' or
+'load --shard' wrote with --output json, into one report. It says so if a shard is missing; a shard that is there twice,
+or of another suite, is refused.
 
-Exit codes: 0 all shards are there, and nothing failed or was found, 1 otherwise, 2 the command line or a file is wrong.`,
+Exit codes: 0 all shards are there, and nothing failed, was found or exceeded a budget, 1 otherwise, 2 the command line
+or a file is wrong. What load has found is told, and is no failure without --budget 'findings <= 0'.`,
 		Example: `  operator-lab report merge reports/*.json
   operator-lab report merge --output junit reports/*.json >junit.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -77,19 +77,46 @@ Exit codes: 0 all shards are there, and nothing failed or was found, 1 otherwise
 		RunE: func(_ *cobra.Command, args []string) error { return f.merge(io, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", "", strings.Join(mergedOutputs, ", ")+" (of verify only); default: text")
+	flags.StringVarP(&f.output, "output", "o", "", "json, junit and github (of test and verify), sarif (of verify); default: text")
 	flags.StringVar(&f.baseline, "baseline", "", "accept the findings of this file, which an earlier verify wrote with --output json")
+	flags.StringArrayVar(&f.budgets, "budget", nil, "what load must not exceed, such as 'calls per object <= 12'")
 	f.look.bind(flags)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(mergedOutputs, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// shardFile is a report that was read.
+// shardFile is a report that was read, of one of the commands.
 type shardFile struct {
 	name string
 	text []byte
-	// Plans are there if verify wrote it, Counts if test did.
-	Plans, Counts json.RawMessage
+}
+
+// command returns the command that wrote the report; empty if none did.
+func (f *shardFile) command() string {
+	var of struct {
+		Plans  json.RawMessage // of verify
+		Counts json.RawMessage // of test
+	}
+	var loads []struct{ Sizes []json.RawMessage }
+	switch {
+	case json.Unmarshal(f.text, &of) == nil && of.Plans != nil:
+		return "verify"
+	case of.Counts != nil:
+		return "test"
+	case json.Unmarshal(f.text, &loads) == nil && len(loads) > 0 && loads[0].Sizes != nil:
+		return "load"
+	}
+	return ""
+}
+
+// joins are how the reports of a command are joined, and in which formats the result can be printed.
+var joins = map[string]struct {
+	join    func(*mergeFlags, streams, []*shardFile) (missing []report.Shard, failed bool, err error)
+	outputs []string
+}{
+	"test":   {(*mergeFlags).tests, []string{"json", "junit", "github"}},
+	"verify": {(*mergeFlags).verified, mergedOutputs},
+	"load":   {(*mergeFlags).loads, []string{"json"}},
 }
 
 func (f *mergeFlags) merge(io streams, names []string) error {
@@ -100,32 +127,28 @@ func (f *mergeFlags) merge(io streams, names []string) error {
 	for _, name := range names {
 		file := &shardFile{name: name}
 		var err error
-		if file.text, err = os.ReadFile(name); err == nil {
-			err = json.Unmarshal(file.text, file)
-		}
-		if err == nil && file.Plans == nil && file.Counts == nil {
-			err = errors.New("neither test nor verify wrote it")
+		if file.text, err = os.ReadFile(name); err == nil && file.command() == "" {
+			err = errors.New("neither test nor verify nor load wrote it")
 		}
 		if err != nil {
-			return usageError("name files that 'test --report-format JSON' or 'verify --output json' wrote", "read %s: %w", name, err)
+			return usageError("name files that 'test --report-format JSON', 'verify --output json' or 'load --output json' wrote", "read %s: %w", name, err)
 		}
-		if len(files) > 0 && (file.Plans == nil) != (files[0].Plans == nil) {
-			return usageError("join them one after the other", "%s and %s are of other commands: test and verify", files[0].name, name)
+		if a := append(files, file)[0]; a.command() != file.command() {
+			return usageError("join them one after the other", "%s and %s are of other commands: %s and %s", a.name, name, a.command(), file.command())
 		}
 		files = append(files, file)
 	}
-	outputs := mergedOutputs
-	if files[0].Plans == nil {
-		outputs = testOutputs
+	command := files[0].command()
+	how := joins[command]
+	switch {
+	case f.output != "" && !slices.Contains(how.outputs, f.output):
+		return usageError("use "+strings.Join(how.outputs, ", ")+", or leave it out", "unknown output format %q", f.output)
+	case f.budgets != nil && command != "load":
+		return usageError("leave it out", "--budget is for reports of load, and these are of %s", command)
+	case f.baseline != "" && command != "verify":
+		return usageError("leave it out", "--baseline is for reports of verify, and these are of %s", command)
 	}
-	if f.output != "" && !slices.Contains(outputs, f.output) {
-		return usageError("use "+strings.Join(outputs, ", ")+", or leave it out", "unknown output format %q", f.output)
-	}
-	join := f.tests
-	if files[0].Plans != nil {
-		join = f.verified
-	}
-	missing, failed, err := join(io, files)
+	missing, failed, err := how.join(f, io, files)
 	if err != nil {
 		return err
 	}
@@ -208,4 +231,30 @@ func (f *mergeFlags) verified(io streams, files []*shardFile) (missing []report.
 	}
 	r.Accept(known)
 	return missing, len(r.New()) > 0, writeVerified(io, r, f.output)
+}
+
+// loads joins reports of load.
+func (f *mergeFlags) loads(io streams, files []*shardFile) (missing []report.Shard, failed bool, err error) {
+	budgets, err := parseBudgets(f.budgets)
+	if err != nil {
+		return nil, false, err
+	}
+	var shards [][]*load.Report
+	for _, file := range files {
+		reports, err := readLoads(file.text)
+		if err != nil {
+			return nil, false, usageError("name a file that 'load --output json' wrote", "read %s: %w", file.name, err)
+		}
+		shards = append(shards, reports)
+	}
+	merged, missing, err := load.Merge(shards)
+	if err != nil {
+		return nil, false, notTogether(err)
+	}
+	write := load.WriteText
+	if f.output == "json" {
+		write = load.WriteJSON
+	}
+	err = write(io.out, merged)
+	return missing, judge(io.err, merged, budgets), err
 }

@@ -37,8 +37,22 @@ type userCluster struct {
 	version string
 }
 
-// cluster returns the cluster that flags name; nil for a sandbox.
-func (f *ownFlags) cluster(flags *pflag.FlagSet) (*userCluster, error) {
+// clusterFlags name a cluster of the user's, in which their operator runs in place of a sandbox.
+type clusterFlags struct {
+	kubeconfig, context string
+	// install says that the manifests are applied there.
+	install bool
+}
+
+// bind adds the flags; use says what --kubeconfig does.
+func (f *clusterFlags) bind(flags *pflag.FlagSet, use string) {
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", use)
+	flags.StringVar(&f.context, "context", "", "context of that kubeconfig (default: its current one)")
+	flags.BoolVar(&f.install, "install", false, "apply the manifests to that cluster, too")
+}
+
+// open returns the cluster that the flags name; nil for a sandbox.
+func (f *clusterFlags) open(flags *pflag.FlagSet) (*userCluster, error) {
 	if f.kubeconfig == "" {
 		switch {
 		case flags.Changed("kubeconfig"):
@@ -48,13 +62,22 @@ func (f *ownFlags) cluster(flags *pflag.FlagSet) (*userCluster, error) {
 		}
 		return nil, nil
 	}
-	for _, name := range []string{"name", "keep", "nodes", "images", "olm", "catalog"} {
+	for _, name := range []string{"name", "keep", "nodes", "images", "olm", "catalog"} { // not all commands have all
 		if flags.Changed(name) {
 			return nil, usageError("leave one of them out", "--%s is for a sandbox, and --kubeconfig for a cluster of yours", name)
 		}
 	}
-	f.nodes.nodes = 0
 	return openKubeconfig(f.kubeconfig, f.context)
+}
+
+// inCluster has the suite's one operator run in the cluster that flags name, if they do.
+func (t *suite) inCluster(f clusterFlags, flags *pflag.FlagSet) (err error) {
+	t.cluster, err = f.open(flags)
+	if name := t.operators[0]; err == nil && t.cluster != nil && !isPath(name) {
+		return usageError("name the directory of your own, or leave --kubeconfig out", "--kubeconfig is for an operator of yours, and %s is a bundled one", name)
+	}
+	t.install = f.install
+	return err
 }
 
 // openKubeconfig reads a kubeconfig.
@@ -191,6 +214,21 @@ func (o *ownOperator) prepareCluster(ctx context.Context) error {
 	return nil
 }
 
+// meetCluster says what prepareCluster has found, in a cluster of the user's. Without the kinds of the manifests there is nothing to
+// measure.
+func (o *ownOperator) meetCluster() error {
+	if o.cluster == nil {
+		return nil
+	}
+	if len(o.lacks) > 0 {
+		return &exitError{exitSandbox, &sandbox.Problem{
+			Err: fmt.Errorf("the cluster does not have CustomResourceDefinition %s", strings.Join(o.lacks, ", ")), Hint: "make install, or --install",
+		}}
+	}
+	describeNotes(func(name, format string, args ...any) { o.say("%-10s %s", name, fmt.Sprintf(format, args...)) }, o.plan.Notes)
+	return nil
+}
+
 // missing returns which objects of the manifests the cluster does not have, as far as the user may look.
 func (o *ownOperator) missing(ctx context.Context, c client.Client) (missing []string, err error) {
 	for _, u := range o.plan.Objects {
@@ -205,6 +243,9 @@ func (o *ownOperator) missing(ctx context.Context, c client.Client) (missing []s
 		switch {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 			missing = append(missing, u.GetKind()+" "+filepath.Join(key.Namespace, key.Name))
+			if u.GetKind() == "CustomResourceDefinition" {
+				o.lacks = append(o.lacks, u.GetName())
+			}
 		case err != nil && !apierrors.IsForbidden(err):
 			return nil, sandboxError(err)
 		}

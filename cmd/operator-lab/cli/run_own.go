@@ -37,6 +37,8 @@ type ownOperator struct {
 	toApply []project.Sample
 	// cluster is that of the user's where it runs; nil: it runs in a sandbox.
 	cluster *userCluster
+	// lacks are the CRDs of the manifests that the cluster does not have.
+	lacks []string
 	// work is its private directory.
 	work *project.Work
 	// command is the program; empty for a project. args are added to its arguments.

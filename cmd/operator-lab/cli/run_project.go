@@ -41,9 +41,7 @@ type ownFlags struct {
 	noTaps     bool
 	noWebhooks bool
 	until      time.Duration
-	// kubeconfig and context name a cluster of the user's, which install says to give the manifests to.
-	kubeconfig, context string
-	install             bool
+	clusterFlags
 	// hooks are for controllers that are written as webhooks.
 	hooks hookFlags
 }
@@ -69,9 +67,7 @@ func (f *ownFlags) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noTaps, "no-taps", false, "build it as it is; then only its requests are seen")
 	flags.BoolVar(&f.noWebhooks, "no-webhooks", false, "install no webhook configurations")
 	flags.DurationVar(&f.until, "for", 0, "end after this long; 0: with Ctrl-C (plain)")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of a cluster of yours to run it against; nothing is applied there but what --install and --apply name")
-	flags.StringVar(&f.context, "context", "", "context of that kubeconfig (default: its current one)")
-	flags.BoolVar(&f.install, "install", false, "apply the manifests to that cluster, too")
+	f.clusterFlags.bind(flags, "kubeconfig of a cluster of yours to run it against; nothing is applied there but what --install and --apply name")
 	f.hooks.bind(flags)
 	f.nodes.bind(flags, 1)
 }
@@ -111,9 +107,12 @@ func runOwn(cmd *cobra.Command, streams streams, f *ownFlags, args []string) err
 	if err := check(); err != nil {
 		return err
 	}
-	cluster, err := f.cluster(cmd.Flags())
+	cluster, err := f.open(cmd.Flags())
 	if err != nil {
 		return err
+	}
+	if cluster != nil {
+		f.nodes.nodes = 0
 	}
 	if f.nodes.olm && len(args) == 1 && cmd.ArgsLenAtDash() < 0 {
 		return runByOLM(cmd, streams, f, args[0])

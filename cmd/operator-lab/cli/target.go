@@ -133,6 +133,11 @@ func (t *suite) openTarget(ctx context.Context) (c *target, err error) {
 	}
 	t.moreNodes()
 	switch {
+	case t.cluster != nil:
+		if c, err = t.cluster.target(ctx); err == nil {
+			c.kubeconfig = t.cluster.file
+			err = errors.Join(t.flags.Set("kube-context", t.cluster.context), t.use(c))
+		}
 	case t.noCluster:
 		c = &target{leave: stays}
 	case t.foreign():
@@ -235,7 +240,7 @@ func (t *suite) openRecord(record *sandbox.Record) (*target, error) {
 	return c, t.use(c)
 }
 
-// use reads the kubeconfig of a sandbox as flags would have it.
+// use reads the kubeconfig of a target as flags would have it.
 func (t *suite) use(c *target) error {
 	if err := t.read(c, c.kubeconfig); err != nil {
 		return err

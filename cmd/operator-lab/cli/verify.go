@@ -40,6 +40,7 @@ type verifyFlags struct {
 	baseline   string
 	plain      bool
 	look       lookFlags
+	clusterFlags
 }
 
 // verifyOutputs are the formats of --output.
@@ -64,6 +65,9 @@ operator sees. An operator of your own, given by its directory, is played with i
 and one plan after the other if it has webhooks, or is a Helm chart or a hook. Timers of up to a
 second are waited for; keys with longer ones count as settled. What belongs to no namespace cannot be
 explored. A name that is another one in each play, such as a random one, counts as the same.
+
+With --kubeconfig an operator of your own is played in a cluster of yours. Nothing is applied there
+but the scenario and what --install says. Its webhooks are not called, and its Deployment must not run.
 
 Faults: ` + strings.Join(verify.FaultNames(), ", ") + `
 
@@ -92,7 +96,11 @@ Operators:
 			if err := f.check(); err != nil {
 				return err
 			}
-			return newVerifying(io, f, args[0]).run(cmd.Context())
+			v := newVerifying(io, f, args[0])
+			if err := v.inCluster(f.clusterFlags, cmd.Flags()); err != nil {
+				return err
+			}
+			return v.run(cmd.Context())
 		},
 		ValidArgsFunction: completeOperatorOrDirectory,
 	}
@@ -112,6 +120,7 @@ Operators:
 	flags.StringVarP(&f.output, "output", "o", "", strings.Join(verifyOutputs, ", ")+"; default: text")
 	flags.BoolVar(&f.plain, "plain", false, "show no page on the terminal, only lines")
 	f.look.bind(flags)
+	f.clusterFlags.bind(flags, "kubeconfig of a cluster to play an operator of your own in, in namespaces named verify-…, which are deleted (default: a sandbox)")
 	flags.StringVar(&f.baseline, "baseline", "", "accept the findings of this file, which an earlier run wrote with --output json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(verifyOutputs, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("scenario", completeScenarios)
@@ -247,6 +256,9 @@ func (v *verifying) explore(ctx context.Context, target *target) (*verify.Report
 	if len(v.given.own) > 0 {
 		own := v.given.own[0]
 		if err := own.lab(ctx, target, &options); err != nil {
+			return nil, err
+		}
+		if err := own.meetCluster(); err != nil {
 			return nil, err
 		}
 		all, closeAll, err := own.beside(workers)
