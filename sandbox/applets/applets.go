@@ -11,7 +11,6 @@ package applets
 import (
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 
+	"github.com/operator-lab/operator-lab/sandbox/early/collector"
 	"github.com/operator-lab/operator-lab/sandbox/guard"
 )
 
@@ -65,7 +65,7 @@ func server(run func() int) func() int {
 // be meant to stay.
 func dieWithParent() {
 	if guard.WatchParent() {
-		startQuickly(10 * time.Second)
+		collector.RunSeldom(10 * time.Second)
 		return
 	}
 	parent := os.Getppid()
@@ -79,17 +79,6 @@ func dieWithParent() {
 			}
 		}
 	}()
-}
-
-// startQuickly lets the garbage collector run less often while a program of a sandbox starts, which is all allocation:
-// the control plane is ready an eighth sooner. Afterwards memory counts again.
-func startQuickly(starting time.Duration) {
-	if os.Getenv("GOGC") != "" {
-		return // set by the user
-	}
-	const usual = 100 // Go's default. What is set now says nothing: the package collector has switched the collector off.
-	debug.SetGCPercent(400)
-	time.AfterFunc(starting, func() { debug.SetGCPercent(usual) })
 }
 
 func etcd() int {

@@ -8,6 +8,8 @@ import (
 	"go.etcd.io/etcd/etcdutl/v3/etcdutl"
 	"go.etcd.io/etcd/pkg/v3/cobrautl"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+
+	"github.com/operator-lab/operator-lab/sandbox/network/names"
 )
 
 // walSegment is the size in bytes that etcd gives a new write-ahead log file. Its default of 64 MiB is allocated on
@@ -17,7 +19,7 @@ const walSegment = 4 << 20
 func prepareEtcd() {
 	wal.SegmentSizeBytes = walSegment
 	if os.Getenv("LAB_POD") != "" { // in a pod, where names are resolved by the cluster
-		answerNames()
+		names.Answer()
 	}
 }
 

@@ -1,4 +1,4 @@
-package applets
+package collector
 
 import (
 	"context"
@@ -16,7 +16,7 @@ func TestTheCollectorRunsAfterTheStart(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(-1)
 	defer debug.SetGCPercent(before)
-	startQuickly(time.Millisecond)
+	RunSeldom(time.Millisecond)
 	sandboxtest.Eventually(t, "the collector to run as usual", func(context.Context) error {
 		now := debug.SetGCPercent(100)
 		debug.SetGCPercent(now)

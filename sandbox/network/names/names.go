@@ -1,4 +1,5 @@
-package applets
+// Package names lets etcd find an address for each name of the pod network, which it never dials.
+package names
 
 import (
 	"context"
@@ -10,10 +11,10 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// answerNames makes etcd find an address for each name. A joining member compares the URLs of the existing ones by
+// Answer makes this process find an address for each name. A joining member compares the URLs of the existing ones by
 // their addresses, and gives up if it finds none. It only compares them: to connect, it uses names, through the proxy.
 // So a unique made-up address for each name is enough.
-func answerNames() {
+func Answer() {
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go answer(theirs)

@@ -1,4 +1,4 @@
-package applets
+package names
 
 import (
 	"net"
@@ -10,7 +10,7 @@ import (
 func TestNamesHaveAddressesOfTheirOwn(t *testing.T) {
 	before := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = before })
-	answerNames()
+	Answer()
 	seen := map[string]string{}
 	for _, name := range []string{
 		"example-etcd-cluster-m2gkmxxhk8.example-etcd-cluster.stage-6m4hc.svc",
