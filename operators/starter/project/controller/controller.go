@@ -47,6 +47,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err): // what was read is old: it comes from a cache
 		return ctrl.Result{RequeueAfter: time.Second}, nil
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // the owner will be gone, too
+		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("keep the Deployment: %w", err)
 	case done != controllerutil.OperationResultNone:

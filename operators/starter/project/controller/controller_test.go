@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,6 +136,18 @@ func TestOldReadIsNoError(t *testing.T) {
 func TestDeletedIsNoError(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.Delete(t.Context(), w.owner))
+	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.owner)}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEndOfTheNamespaceIsNoError(t *testing.T) {
+	w := newWorld(t)
+	ending := apierrors.NewForbidden(appsv1.Resource("deployments"), "one", errors.New("the namespace is being terminated"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	w.Client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return ending },
+	})
 	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.owner)}); err != nil {
 		t.Error(err)
 	}
