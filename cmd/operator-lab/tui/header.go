@@ -64,13 +64,23 @@ func (s headerBar) downWord(mode trace.Mode) string {
 	return s.t("CRASHED, starts again", "クラッシュ、再起動中")
 }
 
+// name says what is shown, and how much is seen of it. The title is of the demo, and says nothing of one of several operators without
+// taps.
+func (s headerBar) name() string {
+	level := s.level()
+	if level != "" && s.operator != "" && len(s.index.operators) > 1 {
+		return s.operator + level
+	}
+	return orElse(s.title, "operator-lab") + level
+}
+
 func (s headerBar) draw(r Rect) []row {
 	var left, right row
 	left.add(plain, " ")
 	if r.W >= 100 && s.title != "" {
 		left.add(title, "operator-lab").add(plain, "  ")
 	}
-	left.add(accent, orElse(s.title, "operator-lab")+s.level())
+	left.add(accent, s.name())
 	if !s.bare() {
 		word, st := s.modeWord()
 		right.add(st, " "+word+" ")
@@ -96,7 +106,7 @@ func (s headerBar) draw(r Rect) []row {
 	}
 	room := r.W - right.width()
 	if left.width() > room-1 {
-		left = text(accent, " "+s.cutTo(orElse(s.title, "operator-lab")+s.level(), room-2))
+		left = text(accent, " "+s.cutTo(s.name(), room-2))
 	}
 	left.to(room)
 	left.segs = append(left.segs, right.segs...)

@@ -154,6 +154,19 @@ func gated() *trace.Journal {
 	return j
 }
 
+// TestTitleOfOneOfSeveral checks that the screen does not say of the demo's operator how little is seen of another one.
+func TestTitleOfOneOfSeveral(t *testing.T) {
+	j := gated()
+	j.Append(trace.Event{Kind: trace.KindOperator, Operator: "zundoko", Actor: "zundoko", Verb: trace.VerbStart})
+	j.Append(trace.Event{Kind: trace.KindDequeue, Operator: "zundoko", Actor: "zundoko", Controller: "hikawa", Reconcile: 1})
+	for operator, want := range map[string]string{"": "zundoko / hardened ", "zundoko": "zundoko / hardened ", "pyop": "pyop / level 3: gate only "} {
+		m := modelOf(t, Options{Journal: j, Replay: true, Title: "zundoko / hardened", Operator: operator}, 120, 40)
+		if frame := ansi.Strip(m.frame()); !strings.Contains(frame, "operator-lab  "+want) {
+			t.Errorf("%q: want %q in\n%s", operator, want, frame)
+		}
+	}
+}
+
 // waiting is gated with a request that came while the loop was paused.
 func waiting() *trace.Journal {
 	j := gated()
