@@ -157,6 +157,11 @@ func TestMerge(t *testing.T) {
 	if err != nil || !slices.Equal(missing, []report.Shard{{Index: 2, Count: 2}}) || merged[0].Findings[0].Text != "it spins" || !slices.Equal(merged[0].sizes(Create), []int{1}) {
 		t.Errorf("%+v %v %v", merged, missing, err)
 	}
+	interrupted := written(1, 0, 1)
+	interrupted[0].Sizes[1].Settled = false
+	if merged, _, err := Merge([][]*Report{interrupted}); err != nil || !strings.Contains(strings.Join(merged[0].notes(), " "), "shard 1/2 was ended with 4 Songs") {
+		t.Errorf("%+v %v", merged, err)
+	}
 	other := written(2, 3)
 	other[0].Changes++
 	for why, shards := range map[string][][]*Report{

@@ -45,6 +45,9 @@ func merge(reports []*Report) (*Report, []report.Shard, error) {
 		for _, s := range r.Sizes {
 			s.Shard = r.Shard.Index
 			all.Sizes = append(all.Sizes, s)
+			if !s.Settled && r.Unsettled == "" {
+				all.Notes = append(all.Notes, fmt.Sprintf("shard %s was ended with %s: its figures are too low, and more sizes may be missing", r.Shard, ofKind(s.Objects, all.Kind)))
+			}
 		}
 		for _, note := range r.Notes {
 			if !slices.Contains(all.Notes, note) {
