@@ -176,15 +176,23 @@ func notTogether(err error) error {
 	return usageError("name one file for each shard of one run", "%w", err)
 }
 
+// readAll reads reports, which the words wrote.
+func readAll[T any](files []*shardFile, words string, read func(text []byte) (T, error)) (all []T, err error) {
+	for _, file := range files {
+		one, err := read(file.text)
+		if err != nil {
+			return nil, usageError("name a file that '"+words+"' wrote", "read %s: %w", file.name, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
 // tests joins reports of test.
 func (f *mergeFlags) tests(io streams, files []*shardFile) (missing []report.Shard, failed bool, err error) {
-	var runs []*report.Run
-	for _, file := range files {
-		run, err := report.ReadJSON(file.text)
-		if err != nil {
-			return nil, false, usageError("name a file that 'test --report-format JSON' wrote", "read %s: %w", file.name, err)
-		}
-		runs = append(runs, run)
+	runs, err := readAll(files, "test --report-format JSON", report.ReadJSON)
+	if err != nil {
+		return nil, false, err
 	}
 	run, missing, err := report.Merge(runs)
 	if err != nil {
@@ -217,13 +225,12 @@ func (f *mergeFlags) verified(io streams, files []*shardFile) (missing []report.
 	if err != nil {
 		return nil, false, err
 	}
-	var reports []*verify.Report
-	for _, file := range files {
+	reports, err := readAll(files, "verify --output json", func(text []byte) (*verify.Report, error) {
 		r := &verify.Report{}
-		if err := json.Unmarshal(file.text, r); err != nil {
-			return nil, false, usageError("name a file that 'verify --output json' wrote", "read %s: %w", file.name, err)
-		}
-		reports = append(reports, r)
+		return r, json.Unmarshal(text, r)
+	})
+	if err != nil {
+		return nil, false, err
 	}
 	r, missing, err := verify.Merge(reports)
 	if err != nil {
@@ -239,13 +246,9 @@ func (f *mergeFlags) loads(io streams, files []*shardFile) (missing []report.Sha
 	if err != nil {
 		return nil, false, err
 	}
-	var shards [][]*load.Report
-	for _, file := range files {
-		reports, err := readLoads(file.text)
-		if err != nil {
-			return nil, false, usageError("name a file that 'load --output json' wrote", "read %s: %w", file.name, err)
-		}
-		shards = append(shards, reports)
+	shards, err := readAll(files, "load --output json", readLoads)
+	if err != nil {
+		return nil, false, err
 	}
 	merged, missing, err := load.Merge(shards)
 	if err != nil {
