@@ -33,6 +33,8 @@ type userCluster struct {
 	config *rest.Config
 	// file is the kubeconfig, context the context in it.
 	file, context string
+	// install says that the manifests are applied there.
+	install bool
 	// version is that of the cluster, once it has answered.
 	version string
 }
@@ -40,8 +42,7 @@ type userCluster struct {
 // clusterFlags name a cluster of the user's, in which their operator runs in place of a sandbox.
 type clusterFlags struct {
 	kubeconfig, context string
-	// install says that the manifests are applied there.
-	install bool
+	install             bool
 }
 
 // bind adds the flags; use says what --kubeconfig does.
@@ -67,7 +68,11 @@ func (f *clusterFlags) open(flags *pflag.FlagSet) (*userCluster, error) {
 			return nil, usageError("leave one of them out", "--%s is for a sandbox, and --kubeconfig for a cluster of yours", name)
 		}
 	}
-	return openKubeconfig(f.kubeconfig, f.context)
+	c, err := openKubeconfig(f.kubeconfig, f.context)
+	if err == nil {
+		c.install = f.install
+	}
+	return c, err
 }
 
 // inCluster has the suite's one operator run in the cluster that flags name, if they do.
@@ -76,7 +81,6 @@ func (t *suite) inCluster(f clusterFlags, flags *pflag.FlagSet) (err error) {
 	if name := t.operators[0]; err == nil && t.cluster != nil && !isPath(name) {
 		return usageError("name the directory of your own, or leave --kubeconfig out", "--kubeconfig is for an operator of yours, and %s is a bundled one", name)
 	}
-	t.install = f.install
 	return err
 }
 
@@ -173,7 +177,7 @@ func (o *ownOperator) prepareCluster(ctx context.Context) error {
 	note := func(kind project.NoteKind, values ...any) {
 		o.plan.Notes = append(o.plan.Notes, project.Note{Kind: kind, Values: values})
 	}
-	if o.flags.install {
+	if o.cluster.install {
 		if err := project.ApplyAll(ctx, o.cluster, o.plan.Objects, o.plan.Namespace); err != nil {
 			return &sandbox.Problem{Err: err, Hint: "leave --install out, and install what the operator needs as you usually do"}
 		}

@@ -437,7 +437,7 @@ func (o *ownOperator) describe(w io.Writer) {
 	applies, webhooks := "applies", "webhooks"
 	if o.cluster != nil {
 		webhooks = "leaves out"
-		if !o.flags.install {
+		if !o.cluster.install {
 			applies = "needs"
 		}
 	}

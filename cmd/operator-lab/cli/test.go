@@ -72,9 +72,8 @@ type suite struct {
 	given givenOperators
 	// last holds the failed tests of the last run; nil unless they are to be run again.
 	last *rerun
-	// cluster is that of the user's in which their operator runs, which has install; nil: it runs in a sandbox.
+	// cluster is that of the user's in which their operator runs; nil: it runs in a sandbox.
 	cluster *userCluster
-	install bool
 }
 
 func (t *suite) run(ctx context.Context) error {

@@ -24,15 +24,14 @@ type givenOperators struct {
 	// variant and parameters, by name, are for all operators; both may be empty.
 	variant    string
 	parameters map[string]string
-	// cluster is that of the user's in which their operators run, which have install; nil: they run in a sandbox.
+	// cluster is that of the user's in which their operators run; nil: they run in a sandbox.
 	cluster *userCluster
-	install bool
 }
 
 // findOperators takes from the flags what they say about operators, and finds those of the user's.
 func (t *suite) findOperators(ctx context.Context) error {
 	t.given = t.testFlags.given()
-	t.given.cluster, t.given.install = t.cluster, t.install
+	t.given.cluster = t.cluster
 	for _, name := range t.operators {
 		if !isPath(name) {
 			t.given.names = append(t.given.names, name)
@@ -73,7 +72,7 @@ func (f *testFlags) given() givenOperators {
 
 // find adds an operator of the user's.
 func (g *givenOperators) find(ctx context.Context, dir string, say func(format string, args ...any)) error {
-	own := &ownOperator{flags: &ownFlags{clusterFlags: clusterFlags{install: g.install}}, cluster: g.cluster, say: say, step: noStep}
+	own := &ownOperator{flags: &ownFlags{}, cluster: g.cluster, say: say, step: noStep}
 	g.own = append(g.own, own)
 	if err := own.find(ctx, dir); err != nil {
 		return err
