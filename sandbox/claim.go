@@ -42,7 +42,7 @@ func (s *Sandbox) claim(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := link(s.options.Binary, s.layout.bin(), slices.Concat(Programs(), OLMPrograms(), []string{"kubectl", "kubelet"})...); err != nil {
+	if err := link(s.options.Binary, s.layout.bin(), slices.Concat(Programs(), OLMPrograms(), []string{"kubectl", "kubelet", kwok})...); err != nil {
 		return err
 	}
 	keys, err := openPKI(s.layout.pki())
@@ -161,5 +161,6 @@ func (s *Sandbox) openRecord() error {
 		r.Name, r.Dir, r.Version = s.options.Name, s.layout.dir, s.options.Version
 		r.PID, r.Started, r.Ready, r.Ports = os.Getpid(), s.began, false, s.ports.ports
 		r.Children, r.Restarts, r.Operators, r.Nodes = nil, nil, s.options.Operators, s.options.Nodes
+		r.FakeNodes = s.options.FakeNodes
 	})
 }

@@ -22,6 +22,7 @@ import (
 type cloudProvider struct {
 	client kubernetes.Interface
 	nodes  int
+	fake   int // nodes that only answer; they come with their addresses
 	plan   network.Plan
 	// failed is called with the name of a node for which something could not be done.
 	failed func(node string, err error)
@@ -47,11 +48,14 @@ func (c *cloudProvider) start(ctx context.Context) error {
 }
 
 func (c *cloudProvider) tend(ctx context.Context, n *corev1.Node) error {
-	index := nodeIndex(n.Name)
+	index, most := nodeIndex(n.Name), c.nodes
+	if fake := numberOf(n.Name, fakePrefix); fake > 0 {
+		index, most = fake, c.fake
+	}
 	if index == 0 || n.Labels[SimulatedLabel] == "" {
 		return nil // somebody else's
 	}
-	if index > c.nodes {
+	if index > most {
 		return c.client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(n.UID))})
 	}
 	if !slices.ContainsFunc(n.Spec.Taints, isUninitialized) {

@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Programs returns the names of the control plane's programs.
@@ -24,8 +26,8 @@ var lessonSet = []string{
 	"taint-eviction-controller", "ttl-after-finished-controller", "validatingadmissionpolicy-status-controller",
 }
 
-// managerPrograms returns kube-controller-manager and kube-scheduler.
-func (p *plane) managerPrograms() ([]*program, error) {
+// managerPrograms returns kube-controller-manager and kube-scheduler, and what answers for fake nodes if there are any.
+func (p *plane) managerPrograms(fakeNodes int) ([]*program, error) {
 	common := []string{
 		"--leader-elect=false", "--secure-port=0", "--profiling=false", "--kube-api-qps=1000", "--kube-api-burst=2000",
 	}
@@ -35,8 +37,7 @@ func (p *plane) managerPrograms() ([]*program, error) {
 		"--root-ca-file="+p.pki.path(clusterCA+".crt"),
 		"--endpointslice-updates-batch-period=0s",
 		"--volumes="+p.volumes(),
-		// A node renews its lease every second; after five seconds without it counts as lost.
-		"--node-monitor-period=500ms", "--node-monitor-grace-period=5s",
+		"--node-monitor-period=500ms", "--node-monitor-grace-period="+nodeGone(fakeNodes).String(),
 	))
 	if err != nil {
 		return nil, err
@@ -45,7 +46,23 @@ func (p *plane) managerPrograms() ([]*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*program{controllers, scheduler}, nil
+	if fakeNodes == 0 {
+		return []*program{controllers, scheduler}, nil
+	}
+	if err := p.pki.ensure(subject{file: kwok, ca: clusterCA, name: "system:kwok", groups: []string{"system:masters"}}); err != nil {
+		return nil, err
+	}
+	answering, err := p.manager(kwok, kwok, []string{"--nodes=" + strconv.Itoa(fakeNodes)})
+	return []*program{controllers, scheduler, answering}, err
+}
+
+// nodeGone returns how long a node may say nothing until it counts as lost. A node of the lab's kubelet renews its lease every
+// second. Fake ones have none, and KWOK writes their status every 10 to 20 minutes.
+func nodeGone(fakeNodes int) time.Duration {
+	if fakeNodes > 0 {
+		return time.Hour
+	}
+	return 5 * time.Second
 }
 
 func (p *plane) manager(name, credentials string, args []string) (*program, error) {

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/operator-lab/operator-lab/sandbox"
 	"github.com/operator-lab/operator-lab/sandbox/certificate"
+	"github.com/operator-lab/operator-lab/sandbox/network"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest/output"
 )
@@ -146,7 +148,7 @@ func waitingFor(reason string) func(*corev1.Pod) bool {
 	}
 }
 
-// TestNodes has more than one node, and fewer the next time.
+// TestNodes has more than one node, and fewer the next time, beside some that only answer.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	const name = "nodes-of-test"
@@ -172,7 +174,8 @@ func TestNodes(t *testing.T) {
 	if err := lab.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	c = clientset(t, start(t, sandbox.Options{Name: name, Nodes: 1}))
+	lab = start(t, sandbox.Options{Name: name, Nodes: 1, FakeNodes: 2})
+	c = clientset(t, lab)
 	sandboxtest.Eventually(t, "the second node to be gone", func(ctx context.Context) error {
 		_, err := c.CoreV1().Nodes().Get(ctx, "node-2", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -180,13 +183,68 @@ func TestNodes(t *testing.T) {
 		}
 		return fmt.Errorf("it is there: %w", err)
 	})
+	onlyAnswers(t, lab, c)
+}
+
+// onlyAnswers checks what is said by nodes, pods and jobs where no program runs, and what of it a checkpoint brings back.
+func onlyAnswers(t *testing.T, lab *sandbox.Sandbox, c kubernetes.Interface) {
+	t.Helper()
+	runs(t, c, "answered", "fake-2")
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "answered"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, NodeSelector: map[string]string{sandbox.SimulatedLabel: "only-answers"},
+		Containers: []corev1.Container{{Name: "wait", Image: "unknown"}},
+	}}}}
+	if _, err := c.BatchV1().Jobs("default").Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sandboxtest.Eventually(t, "the job to be done", func(ctx context.Context) error {
+		j, err := c.BatchV1().Jobs("default").Get(ctx, "answered", metav1.GetOptions{})
+		if err == nil && j.Status.Succeeded != 1 {
+			err = fmt.Errorf("it is %+v", j.Status)
+		}
+		return err
+	})
+	if log, err := c.CoreV1().Pods("default").GetLogs("answered", &corev1.PodLogOptions{}).DoRaw(t.Context()); err == nil {
+		t.Errorf("it has a log: %s", log)
+	}
+	surplus := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "fake-3", Labels: map[string]string{sandbox.SimulatedLabel: "only-answers"}}}
+	if _, err := c.CoreV1().Nodes().Create(t.Context(), surplus, metav1.CreateOptions{}); err != nil { // as an earlier run with more
+		t.Fatal(err)
+	}
+	point := checkpoint(t, lab, "answered")
+	if err := c.CoreV1().Pods("default").Delete(t.Context(), "answered", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	restore(t, lab, point)
+	p, err := c.CoreV1().Pods("default").Get(t.Context(), "answered", metav1.GetOptions{})
+	if err != nil || p.Status.Phase != corev1.PodRunning || p.Status.HostIP != network.FakeNodeIP(2) {
+		t.Errorf("brought back: %v, %+v", err, p.Status)
+	}
+	sandboxtest.Eventually(t, "two nodes to answer", func(ctx context.Context) error {
+		nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: sandbox.SimulatedLabel + "=only-answers"})
+		if err == nil && len(nodes.Items) != 2 {
+			err = fmt.Errorf("there are %d", len(nodes.Items))
+		}
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes.Items {
+			for _, said := range n.Status.Conditions {
+				if said.Reason != "OnlyAnswers" {
+					return fmt.Errorf("%s says %+v", n.Name, said)
+				}
+			}
+		}
+		return nil
+	})
 }
 
 func TestTooManyNodes(t *testing.T) {
-	for _, count := range []int{-1, sandbox.MaxNodes + 1} {
-		_, err := sandbox.Start(t.Context(), sandbox.Options{StateDir: stateDir, Ephemeral: true, Nodes: count})
+	for _, o := range []sandbox.Options{{Nodes: -1}, {Nodes: sandbox.MaxNodes + 1}, {FakeNodes: -1}, {FakeNodes: sandbox.MaxFakeNodes + 1}} {
+		o.StateDir, o.Ephemeral = stateDir, true
+		_, err := sandbox.Start(t.Context(), o)
 		if sandbox.HintOf(err) == "" {
-			t.Errorf("%d nodes: %v", count, err)
+			t.Errorf("%d and %d nodes: %v", o.Nodes, o.FakeNodes, err)
 		}
 	}
 }

@@ -17,24 +17,38 @@ import (
 // MaxNodes is the largest number of simulated nodes in a sandbox. Each is a process.
 const MaxNodes = 32
 
+// MaxFakeNodes is the largest number of nodes that only answer.
+const MaxFakeNodes = 1000
+
+// kwok is the name of the program that answers for those nodes.
+const kwok = "kwok"
+
 // SimulatedLabel is a label of every node of a sandbox.
 const SimulatedLabel = "operator-lab.dev/simulated"
 
 // NodeName returns the name of a node by its number, from 1.
 func NodeName(index int) string { return network.NodeName(index) }
 
+// FakeNodeName returns the name of a node that only answers, by its number, from 1.
+func FakeNodeName(index int) string { return fakePrefix + strconv.Itoa(index) }
+
+const fakePrefix = "fake-"
+
 // nodeIndex returns the number of a node by its name, or 0 if it is not one of ours.
-func nodeIndex(name string) int {
-	index, err := strconv.Atoi(strings.TrimPrefix(name, "node-"))
-	if err != nil || NodeName(index) != name {
+func nodeIndex(name string) int { return numberOf(name, "node-") }
+
+// numberOf returns the number after a prefix, or 0 if the name is not made of both.
+func numberOf(name, prefix string) int {
+	index, err := strconv.Atoi(strings.TrimPrefix(name, prefix))
+	if err != nil || prefix+strconv.Itoa(index) != name {
 		return 0
 	}
 	return index
 }
 
-func checkNodes(count int) error {
-	if count < 0 || count > MaxNodes {
-		return &Problem{fmt.Errorf("there cannot be %d nodes", count), fmt.Sprintf("ask for 0 to %d", MaxNodes)}
+func checkNodes(count, most int) error {
+	if count < 0 || count > most {
+		return &Problem{fmt.Errorf("there cannot be %d nodes", count), fmt.Sprintf("ask for 0 to %d", most)}
 	}
 	return nil
 }

@@ -64,6 +64,9 @@ type Options struct {
 	Operators []string
 	// Nodes is the number of simulated nodes, at most [MaxNodes]. Default: none, and Pods stay Pending.
 	Nodes int
+	// FakeNodes is the number of nodes that only answer, at most [MaxFakeNodes]: KWOK says that their pods are Ready, and
+	// no program runs in them. Default: none.
+	FakeNodes int
 	// Images is the path of a file with more images, see the package images. Default: only those that come with the lab
 	// are known.
 	Images string
@@ -164,7 +167,7 @@ func (o *Options) complete() (err error) {
 			o.Name = fmt.Sprintf("tmp-%d-%s", os.Getpid(), strconv.FormatInt(time.Now().UnixNano()%(36*36*36*36), 36))
 		}
 	}
-	if err := errors.Join(CheckName(o.Name), checkNodes(o.Nodes)); err != nil {
+	if err := errors.Join(CheckName(o.Name), checkNodes(o.Nodes, MaxNodes), checkNodes(o.FakeNodes, MaxFakeNodes)); err != nil {
 		return err
 	}
 	if err := o.checkCatalog(); err != nil {
@@ -280,7 +283,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 
 // startPrograms starts all programs but those of OLM. lasting ends with the sandbox.
 func (s *Sandbox) startPrograms(ctx, lasting context.Context) error {
-	managers, err := s.plane.managerPrograms()
+	managers, err := s.plane.managerPrograms(s.options.FakeNodes)
 	if err != nil {
 		return err
 	}
@@ -301,7 +304,7 @@ func (s *Sandbox) startPrograms(ctx, lasting context.Context) error {
 		return err
 	}
 	provider := &cloudProvider{
-		client: client, nodes: s.options.Nodes, plan: s.plan, failed: func(node string, err error) { s.step(node, err.Error()) },
+		client: client, nodes: s.options.Nodes, fake: s.options.FakeNodes, plan: s.plan, failed: func(node string, err error) { s.step(node, err.Error()) },
 	}
 	s.provide = sync.OnceValue(func() error { return provider.start(lasting) })
 	return s.launch(ctx, lasting, s.programs...)
@@ -311,7 +314,11 @@ func (s *Sandbox) startPrograms(ctx, lasting context.Context) error {
 func (s *Sandbox) launch(ctx, lasting context.Context, programs ...*program) error {
 	for _, p := range programs {
 		p.launched = func(ctx context.Context) error {
-			s.step(p.name, "")
+			note := ""
+			if p.name == kwok {
+				note = fmt.Sprintf("%d nodes that only answer", s.options.FakeNodes)
+			}
+			s.step(p.name, note)
 			switch {
 			case p.name == "etcd" && !s.begun.Load():
 				return s.checkpoints.finishRestore(ctx)

@@ -96,6 +96,8 @@ type Record struct {
 	Restarts map[string]int `json:"restarts,omitempty"`
 	// Nodes is the number of simulated nodes.
 	Nodes int `json:"nodes,omitempty"`
+	// FakeNodes is the number of nodes that only answer.
+	FakeNodes int `json:"fakeNodes,omitempty"`
 	// Loopback is the second byte of the addresses of this machine that stand for the cluster's; see [network.Plan].
 	Loopback int `json:"loopback,omitempty"`
 	// Proxy is the URL of an HTTP proxy that knows the cluster's names, with its credentials.

@@ -1,5 +1,5 @@
 // Package applets holds the programs the one binary can be: upstream's own etcd, etcdctl, etcdutl, kube-apiserver,
-// kube-controller-manager, kube-scheduler, kubelet and kubectl, and the programs of the Operator Lifecycle Manager, linked in.
+// kube-controller-manager, kube-scheduler, kubelet and kubectl, KWOK, and the programs of the Operator Lifecycle Manager, linked in.
 //
 // Which one a process is, is decided by the base name it was called by (see [Main]), as busybox does it. A directory
 // of links to the binary is therefore all that envtest's BinaryAssetsDirectory needs.
@@ -34,6 +34,7 @@ var applets = map[string]func() int{
 	"etcdutl":                 Etcdutl,
 	"kubectl":                 Kubectl,
 	"kubelet":                 server(nodeProgram),
+	"kwok":                    server(kwok),
 	"catalog-operator":        server(olmProgram("catalog-operator", catalogOperator)),
 	"olm-operator":            server(olmProgram("olm-operator", olmOperator)),
 	"package-server":          server(packageServer),

@@ -17,6 +17,8 @@ import (
 
 var (
 	podNet    = netip.MustParsePrefix(PodCIDR)
+	fakePods  = netip.MustParsePrefix(FakePodCIDR)
+	fakeNodes = netip.MustParsePrefix(FakeNodeCIDR)
 	localhost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 )
 
@@ -30,6 +32,9 @@ func isTCP(network string) bool { return network == "tcp" || network == "tcp4" }
 
 // isNodePort reports whether a port is in the range of node ports.
 func isNodePort(port uint16) bool { return port >= 30000 && port <= 32767 }
+
+// isFake reports whether an address is that of a node that only answers, or of a pod there.
+func isFake(a netip.Addr) bool { return fakePods.Contains(a) || fakeNodes.Contains(a) }
 
 // isLoopback reports whether an address is the client's own loopback address.
 func isLoopback(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() }
@@ -151,6 +156,14 @@ func (c *call) address(ctx context.Context, a netip.Addr) (duplex, error) {
 	case podNet.Contains(a):
 		return nil, refused(c.asked, to, "no pod has this address")
 	}
+	return c.elsewhere(ctx, to)
+}
+
+// elsewhere connects to an address that is no Service's and on no node that runs programs.
+func (c *call) elsewhere(ctx context.Context, to netip.AddrPort) (duplex, error) {
+	if isFake(to.Addr()) {
+		return nil, failed(c.asked, to, syscall.EHOSTUNREACH, "KWOK answers for the node: no program runs there")
+	}
 	return outside(ctx, c.asked, to.String())
 }
 
@@ -208,7 +221,7 @@ func (c *call) endpoint(ctx context.Context, to netip.AddrPort) (duplex, error) 
 	if _, _, ok := nodeOf(to.Addr()); ok {
 		return reachNode(ctx, c.hub.plan, c.asked, to, c.from)
 	}
-	return outside(ctx, c.asked, to.String())
+	return c.elsewhere(ctx, to)
 }
 
 // finding is the result of resolving a name or an address.

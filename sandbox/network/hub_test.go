@@ -96,6 +96,8 @@ func TestNamesLeadToPods(t *testing.T) {
 			"10.96.7.7:80":                   "connection refused: no Service has this address",
 			"10.244.0.7:80":                  "connection refused: no pod has this address",
 			"10.244.1.77:80":                 "connection refused: no pod has this address",
+			"10.245.0.7:80":                  "no route to host: KWOK answers for the node: no program runs there",
+			"10.246.0.7:10250":               "no route to host: KWOK answers for the node: no program runs there",
 			"10.244.9.7:80":                  "no route to host: node-9 does not answer",
 			"node-9:30081":                   "no route to host: node-9 does not answer",
 			"none.shop.svc:80":               "no such host: there is no such Service",

@@ -242,7 +242,7 @@ func (n *Node) route(ctx context.Context, asked string, from client) (duplex, er
 		return reachNode(ctx, n.plan, asked, netip.AddrPortFrom(to, port), from)
 	}
 	_, _, isNodes := nodeOf(to)
-	if isOwn || isAddress && !isNodes && !serviceNet.Contains(to) && !podNet.Contains(to) {
+	if isOwn || isAddress && !isNodes && !serviceNet.Contains(to) && !podNet.Contains(to) && !isFake(to) {
 		return outside(ctx, asked, net.JoinHostPort(host, strconv.Itoa(int(port))))
 	}
 	if isAddress {

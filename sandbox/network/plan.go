@@ -15,6 +15,10 @@ import (
 const (
 	// PodCIDR holds the addresses of all pods; node n has 10.244.n.0/24 of it.
 	PodCIDR = "10.244.0.0/16"
+	// FakePodCIDR holds the addresses of pods on nodes that only answer. Nothing is behind them.
+	FakePodCIDR = "10.245.0.0/16"
+	// FakeNodeCIDR holds the addresses of those nodes.
+	FakeNodeCIDR = "10.246.0.0/16"
 	// ServiceCIDR holds the ClusterIPs.
 	ServiceCIDR = "10.96.0.0/16"
 	// KubernetesIP is the ClusterIP of the API server's own Service.
@@ -61,6 +65,9 @@ func NodeName(n int) string { return "node-" + strconv.Itoa(n) }
 
 // PodCIDR returns the address range of node n's pods.
 func (p Plan) PodCIDR(n int) string { return netip.PrefixFrom(podIP(n, 0), 24).String() }
+
+// FakeNodeIP returns the address of a node that only answers, by its number.
+func FakeNodeIP(n int) string { return netip.AddrFrom4([4]byte{10, 246, byte(n >> 8), byte(n)}).String() }
 
 // NodeIP returns the address of node n in the cluster.
 func (p Plan) NodeIP(n int) string { return netip.AddrFrom4([4]byte{172, 18, 0, byte(n + 1)}).String() }

@@ -22,6 +22,7 @@ import (
 // nodeFlags hold the flags for the nodes and images of a sandbox, and for OLM in it.
 type nodeFlags struct {
 	nodes   int
+	fake    bool // the nodes only answer
 	images  string
 	olm     bool
 	catalog string // a directory
@@ -29,8 +30,8 @@ type nodeFlags struct {
 
 // bind adds the flags, with a default number of nodes.
 func (f *nodeFlags) bind(flags *pflag.FlagSet, nodes int) {
-	f.nodes = nodes
-	flags.Var((*nodeCount)(&f.nodes), "nodes", "how many simulated nodes run pods; 0: pods stay Pending")
+	flags.IntVar(&f.nodes, "nodes", nodes, "how many simulated nodes run pods; 0: pods stay Pending")
+	flags.BoolVar(&f.fake, "fake", false, fmt.Sprintf("the nodes only answer (KWOK): pods are Ready at once, and no program runs in them; up to %d", sandbox.MaxFakeNodes))
 	flags.StringVar(&f.images, "images", "", "file that says which programs images are (default: only those that come with the lab)")
 	flags.BoolVar(&f.olm, "olm", false, "start the Operator Lifecycle Manager, with a catalog of the bundled operators")
 	flags.StringVar(&f.catalog, "catalog", "", "directory with a file-based catalog for OLM, beside that of the bundled operators; implies --olm")
@@ -58,12 +59,30 @@ func (f *nodeFlags) take(p *project.Project, flags *pflag.FlagSet) {
 // use sets the options of a sandbox, after a check of the files that they name.
 func (f *nodeFlags) use(o *sandbox.Options) error {
 	o.Nodes, o.Images = f.nodes, f.images
+	if f.fake {
+		o.Nodes, o.FakeNodes = 0, f.nodes
+	}
 	o.OLM, o.Catalog = f.olm || f.catalog != "", f.catalog
 	return f.check()
 }
 
-// check reports what is wrong with the catalog and the images file.
+// run reports whether there are nodes that run programs.
+func (f *nodeFlags) run() bool { return f.nodes > 0 && !f.fake }
+
+// check reports what is wrong with the nodes, the catalog and the images file.
 func (f *nodeFlags) check() error {
+	switch {
+	case f.nodes < 0:
+		return usageError("0 is none", "there cannot be %d nodes", f.nodes)
+	case f.fake && f.nodes == 0:
+		return usageError("say how many, such as --nodes 500", "--fake is about nodes, and there are none")
+	case f.fake && (f.images != "" || f.olm || f.catalog != ""):
+		return usageError("leave out --fake", "nodes that only answer run no programs, neither those of images nor operators that OLM installs")
+	case f.nodes > sandbox.MaxFakeNodes:
+		return usageError(fmt.Sprintf("there can be %d, and with --fake %d", sandbox.MaxNodes, sandbox.MaxFakeNodes), "%d nodes are too many", f.nodes)
+	case !f.fake && f.nodes > sandbox.MaxNodes:
+		return usageError("with --fake they only answer, and there can be more", "%d nodes are too many: each is a process, and there can be %d", f.nodes, sandbox.MaxNodes)
+	}
 	catalogue, err := images.NewCatalogue("", f.images)
 	if err == nil {
 		defer catalogue.Close()
@@ -137,6 +156,9 @@ func checkCatalog(dir string, catalogue *images.Catalogue) error {
 // args returns the flags as arguments for another process.
 func (f *nodeFlags) args() []string {
 	args := []string{"--nodes", strconv.Itoa(f.nodes)}
+	if f.fake {
+		args = append(args, "--fake")
+	}
 	if f.images != "" {
 		args = append(args, "--images", f.images)
 	}
@@ -151,6 +173,9 @@ func (f *nodeFlags) args() []string {
 
 // Said at the beginning of a run whose pods are to run.
 const (
+	fakeNodes   = "No program runs in any pod: KWOK answers for the nodes, and says at once that a pod is Ready, or that a Job's is done. There are no logs, no exec and no connections."
+	fakeNodesJa = "Pod の中では何も動きません。ノードの代わりに KWOK が答え、Pod はすぐ Ready に、Job の Pod はすぐ完了になります。ログも exec も通信もありません。"
+
 	simulatedNodes   = "The nodes are simulated. Kubernetes' own kubelet runs programs of this binary there, not containers, and their network is made in user space."
 	simulatedVersion = "The version of an etcd image is only what was requested: etcd %s runs in all of them, which is real, with raft between its members."
 	simulatedNodesJa = "ノードはシミュレーションです。本物の kubelet が、コンテナの代わりにこのバイナリのプログラムを動かします。Pod のネットワークもユーザー空間で実現しています。"
@@ -164,24 +189,12 @@ func (s *liveOperator) sayWhatIsSimulated() {
 		return
 	}
 	language := s.flags.look.language()
+	if s.flags.nodes.fake {
+		s.note(language.Choose(fakeNodes, fakeNodesJa))
+		return
+	}
 	s.note(language.Choose(simulatedNodes, simulatedNodesJa))
 	if d, ok := s.subject.(*demo); ok && d.hasStore() {
 		s.note(fmt.Sprintf(language.Choose(simulatedVersion, simulatedVersionJa), etcdversion.Version))
 	}
-}
-
-// nodeCount is a flag that takes the number of nodes.
-type nodeCount int
-
-func (n *nodeCount) String() string { return strconv.Itoa(int(*n)) }
-
-func (n *nodeCount) Type() string { return "int" }
-
-func (n *nodeCount) Set(s string) error {
-	count, err := strconv.Atoi(s)
-	if err != nil || count < 0 || count > sandbox.MaxNodes {
-		return fmt.Errorf("there can be 0 to %d nodes", sandbox.MaxNodes)
-	}
-	*n = nodeCount(count)
-	return nil
 }

@@ -117,13 +117,14 @@ func TestSpecOf(t *testing.T) {
 	}
 }
 
-func TestNodeCount(t *testing.T) {
-	for value, valid := range map[string]bool{
-		"0": true, fmt.Sprint(sandbox.MaxNodes): true, fmt.Sprint(sandbox.MaxNodes + 1): false, "-1": false, "two": false, "": false,
+func TestNodeFlags(t *testing.T) {
+	for f, valid := range map[nodeFlags]bool{
+		{}: true, {nodes: sandbox.MaxNodes}: true, {nodes: sandbox.MaxNodes + 1}: false, {nodes: -1}: false,
+		{fake: true}: false, {fake: true, nodes: sandbox.MaxFakeNodes}: true, {fake: true, nodes: sandbox.MaxFakeNodes + 1}: false,
+		{fake: true, nodes: 1, olm: true}: false,
 	} {
-		var n nodeCount
-		if err := n.Set(value); (err == nil) != valid {
-			t.Errorf("--nodes %q: got error %v", value, err)
+		if err := f.check(); (err == nil) != valid {
+			t.Errorf("%+v: got error %v", f, err)
 		}
 	}
 }

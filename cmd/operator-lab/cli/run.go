@@ -202,6 +202,11 @@ func (p *liveRun) run(ctx context.Context) error {
 	if err := p.flags.look.check(); err != nil {
 		return err
 	}
+	if p.cluster == nil {
+		if err := p.flags.nodes.check(); err != nil {
+			return err
+		}
+	}
 	if p.flags.record != "" {
 		if err := canWrite(p.flags.record); err != nil {
 			return usageError("name a file that can be written with --record", "%w", err)

@@ -63,7 +63,7 @@ func (f *clusterFlags) open(flags *pflag.FlagSet) (*userCluster, error) {
 		}
 		return nil, nil
 	}
-	for _, name := range []string{"name", "keep", "nodes", "images", "olm", "catalog"} { // not all commands have all
+	for _, name := range []string{"name", "keep", "nodes", "fake", "images", "olm", "catalog"} { // not all commands have all
 		if flags.Changed(name) {
 			return nil, usageError("leave one of them out", "--%s is for a sandbox, and --kubeconfig for a cluster of yours", name)
 		}

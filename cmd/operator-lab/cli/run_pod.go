@@ -43,8 +43,8 @@ type inPod struct {
 
 // checkPods reports flags that leave an operator without its pod.
 func (f *ownFlags) checkPods() error {
-	if f.nodes.nodes == 0 {
-		return usageError("leave out --nodes", "without a node there are no pods")
+	if !f.nodes.run() {
+		return usageError("leave out --nodes and --fake", "without a node that runs programs there is no operator in a pod")
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (p *liveRun) onScreen(ctx context.Context) (err error) {
 		s = began
 		controls := tui.Controls{
 			Loop: s.loop, Cluster: screenObjects{s.you},
-			Faults:  faultMenu(s.arming(), p.name, p.flags.look.language(), p.flags.nodes.nodes > 0),
+			Faults:  faultMenu(s.arming(), p.name, p.flags.look.language(), p.flags.nodes.run()),
 			Samples: p.subject.samples(s), Demo: p.subject.paced(),
 			Shell:   func() (*exec.Cmd, error) { return p.greetedShell(s.target) },
 			Command: func(command string) (*exec.Cmd, error) { return p.shownCommand(s.target, command) },

@@ -21,6 +21,7 @@ type view struct {
 	URL        string         `json:"url,omitempty"`
 	Proxy      string         `json:"proxy,omitempty"`
 	Nodes      int            `json:"nodes"`
+	FakeNodes  int            `json:"fakeNodes,omitempty"`
 	Kubeconfig string         `json:"kubeconfig,omitempty"`
 	Directory  string         `json:"directory"`
 	Started    *time.Time     `json:"started,omitempty"`
@@ -39,7 +40,7 @@ func viewOf(r *sandbox.Record) view {
 	if r.Ready {
 		v.Status = "running"
 	}
-	v.Proxy, v.Nodes = r.Proxy, r.Nodes
+	v.Proxy, v.Nodes, v.FakeNodes = r.Proxy, r.Nodes, r.FakeNodes
 	v.URL, v.Kubeconfig, v.Started, v.PID = r.URL(), r.Kubeconfig(), &r.Started, r.PID
 	v.Programs, v.Restarts, v.Operators = r.Children, r.Restarts, r.Operators
 	return v
@@ -80,6 +81,9 @@ func printStatus(w *tabwriter.Writer, v view) {
 		fmt.Fprintf(w, "up\t%s\nurl\t%s\nproxy\t%s\nkubeconfig\t%s\n", time.Since(*v.Started).Round(time.Second), v.URL, v.Proxy, v.Kubeconfig)
 	}
 	fmt.Fprintf(w, "directory\t%s\n", v.Directory)
+	if v.FakeNodes > 0 {
+		fmt.Fprintf(w, "nodes\t%d that only answer (KWOK): no program runs in a pod\n", v.FakeNodes)
+	}
 	if v.PID != 0 {
 		fmt.Fprintf(w, "operator-lab\tpid %d\n", v.PID)
 	}

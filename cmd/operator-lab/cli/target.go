@@ -195,6 +195,9 @@ func (t *suite) boot(ctx context.Context) (*target, error) {
 
 // bootKept starts a sandbox in the background, which stays when a test failed.
 func (t *suite) bootKept(ctx context.Context) (*target, error) {
+	if err := t.nodes.check(); err != nil {
+		return nil, err
+	}
 	name := fmt.Sprintf("test-%d", os.Getpid())
 	t.sayf("booting a control plane")
 	record, err := startDetached(ctx, upFlags{name: name, fresh: true, nodes: t.nodes, listener: &t.listener}, func(s sandbox.Step) {

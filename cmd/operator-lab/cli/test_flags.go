@@ -162,7 +162,7 @@ func (f *testFlags) bindLab(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.keepAll, "all-journals", false, "save the journals of tests that passed, too")
 	f.nodes.bind(flags, 1)
 	nodes := flags.Lookup("nodes")
-	nodes.Usage, nodes.DefValue = nodes.Usage+" (default: 1, or as many as demos of the operators have)", ""
+	nodes.Usage, nodes.DefValue = nodes.Usage+" (default: 1, or as many as demos of the operators have)", "0"
 	flags.BoolVar(&f.keep, "keep", false, "leave the sandbox running when a test failed")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print every operation with its output")
 	flags.StringVarP(&f.output, "output", "o", "", "jsonl: print JSON lines as it goes on; with --list and --dry-run: json")
