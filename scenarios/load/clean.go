@@ -20,7 +20,7 @@ import (
 // deleted whole, operators make again and again what goes before its owner.
 func (r *run) clean(ctx context.Context, namespace *corev1.Namespace) error {
 	r.Progress(len(r.versions), "clean")
-	limited, cancel := context.WithTimeout(ctx, r.Patience)
+	limited, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
 	until := func(gone func(context.Context) (bool, error)) error {
 		return wait.PollUntilContextCancel(limited, 100*time.Millisecond, true, gone)

@@ -101,7 +101,7 @@ Operators:
 	flags.IntSliceVar(&f.sizes, "objects", []int{1, 10, 100, 1000}, "the numbers of objects, each larger than the one before")
 	flags.StringVar(&f.rate, "change", "5/s", "how many changes are made in a second, one object after the other; 0: none")
 	flags.DurationVar(&f.duration, "for", 10*time.Second, "how long changes are made at each size")
-	flags.DurationVar(&f.patience, "patience", 5*time.Minute, "how long the operator may be at work after each phase")
+	flags.DurationVar(&f.patience, "patience", 0, "how long the operator may be at work after each phase (default 5m0s, and 0.1s more for each object)")
 	flags.StringVar(&f.sample, "sample", "", "file with the object to make many of")
 	flags.StringVar(&f.patch, "patch", "", "JSON merge patch of a change (default: that of the lab's sample, or an annotation)")
 	flags.StringSliceVar(&f.variants, "variant", nil, "variants of the operator, which are shown side by side (default: its own)")
@@ -145,7 +145,7 @@ func (l *loading) check() (err error) {
 	if f.shard.Count > len(f.sizes) {
 		return usageError("so many at most: --objects has one size for each", "--shard: there are %d sizes to share, and not %d", len(f.sizes), f.shard.Count)
 	}
-	if f.duration < 0 || f.patience <= 0 {
+	if f.duration < 0 || f.patience < 0 {
 		return usageError("use a time such as 30s", "--for and --patience are times")
 	}
 	rate, err := strconv.ParseFloat(strings.TrimSuffix(f.rate, "/s"), 64)
