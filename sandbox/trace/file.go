@@ -60,9 +60,10 @@ func (r Report) Text(l Language) string {
 }
 
 // Load reads a saved journal. It reads as much as possible and reports what is missing; it fails only if the file is
-// not a journal, is of an unknown version, or cannot be read. The options bound what is kept.
+// not a journal, is of an unknown version, or cannot be read. The options bound what is kept; of a file, which can be read
+// twice, the oldest events that do not fit are counted and not read.
 func Load(r io.Reader, o Options) (*Journal, Report, error) {
-	in := bufio.NewReaderSize(r, 64<<10)
+	in := bufio.NewReaderSize(r, readBuffer)
 	first, _, err := readLine(in)
 	if err != nil && (!errors.Is(err, io.EOF) || len(first) == 0) {
 		if errors.Is(err, io.EOF) || errors.Is(err, errLongLine) {
@@ -80,57 +81,53 @@ func Load(r io.Reader, o Options) (*Journal, Report, error) {
 	}
 	j := New(o)
 	j.start, j.opts.Product, j.opts.Title, j.forgotten = h.Start, h.Product, h.Title, max(0, h.Forgotten)
-	l := loader{j: j, report: Report{Forgotten: j.forgotten, Open: true}, number: 1}
-	if err := l.events(in); err != nil {
+	l := loader{j: j, report: Report{Forgotten: j.forgotten, Open: true}}
+	skipped, err := skipOldest(r, in, j.opts)
+	if err == nil {
+		j.forgotten += int64(skipped)
+		err = l.events(in, 2+skipped)
+	}
+	if err != nil {
 		return nil, l.report, fmt.Errorf("read the journal: %w", err)
 	}
 	l.report.Dropped = j.forgotten - l.report.Forgotten
 	return j, l.report, nil
 }
 
-// loader reads a file's events.
+// loader takes in a file's events, in their order.
 type loader struct {
 	j      *Journal
 	report Report
-	number int // number of the line
 	first  int64
 }
 
-func (l *loader) events(in *bufio.Reader) error {
-	for {
-		raw, ended, err := readLine(in)
-		l.number++
-		switch {
-		case errors.Is(err, errLongLine):
-			l.damaged()
-			continue
-		case err != nil && !errors.Is(err, io.EOF):
-			return err
+// events takes in what is left of a file, from the line with a number on.
+func (l *loader) events(in *bufio.Reader, number int) error {
+	for batch := range read(in, number) {
+		<-batch.parsed
+		for i := range batch.lines {
+			l.line(&batch.lines[i])
 		}
-		if len(raw) > 0 {
-			l.line(raw, ended)
-		}
-		if err != nil { // the end
-			return nil //nolint:nilerr // it is io.EOF, see above
+		if batch.err != nil {
+			return batch.err
 		}
 	}
+	return nil
 }
 
-// line reads one line. An invalid line without a line end is not counted as damaged: the file is truncated there.
-func (l *loader) line(raw []byte, ended bool) {
-	var t trailer
-	if json.Unmarshal(raw, &t) == nil && t.End {
+// line takes in one line. An invalid line without a line end is not counted as damaged: the file is truncated there.
+func (l *loader) line(line *fileLine) {
+	if line.trailer.End {
 		l.report.Open = false
-		if n := t.Last - l.j.last; n > 0 && l.first > 0 {
+		if n := line.trailer.Last - l.j.last; n > 0 && l.first > 0 {
 			l.report.Missing += n
 		}
 		return
 	}
-	var e Event
-	in := Line{Event: &e}
-	if json.Unmarshal(raw, &in) != nil || in.Event == nil || e.Seq <= l.j.last || e.Kind == "" || e.At < 0 {
-		if ended {
-			l.damaged()
+	e := line.event
+	if e.Seq <= l.j.last || e.Kind == "" || e.At < 0 {
+		if line.ended {
+			l.damaged(line.number)
 		}
 		return
 	}
@@ -139,18 +136,18 @@ func (l *loader) line(raw []byte, ended bool) {
 	} else {
 		l.report.Missing += e.Seq - l.j.last - 1
 	}
-	if in.BeforeSeq > 0 {
-		if b := l.j.Get(in.BeforeSeq); b != nil {
+	if line.beforeSeq > 0 {
+		if b := l.j.Get(line.beforeSeq); b != nil {
 			e.Before = b.After
 		}
 	}
 	l.j.load(e)
 }
 
-func (l *loader) damaged() {
+func (l *loader) damaged(number int) {
 	l.report.Damaged++
 	if l.report.FirstDamaged == 0 {
-		l.report.FirstDamaged = l.number
+		l.report.FirstDamaged = number
 	}
 }
 
@@ -159,33 +156,6 @@ func (j *Journal) load(e Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.add(e)
-}
-
-// errLongLine is returned for a line that is longer than any event.
-var errLongLine = errors.New("line too long")
-
-// readLine returns the next line without its end, and whether it had one. A
-// line that is too long is skipped. At the end of the file the error is io.EOF.
-func readLine(in *bufio.Reader) (raw []byte, ended bool, err error) {
-	long := false
-	for {
-		part, err := in.ReadSlice('\n')
-		if !long {
-			raw = append(raw, part...)
-		}
-		if len(raw) > MaxLine {
-			long, raw = true, nil
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case long && err == nil:
-			return nil, true, errLongLine
-		case err != nil:
-			return raw, false, err
-		}
-		return raw[:len(raw)-1], true, nil
-	}
 }
 
 // Duration returns the time from the journal's start to its newest event.

@@ -219,3 +219,31 @@ func FuzzFold(f *testing.F) {
 		}
 	})
 }
+
+// TestLoadNewest reads a file of which only the newest events fit, as one that can be read twice and as a pipe.
+func TestLoadNewest(t *testing.T) {
+	const all = 20_000
+	text := saved(t, busy(t, all))
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	const damaged = all - 100
+	lines[damaged-1] = []byte("{\n")
+	text = bytes.Join(lines, nil)
+	options := Options{MaxEvents: 2000}
+	for name, file := range map[string]io.Reader{"file": bytes.NewReader(text), "pipe": io.MultiReader(bytes.NewReader(text))} {
+		j, report, err := Load(file, options)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		stats := j.Stats()
+		if stats.Last != all || int64(stats.Events)+report.Dropped+1 != all || stats.Events < 1000 || stats.Events > 2512 {
+			t.Errorf("%s: %+v, %+v", name, stats, report)
+		}
+		if report.Damaged != 1 || report.FirstDamaged != damaged || report.Missing != 1 || report.Open {
+			t.Errorf("%s: %+v", name, report)
+		}
+		// What was read is forgotten by whole chunks, so that what is left begins with one.
+		if skipped := name == "file"; skipped != (stats.First%chunkSize != 1) {
+			t.Errorf("%s: the first event that is kept is %d", name, stats.First)
+		}
+	}
+}
