@@ -64,7 +64,7 @@ func (r Report) Text(l Language) string {
 // twice, the oldest events that do not fit are counted and not read.
 func Load(r io.Reader, o Options) (*Journal, Report, error) {
 	in := bufio.NewReaderSize(r, readBuffer)
-	first, _, err := readLine(in)
+	first, _, err := readLine(in, nil)
 	if err != nil && (!errors.Is(err, io.EOF) || len(first) == 0) {
 		if errors.Is(err, io.EOF) || errors.Is(err, errLongLine) {
 			return nil, Report{}, ErrNotJournal
@@ -103,14 +103,15 @@ type loader struct {
 
 // events takes in what is left of a file, from the line with a number on.
 func (l *loader) events(in *bufio.Reader, number int) error {
-	for batch := range read(in, number) {
-		<-batch.parsed
-		for i := range batch.lines {
-			l.line(&batch.lines[i])
+	for b := range read(in, number) {
+		<-b.parsed
+		for i := range b.lines {
+			l.line(&b.lines[i])
 		}
-		if batch.err != nil {
-			return batch.err
+		if b.err != nil {
+			return b.err
 		}
+		batches.Put(b)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"sync"
 )
 
 const (
@@ -42,13 +43,18 @@ func (l *fileLine) parse() {
 // batch are some lines that follow each other.
 type batch struct {
 	lines  []fileLine
-	parsed chan struct{} // closed when they are parsed
+	text   []byte        // of all lines
+	parsed chan struct{} // gets a token when they are parsed
 	err    error         // ends the file after these lines
 }
 
-// read reads lines and has them parsed side by side. The batches come in their order, and have to be taken up to the last.
+// batches keeps batches that have been taken in: nothing of an event is in them.
+var batches = sync.Pool{New: func() any { return &batch{parsed: make(chan struct{}, 1)} }}
+
+// read reads lines and has them parsed side by side. The batches come in their order, and have to be taken up to the last; then
+// each may be given to batches.
 func read(in *bufio.Reader, number int) <-chan *batch {
-	batches := make(chan *batch, 2*runtime.GOMAXPROCS(0)) // as many are ahead
+	out := make(chan *batch, 2*runtime.GOMAXPROCS(0)) // as many are ahead
 	todo := make(chan *batch)
 	for range runtime.GOMAXPROCS(0) {
 		go func() {
@@ -56,17 +62,21 @@ func read(in *bufio.Reader, number int) <-chan *batch {
 				for i := range b.lines {
 					b.lines[i].parse()
 				}
-				close(b.parsed)
+				b.parsed <- struct{}{}
 			}
 		}()
 	}
 	go func() {
-		defer close(batches)
+		defer close(out)
 		defer close(todo)
 		for over := false; !over; {
-			b := &batch{lines: make([]fileLine, 0, batchSize), parsed: make(chan struct{})}
+			b := batches.Get().(*batch)
+			b.lines, b.text = b.lines[:0], b.text[:0]
 			for len(b.lines) < batchSize && !over {
-				raw, ended, err := readLine(in)
+				before := len(b.text)
+				text, ended, err := readLine(in, b.text)
+				raw := text[before:]
+				b.text = text
 				if len(raw) > 0 || errors.Is(err, errLongLine) {
 					b.lines = append(b.lines, fileLine{raw: raw, number: number, ended: ended})
 				}
@@ -78,11 +88,11 @@ func read(in *bufio.Reader, number int) <-chan *batch {
 					}
 				}
 			}
-			batches <- b
+			out <- b
 			todo <- b
 		}
 	}()
-	return batches
+	return out
 }
 
 // mark is where a line begins.
@@ -145,26 +155,26 @@ func lines(file io.Reader, at mark) (marks []mark, end mark, err error) {
 // errLongLine is returned for a line that is longer than any event.
 var errLongLine = errors.New("line too long")
 
-// readLine returns the next line without its end, and whether it had one. A
-// line that is too long is skipped. At the end of the file the error is io.EOF.
-func readLine(in *bufio.Reader) (raw []byte, ended bool, err error) {
-	long := false
+// readLine appends the next line without its end, and reports whether it had one. A line that is too long is skipped. At the end of
+// the file the error is io.EOF.
+func readLine(in *bufio.Reader, to []byte) (text []byte, ended bool, err error) {
+	before, long := len(to), false
 	for {
 		part, err := in.ReadSlice('\n')
 		if !long {
-			raw = append(raw, part...)
+			to = append(to, part...)
 		}
-		if len(raw) > MaxLine {
-			long, raw = true, nil
+		if len(to)-before > MaxLine {
+			long, to = true, to[:before]
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case long && err == nil:
-			return nil, true, errLongLine
+			return to, true, errLongLine
 		case err != nil:
-			return raw, false, err
+			return to, false, err
 		}
-		return raw[:len(raw)-1], true, nil
+		return to[:len(to)-1], true, nil
 	}
 }

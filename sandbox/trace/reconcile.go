@@ -153,7 +153,13 @@ func (l *loops) step(e *Event) {
 // late folds in an event of a reconcile that stands there as aborted since its operator was stopped: it went on, or a write
 // was carried out whose answer was lost.
 func (l *loops) late(e *Event) {
-	i := slices.IndexFunc(l.finished, func(r *Reconcile) bool { return r.ID == e.Reconcile })
+	if e.Reconcile == 0 {
+		return
+	}
+	i := len(l.finished) - 1 // what is late is of a reconcile that ended not long ago
+	for i >= 0 && l.finished[i].ID != e.Reconcile {
+		i--
+	}
 	if i < 0 || l.finished[i].Outcome() != OutcomeAborted && !e.Lost {
 		return
 	}

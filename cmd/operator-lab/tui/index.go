@@ -163,8 +163,11 @@ func (ix *index) begin(ids []int64) {
 
 // lost takes a reconcile anew that has got a write after its end, whose answer was lost.
 func (ix *index) lost(e *trace.Event) {
+	if !e.Lost {
+		return
+	}
 	i := slices.IndexFunc(ix.reconciles, func(r *trace.Reconcile) bool { return r.ID == e.Reconcile })
-	if now := ix.timeline.Tip().Reconcile(e.Reconcile); e.Lost && i >= 0 && now != nil {
+	if now := ix.timeline.Tip().Reconcile(e.Reconcile); i >= 0 && now != nil {
 		ix.reconciles[i] = now
 	}
 }
