@@ -7,7 +7,7 @@ import (
 )
 
 // checkpointEvery is the number of events between two remembered states. A rewind folds at most that many, which takes
-// well under a frame.
+// well under a frame. With many objects there are up to eight times as many, since each state has a map of them all.
 const checkpointEvery = 1024
 
 // maxChildren bounds how many effects of one event are indexed.
@@ -18,6 +18,7 @@ type Timeline struct {
 	journal     *Journal
 	tip         *State
 	checkpoints []*State // by Seq
+	begun       int64    // Seq of the first event folded
 	forgotten   int64    // the journal's number of forgotten events when last read
 
 	writes   map[version]*Event // the write that made each version
@@ -50,6 +51,9 @@ func (t *Timeline) Update() []*Event {
 }
 
 func (t *Timeline) add(e *Event) {
+	if t.begun == 0 {
+		t.begun = e.Seq
+	}
 	t.index(e)
 	t.fold(e)
 }
@@ -66,7 +70,7 @@ func (t *Timeline) fold(e *Event) {
 	if n := len(t.checkpoints); n > 0 {
 		last = t.checkpoints[n-1].seq
 	}
-	if e.Seq-last >= checkpointEvery {
+	if e.Seq-last >= min(max(checkpointEvery, int64(len(t.tip.objects)/2)), 8*checkpointEvery) {
 		t.checkpoints = append(t.checkpoints, t.tip.clone())
 	}
 }
@@ -134,10 +138,11 @@ func (t *Timeline) At(seq int64) *State {
 	if seq >= t.tip.seq {
 		return t.tip
 	}
-	s := newState(t)
-	if i := sort.Search(len(t.checkpoints), func(i int) bool { return t.checkpoints[i].seq > seq }); i > 0 {
-		s = t.checkpoints[i-1].clone()
+	s := t.base(seq)
+	if s == t.tip {
+		return s
 	}
+	s = s.clone()
 	for _, e := range t.journal.Since(s.seq) {
 		if e.Seq > seq {
 			break
@@ -145,6 +150,29 @@ func (t *Timeline) At(seq int64) *State {
 		s.apply(e)
 	}
 	return s
+}
+
+// First returns the Seq of the earliest event at which a state can be reconstructed; 0 if there are none. It is later than the
+// journal's first event where events were forgotten since the state before.
+func (t *Timeline) First() int64 {
+	first := t.journal.Stats().First
+	return max(first, t.base(first).seq)
+}
+
+// base returns the remembered state from which the one at a Seq can be reconstructed, or else the earliest from which the journal has
+// all events.
+func (t *Timeline) base(seq int64) *State {
+	first := t.journal.Stats().First
+	i := sort.Search(len(t.checkpoints), func(i int) bool { return t.checkpoints[i].seq > seq })
+	if i == 0 && t.begun >= first {
+		return newState(t)
+	}
+	for i = max(0, i-1); i < len(t.checkpoints); i++ {
+		if t.checkpoints[i].seq >= first-1 {
+			return t.checkpoints[i]
+		}
+	}
+	return t.tip
 }
 
 // Event returns an event by its Seq, or nil if it is forgotten.

@@ -208,11 +208,14 @@ func TestForgetting(t *testing.T) {
 func TestTimelineKeepsUpWithForgetting(t *testing.T) {
 	j := New(Options{MaxEvents: 2000})
 	tl := NewTimeline(j)
+	var ended []int64 // the Seq of each end of a reconcile
 	for round := range 200 {
 		for _, e := range tour(t).Since(0) {
 			c := *e
 			c.Cause, c.Before = 0, nil
-			j.Append(c)
+			if seq := j.Append(c); c.Kind == KindEnd {
+				ended = append(ended, seq)
+			}
 		}
 		tl.Update()
 		if len(tl.checkpoints) > 8 || len(tl.children) > 4000 || len(tl.writes) > 4000 {
@@ -225,9 +228,40 @@ func TestTimelineKeepsUpWithForgetting(t *testing.T) {
 	if n := len(tl.Tip().Reconciles()); n > 400 {
 		t.Errorf("%d reconciles are kept", n)
 	}
-	first := j.Stats().First
-	if s := tl.At(first); s.Seq() != first || s.Total().Reconciles == 0 {
-		t.Errorf("at the first event kept: %d, %+v", s.Seq(), s.Total())
+	first := tl.First()
+	if kept := j.Stats().First; first < kept || first > kept+checkpointEvery {
+		t.Errorf("the earliest state is at %d, and the journal begins at %d", first, kept)
+	}
+	for _, seq := range []int64{first - 1, first, first + 1} {
+		s := tl.At(seq)
+		n, _ := slices.BinarySearch(ended, s.Seq()+1)
+		if s.Seq() != max(seq, first) || s.Total().Reconciles != n {
+			t.Errorf("at %d: %d, %d reconciles, want %d", seq, s.Seq(), s.Total().Reconciles, n)
+		}
+	}
+}
+
+// TestManyObjects checks how much is remembered of a journal with more objects than events between two remembered states.
+func TestManyObjects(t *testing.T) {
+	const many = 20_000
+	j := New(Options{})
+	for i := range many {
+		o := Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: fmt.Sprint("many-", i), UID: fmt.Sprint(i)}
+		j.Append(Event{Kind: KindWatch, Verb: Added, Object: o, After: fmt.Appendf(nil, `{"metadata":{"name":"many-%d"}}`, i)})
+	}
+	tl := NewTimeline(j)
+	tl.Update()
+	remembered := 0
+	for _, s := range tl.checkpoints {
+		remembered += len(s.objects)
+	}
+	if len(tl.Tip().objects) != many || remembered == 0 || remembered > 3*many {
+		t.Errorf("%d objects, %d in %d remembered states", len(tl.Tip().objects), remembered, len(tl.checkpoints))
+	}
+	for _, n := range []int64{1, 1500, 9000, many - 1} {
+		if s := tl.At(n); int64(len(s.objects)) != n {
+			t.Errorf("at %d: %d objects", n, len(s.objects))
+		}
 	}
 }
 

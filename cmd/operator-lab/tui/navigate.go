@@ -26,7 +26,7 @@ func (nav navigator) recall() {
 		nav.cursorAt, nav.snapshot = 0, tip
 		return
 	}
-	nav.cursorAt = max(nav.cursorAt, nav.index.stats.First)
+	nav.cursorAt = max(nav.cursorAt, nav.index.timeline.First())
 	nav.snapshot = nav.index.timeline.At(nav.cursorAt)
 }
 
