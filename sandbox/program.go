@@ -16,6 +16,8 @@ import (
 type program struct {
 	name    string
 	logFile string
+	// after is a program that has to serve before this one is started for the first time. Default: none.
+	after *program
 	// launch starts the process with its output and returns when it serves, or an error when it does not come up. Once
 	// the process has its output, launch calls [output.started], at the latest soon after it returns without an error.
 	launch func(ctx context.Context, out *output) error
@@ -57,6 +59,11 @@ const (
 
 // start launches the program once. When ctx ends before it serves, it is killed.
 func (p *program) start(ctx context.Context) error {
+	if p.after != nil {
+		if err := p.after.awaitServing(ctx); err != nil {
+			return err
+		}
+	}
 	out, err := openOutput(p.logFile)
 	if err != nil {
 		return err

@@ -298,7 +298,11 @@ func (s *Sandbox) startPrograms(ctx, lasting context.Context) error {
 	if err := (node.Orders{File: s.nodes.File}).Write(nil); err != nil { // troubles of an earlier run are over
 		return err
 	}
-	s.programs = append([]*program{s.plane.etcdProgram(), s.plane.apiServerProgram()}, append(managers, nodes...)...)
+	etcd := s.plane.etcdProgram()
+	s.programs = append([]*program{etcd, s.plane.apiServerProgram()}, append(managers, nodes...)...)
+	for _, p := range s.programs[2:] {
+		p.after = etcd // they wait for the API server, and at first would only take the processor from it
+	}
 	client, err := kubernetes.NewForConfig(s.admin)
 	if err != nil {
 		return err
