@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -42,6 +43,8 @@ const (
 	// a cache that a watch on CRDs and APIServices empties, so it costs nothing while nothing changes.
 	// Upstream polls discovery every 30 s, which leaves the children of a new kind uncollected for as long.
 	collectorResync = 100 * time.Millisecond
+	// syncedPoll is how often the collector is asked for it. Upstream's own wait looks every 100 ms, which a start waits for.
+	syncedPoll = 5 * time.Millisecond
 	// collectorSync is how long the collector waits at most for its first view of the cluster.
 	collectorSync = 10 * time.Second
 	// namespaceSettle is how long a deleted namespace waits, so that the one API server's admission has seen the
@@ -131,7 +134,9 @@ func runOwnControllers(ctx context.Context, config *rest.Config, volumes storage
 	if volumes != "" {
 		err = startVolumeBinder(ctx, config, volumes)
 	}
-	err = errors.Join(err, startGarbageCollector(ctx, config), startNamespaceDeleter(ctx, config))
+	collecting := make(chan error, 1)
+	go func() { collecting <- startGarbageCollector(ctx, config) }()
+	err = errors.Join(err, startNamespaceDeleter(ctx, config), <-collecting)
 	if err != nil {
 		klog.ErrorS(err, "Cannot start the controllers of garbage, namespaces and volumes")
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
@@ -166,8 +171,9 @@ func startGarbageCollector(ctx context.Context, config *rest.Config) error {
 	}
 	go collector.Run(ctx, workers, collectorSync)
 	go collector.Sync(ctx, served, collectorResync)
-	cache.WaitForCacheSync(ctx.Done(), func() bool { return collector.IsSynced(klog.FromContext(ctx)) })
-	return ctx.Err()
+	return wait.PollUntilContextCancel(ctx, syncedPoll, true, func(ctx context.Context) (bool, error) {
+		return collector.IsSynced(klog.FromContext(ctx)), nil
+	})
 }
 
 // servedResources answers the collector's discovery from memory until something changed what the API server serves.
@@ -250,7 +256,9 @@ func watchServedResources(ctx context.Context, config *rest.Config, d discovery.
 		}
 	}
 	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
+	for _, resource := range []schema.GroupVersionResource{customResources, apiServices} {
+		cache.WaitFor(ctx, "", factory.ForResource(resource).Informer().HasSyncedChecker())
+	}
 	return served, ctx.Err()
 }
 
@@ -284,7 +292,7 @@ func startNamespaceDeleter(ctx context.Context, config *rest.Config) error {
 	for range workers {
 		go deleteNamespaces(ctx, queue, deleter)
 	}
-	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
+	cache.WaitFor(ctx, "", informer.HasSyncedChecker())
 	return ctx.Err()
 }
 
