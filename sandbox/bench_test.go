@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -167,6 +168,48 @@ func BenchmarkControllers(b *testing.B) {
 	}
 	report(b, "collect-20-children", children)
 	report(b, "delete-namespace", namespaces)
+}
+
+// BenchmarkWatchers is how long it takes until all of many watchers have heard of an object.
+func BenchmarkWatchers(b *testing.B) {
+	s := must(b, func() (*sandbox.Sandbox, error) {
+		return sandbox.Start(b.Context(), sandbox.Options{StateDir: stateDir, Ephemeral: true})
+	})
+	defer func() { check(b, s.Stop()) }()
+	client := must(b, func() (*kubernetes.Clientset, error) { return kubernetes.NewForConfig(s.Config()) })
+	maps := client.CoreV1().ConfigMaps(metav1.NamespaceDefault)
+	for _, many := range []int{100, 1000, 5000} {
+		b.Run(strconv.Itoa(many), func(b *testing.B) {
+			heard := make(chan struct{}, many)
+			for range many {
+				w := must(b, func() (watch.Interface, error) {
+					return maps.Watch(b.Context(), metav1.ListOptions{LabelSelector: fmt.Sprint("watchers=", many), ResourceVersion: "0"})
+				})
+				defer w.Stop()
+				go func() {
+					for e := range w.ResultChan() {
+						if e.Type == watch.Added {
+							heard <- struct{}{}
+						}
+					}
+				}()
+			}
+			var all series
+			for i := range b.N {
+				all.time(func() {
+					o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+						Name: fmt.Sprintf("watched-%d-%d", many, i), Labels: map[string]string{"watchers": strconv.Itoa(many)},
+					}}
+					must(b, func() (*corev1.ConfigMap, error) { return maps.Create(b.Context(), o, metav1.CreateOptions{}) })
+					for range many {
+						<-heard
+					}
+				})
+				check(b, maps.Delete(b.Context(), fmt.Sprintf("watched-%d-%d", many, i), metav1.DeleteOptions{}))
+			}
+			report(b, "all-heard", all)
+		})
+	}
 }
 
 // BenchmarkMemory is the memory of each program of a control plane with one node, in MiB: resident, and proportional, in which
