@@ -103,7 +103,7 @@ func runKwok(ctx context.Context, kubeconfig string, nodes int) error {
 	return nil
 }
 
-// newKwok returns KWOK's controller. Without leases: the controllers are told to wait for them for hours.
+// newKwok returns KWOK's controller. It renews no leases: kube-controller-manager is told to do without for an hour.
 func newKwok(set kwokclient.Clientset, config *rest.Config) (*controllers.Controller, error) {
 	stages := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, text := range []string{
