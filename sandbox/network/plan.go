@@ -67,7 +67,9 @@ func NodeName(n int) string { return "node-" + strconv.Itoa(n) }
 func (p Plan) PodCIDR(n int) string { return netip.PrefixFrom(podIP(n, 0), 24).String() }
 
 // FakeNodeIP returns the address of a node that only answers, by its number.
-func FakeNodeIP(n int) string { return netip.AddrFrom4([4]byte{10, 246, byte(n >> 8), byte(n)}).String() }
+func FakeNodeIP(n int) string {
+	return netip.AddrFrom4([4]byte{10, 246, byte(n >> 8), byte(n)}).String()
+}
 
 // NodeIP returns the address of node n in the cluster.
 func (p Plan) NodeIP(n int) string { return netip.AddrFrom4([4]byte{172, 18, 0, byte(n + 1)}).String() }
