@@ -145,7 +145,7 @@ func (l *loading) check() (err error) {
 	if f.shard.Count > len(f.sizes) {
 		return usageError("so many at most: --objects has one size for each", "--shard: there are %d sizes to share, and not %d", len(f.sizes), f.shard.Count)
 	}
-	if f.duration < 0 || f.patience < 0 {
+	if f.duration < 0 || l.flags.Flags().Changed("patience") && f.patience <= 0 {
 		return usageError("use a time such as 30s", "--for and --patience are times")
 	}
 	rate, err := strconv.ParseFloat(strings.TrimSuffix(f.rate, "/s"), 64)
