@@ -279,7 +279,7 @@ func (l *loading) prepare(ctx context.Context, t *suite) (o load.Options, err er
 		o.Clean = true
 		o.Notes = append(o.Notes, "it was measured in "+t.cluster.config.Host+": what others do there is counted where the operator sees it, and in what etcd grew by")
 	case t.nodes.fake:
-		o.Notes = append(o.Notes, "nodes only answer (--fake): pods are Ready at once, and no program runs in them")
+		o.Notes = append(o.Notes, onlyAnswer)
 	case t.nodes.nodes == 0:
 		o.Notes = append(o.Notes, "there are no nodes (--nodes): pods stay Pending")
 	}

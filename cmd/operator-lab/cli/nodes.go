@@ -171,6 +171,9 @@ func (f *nodeFlags) args() []string {
 	return args
 }
 
+// onlyAnswer is said by what runs tests and measures.
+const onlyAnswer = "nodes only answer (--fake): pods are Ready at once, and no program runs in them"
+
 // Said at the beginning of a run whose pods are to run.
 const (
 	fakeNodes   = "No program runs in any pod: KWOK answers for the nodes, and says at once that a pod is Ready, or that a Job's is done. There are no logs, no exec and no connections."

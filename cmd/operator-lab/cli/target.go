@@ -180,7 +180,7 @@ func (t *suite) boot(ctx context.Context) (*target, error) {
 		return nil, err
 	}
 	prepareTestLab(t, &o)
-	t.sayf("booting a control plane")
+	t.sayBooting()
 	began := time.Now()
 	c, err := bootTarget(ctx, o)
 	if err != nil {
@@ -193,13 +193,21 @@ func (t *suite) boot(ctx context.Context) (*target, error) {
 	return c, nil
 }
 
+// sayBooting says what takes its time, and what of it is not there.
+func (t *suite) sayBooting() {
+	t.sayf("booting a control plane")
+	if t.nodes.fake {
+		t.sayf(onlyAnswer)
+	}
+}
+
 // bootKept starts a sandbox in the background, which stays when a test failed.
 func (t *suite) bootKept(ctx context.Context) (*target, error) {
 	if err := t.nodes.check(); err != nil {
 		return nil, err
 	}
 	name := fmt.Sprintf("test-%d", os.Getpid())
-	t.sayf("booting a control plane")
+	t.sayBooting()
 	record, err := startDetached(ctx, upFlags{name: name, fresh: true, nodes: t.nodes, listener: &t.listener}, func(s sandbox.Step) {
 		if t.verbose {
 			fmt.Fprintln(t.io.err, progressLine(s))
