@@ -64,7 +64,7 @@ func (r Report) Text(l Language) string {
 // twice, the oldest events that do not fit are counted and not read.
 func Load(r io.Reader, o Options) (*Journal, Report, error) {
 	in := bufio.NewReaderSize(r, readBuffer)
-	first, _, err := readLine(in, nil)
+	first, _, err := readLine(in)
 	if err != nil && (!errors.Is(err, io.EOF) || len(first) == 0) {
 		if errors.Is(err, io.EOF) || errors.Is(err, errLongLine) {
 			return nil, Report{}, ErrNotJournal
@@ -111,7 +111,6 @@ func (l *loader) events(in *bufio.Reader, number int) error {
 		if b.err != nil {
 			return b.err
 		}
-		batches.Put(b)
 	}
 	return nil
 }

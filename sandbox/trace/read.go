@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync"
 )
 
 const (
@@ -43,16 +42,11 @@ func (l *fileLine) parse() {
 // batch are some lines that follow each other.
 type batch struct {
 	lines  []fileLine
-	text   []byte        // of all lines
-	parsed chan struct{} // gets a token when they are parsed
+	parsed chan struct{} // closed when they are parsed
 	err    error         // ends the file after these lines
 }
 
-// batches keeps batches that have been taken in: nothing of an event is in them.
-var batches = sync.Pool{New: func() any { return &batch{parsed: make(chan struct{}, 1)} }}
-
-// read reads lines and has them parsed side by side. The batches come in their order, and have to be taken up to the last; then
-// each may be given to batches.
+// read reads lines and has them parsed side by side. The batches come in their order, and have to be taken up to the last.
 func read(in *bufio.Reader, number int) <-chan *batch {
 	out := make(chan *batch, 2*runtime.GOMAXPROCS(0)) // as many are ahead
 	todo := make(chan *batch)
@@ -62,7 +56,7 @@ func read(in *bufio.Reader, number int) <-chan *batch {
 				for i := range b.lines {
 					b.lines[i].parse()
 				}
-				b.parsed <- struct{}{}
+				close(b.parsed)
 			}
 		}()
 	}
@@ -70,13 +64,9 @@ func read(in *bufio.Reader, number int) <-chan *batch {
 		defer close(out)
 		defer close(todo)
 		for over := false; !over; {
-			b := batches.Get().(*batch)
-			b.lines, b.text = b.lines[:0], b.text[:0]
+			b := &batch{lines: make([]fileLine, 0, batchSize), parsed: make(chan struct{})}
 			for len(b.lines) < batchSize && !over {
-				before := len(b.text)
-				text, ended, err := readLine(in, b.text)
-				raw := text[before:]
-				b.text = text
+				raw, ended, err := readLine(in)
 				if len(raw) > 0 || errors.Is(err, errLongLine) {
 					b.lines = append(b.lines, fileLine{raw: raw, number: number, ended: ended})
 				}
@@ -155,26 +145,26 @@ func lines(file io.Reader, at mark) (marks []mark, end mark, err error) {
 // errLongLine is returned for a line that is longer than any event.
 var errLongLine = errors.New("line too long")
 
-// readLine appends the next line without its end, and reports whether it had one. A line that is too long is skipped. At the end of
+// readLine returns the next line without its end, and reports whether it had one. A line that is too long is skipped. At the end of
 // the file the error is io.EOF.
-func readLine(in *bufio.Reader, to []byte) (text []byte, ended bool, err error) {
-	before, long := len(to), false
+func readLine(in *bufio.Reader) (raw []byte, ended bool, err error) {
+	long := false
 	for {
 		part, err := in.ReadSlice('\n')
 		if !long {
-			to = append(to, part...)
+			raw = append(raw, part...)
 		}
-		if len(to)-before > MaxLine {
-			long, to = true, to[:before]
+		if len(raw) > MaxLine {
+			long, raw = true, nil
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case long && err == nil:
-			return to, true, errLongLine
+			return nil, true, errLongLine
 		case err != nil:
-			return to, false, err
+			return raw, false, err
 		}
-		return to[:len(to)-1], true, nil
+		return raw[:len(raw)-1], true, nil
 	}
 }
