@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,11 @@ func (p *plane) managerPrograms(fakeNodes int) ([]*program, error) {
 		return nil, err
 	}
 	answering, err := p.manager(kwok, kwok, []string{"--nodes=" + strconv.Itoa(fakeNodes)})
-	return []*program{controllers, scheduler, answering}, err
+	if err != nil {
+		return nil, err
+	}
+	answering.note = fmt.Sprintf("%d nodes that only answer", fakeNodes)
+	return []*program{controllers, scheduler, answering}, nil
 }
 
 // nodeGone returns how long a node may say nothing until it counts as lost. A node of the lab's kubelet renews its lease every

@@ -15,6 +15,7 @@ import (
 // program is one process of the control plane or a node. It is started again when it dies.
 type program struct {
 	name    string
+	note    string // for its [Step]; usually empty
 	logFile string
 	// after is a program that has to serve before this one is started for the first time. Default: none.
 	after *program

@@ -318,11 +318,7 @@ func (s *Sandbox) startPrograms(ctx, lasting context.Context) error {
 func (s *Sandbox) launch(ctx, lasting context.Context, programs ...*program) error {
 	for _, p := range programs {
 		p.launched = func(ctx context.Context) error {
-			note := ""
-			if p.name == kwok {
-				note = fmt.Sprintf("%d nodes that only answer", s.options.FakeNodes)
-			}
-			s.step(p.name, note)
+			s.step(p.name, p.note)
 			switch {
 			case p.name == "etcd" && !s.begun.Load():
 				return s.checkpoints.finishRestore(ctx)
