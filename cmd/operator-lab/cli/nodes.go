@@ -69,6 +69,14 @@ func (f *nodeFlags) use(o *sandbox.Options) error {
 // run reports whether there are nodes that run programs.
 func (f *nodeFlags) run() bool { return f.nodes > 0 && !f.fake }
 
+// titled adds to a run's title, which the screen and its journal show all the time, that no program runs in pods.
+func (f *nodeFlags) titled(title string) string {
+	if f.fake {
+		title += " / fake nodes"
+	}
+	return title
+}
+
 // check reports what is wrong with the nodes, the catalog and the images file.
 func (f *nodeFlags) check() error {
 	switch {

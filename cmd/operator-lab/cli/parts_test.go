@@ -126,6 +126,9 @@ func TestNodeFlags(t *testing.T) {
 		if err := f.check(); (err == nil) != valid {
 			t.Errorf("%+v: got error %v", f, err)
 		}
+		if title := f.titled("cafe"); strings.HasSuffix(title, "fake nodes") != f.fake {
+			t.Errorf("%+v: its runs are called %s", f, title)
+		}
 	}
 }
 

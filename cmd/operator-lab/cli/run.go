@@ -138,7 +138,7 @@ func runOneCommand(io streams, op operators.Operator) *cobra.Command {
 			}
 			f.nodes.withOLM(cmd.Flags())
 			p := &liveRun{
-				io: io, name: op.Name, title: op.Name + " / " + instance.Variant(), spec: specOf(op, cmd.Flags()), flags: f,
+				io: io, name: op.Name, title: f.nodes.titled(op.Name + " / " + instance.Variant()), spec: specOf(op, cmd.Flags()), flags: f,
 				subject: &demo{op: op, instance: instance, values: values, auto: auto},
 				step:    noStep,
 			}

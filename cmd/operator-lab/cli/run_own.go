@@ -76,7 +76,7 @@ func (o *ownOperator) title() string {
 	if o.cluster != nil {
 		title += " @ " + o.cluster.config.Host
 	}
-	return title
+	return o.flags.nodes.titled(title)
 }
 
 // sandbox begins to build while the sandbox boots.
