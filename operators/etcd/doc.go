@@ -11,9 +11,26 @@
 // deletes a cluster before it has looked at the backup that is to replace it.
 //
 // Hardened (hardened*.go) keeps the same clusters by a careful author of today. What there is, is asked of the API and of
-// etcd; status is only written. A member learns before it votes, one at a time; none is taken away, upgraded or replaced
-// unless the others make a quorum without it; and nothing that could still have data is given up without a person. How a
-// cluster came into being is noted on three objects that nobody else writes to, see birth.
+// etcd; status is only written. The members of a new cluster begin together. One that comes later learns before it votes,
+// one at a time; none is taken away, upgraded or replaced unless the others make a quorum without it; and nothing that
+// could still have data is given up without a person. How a cluster came into being is noted on three objects that nobody
+// else writes to, see birth.
+//
+// # Why members may begin together
+//
+// A cluster that grows from one member waits for etcd at each step: it takes the next member only when all have been
+// connected for five seconds. Three that are told of each other from the start are a cluster after an election. That is as
+// safe, as long as no member comes back that has forgotten what it voted for or what it has acknowledged. So
+//
+//   - none of their pods may be scheduled before all of them exist: a scheduling gate holds them. An operator that was
+//     killed in between, or a quota that is full, leaves pods that have never run, and what is missing is made;
+//   - after that, a first member whose data are gone is not made again. If a quorum answers, that one is removed from etcd
+//     and replaced, as at any other time. If none does, all of them begin anew with another token, which is another
+//     cluster to etcd: what a process on a lost node still has or sends means nothing to it. No client was let in until
+//     then, so there is nothing to lose;
+//   - clients are let in when a quorum has answered, and all have, or some will not come soon.
+//
+// A cluster that begins with data, of a backup or of a member, begins with one member, and grows from that.
 //
 // # On a cluster of your own
 //

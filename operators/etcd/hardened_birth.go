@@ -53,8 +53,10 @@ type birth struct {
 	// Approved is the last approval of a backup by which a person had the cluster go back to it, in this life or an earlier
 	// one: it is good for no second time.
 	Approved string `json:"approved,omitempty"`
-	// Formed: the first member has answered. Until then no client was let in, it may be begun again, and the members of
-	// the life before are kept, for it may have to be given up. From then on they go.
+	// Size is the number of members that a cluster without data begins with, all together; 0 for one, which has the data.
+	Size int `json:"size,omitempty"`
+	// Formed: a quorum of the first members has answered. Until then no client was let in, it may be begun again, and the
+	// members of the life before are kept, for it may have to be given up. From then on they go.
 	Formed bool `json:"formed,omitempty"`
 	// Before is the record of the last life that was formed: this one gives way to it if it is given up.
 	Before string `json:"before,omitempty"`
@@ -100,7 +102,12 @@ func latestBirth(objects ...client.Object) (latest birth) {
 
 // tokenFor makes a token of what is the same in every attempt.
 func tokenFor(cluster *v1beta2.EtcdCluster, life int, source string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", cluster.UID, life, source))
+	return tenLetters("%s %d %s", cluster.UID, life, source)
+}
+
+// tenLetters are always the same for the same text, and differ for others.
+func tenLetters(format string, args ...any) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:10])
 }
 
@@ -124,6 +131,15 @@ func (p *clusterState) birthRecorded() bool {
 	return p.birth.Token != "" && birthOf(&p.peers) == p.birth
 }
 
+// isKept tells whether something is of the life that the cluster goes back to if this one is given up.
+func (p *clusterState) isKept(obj client.Object) bool {
+	var before birth
+	if p.birth.Before == "" || json.Unmarshal([]byte(p.birth.Before), &before) != nil {
+		return !p.birth.Formed && p.birth.Size == 0 // of a life with a source there should be a record
+	}
+	return !p.birth.Formed && tokenOf(obj) == before.Token
+}
+
 // handingOver tells whether members of an earlier life are still there, while no client was let in to those of this one.
 func (p *clusterState) handingOver() bool {
 	earlier := false
@@ -138,6 +154,32 @@ func (p *clusterState) handingOver() bool {
 
 // seedName is the first member's.
 func (b birth) seedName(cluster *v1beta2.EtcdCluster) string { return cluster.Name + "-" + b.Token }
+
+// firstMembers returns the names of the members that this life begins with. They follow from the token.
+func (b birth) firstMembers(cluster *v1beta2.EtcdCluster) []string {
+	names := []string{b.seedName(cluster)}
+	for n := 2; n <= b.Size; n++ {
+		names = append(names, cluster.Name+"-"+tenLetters("%s %d", b.Token, n))
+	}
+	return names
+}
+
+// torn tells whether one of several first members has lost its data after the first of them were let go, and before they
+// were a cluster. It may have voted, or have taken what the others count on, and would not know: one that comes again
+// under its name could give its vote to another leader in the same term, and entries that were agreed on would be
+// replaced. So they begin anew, as another cluster to which what is left of this one means nothing.
+func (p *clusterState) torn() bool {
+	begun, lost := false, false
+	if p.birth.Size > 1 && !p.birth.Formed {
+		for _, name := range p.birth.firstMembers(p.cluster) {
+			m := p.member(name)
+			there := m != nil && m.pod != nil && m.pod.DeletionTimestamp == nil && !ended(m.pod)
+			begun = begun || m != nil && m.pod != nil && !gated(m.pod)
+			lost = lost || !there && p.claim(name) == nil
+		}
+	}
+	return begun && lost
+}
 
 // keepBirth sees to it that there is a record before anything is made, and begins another life when a person wants one:
 // with the backup of a restore, or with the data of one member.
@@ -173,7 +215,7 @@ func (r *hardenedClusters) recordBirth(ctx context.Context, p *clusterPass) erro
 	if err == nil && fresh.UID != p.peers.UID {
 		return apierrors.NewConflict(corev1.Resource("services"), fresh.Name, fmt.Errorf("it is another one"))
 	}
-	back := p.birth.Token != "" && next.Formed
+	back, again := p.birth.Token != "" && next.Formed, p.birth.Token != "" && next.Source == p.birth.Source
 	p.birth = next
 	if err := r.keep(ctx, p, &p.peers, wantedPeers(p)); err != nil {
 		return err
@@ -185,6 +227,8 @@ func (r *hardenedClusters) recordBirth(ctx context.Context, p *clusterPass) erro
 	switch {
 	case back:
 		r.note(p, nil, corev1.EventTypeNormal, "GivenUp", "GoBack", "%s", why)
+	case again:
+		r.note(p, nil, corev1.EventTypeWarning, "BegunAnew", "Begin", "%s", why)
 	case strings.HasPrefix(next.Source, fromRestore):
 		r.note(p, p.restore, corev1.EventTypeNormal, "RestoreStarted", "Restore", "%s", why)
 	case next.Source != "":
@@ -224,10 +268,16 @@ func (p *clusterState) nextBirth() (next birth, why string) {
 		why = fmt.Sprintf("EtcdRestore %s: the members and their data give way to the backup, as soon as a first member has it", p.restore.Name)
 	case p.givenUp():
 		return p.backToBefore()
+	case !p.view.quorum && p.torn():
+		next.Source, next.Size = p.birth.Source, p.cluster.Spec.Size
+		why = "A first member has lost its data before there was a quorum: all of them begin anew, as another cluster"
+	case p.birth.Size > 1 && !p.birth.Formed && !p.view.quorum && p.birth.Size != p.cluster.Spec.Size:
+		next.Source, next.Size = p.birth.Source, p.cluster.Spec.Size
+		why = fmt.Sprintf("Of %d first members there was no quorum, and %d are wanted now: they begin anew", p.birth.Size, next.Size)
 	case approved == "" || p.view.quorum || !p.birth.Formed:
 		return birth{}, ""
 	case strings.HasPrefix(approved, Nothing) && p.birth.Source != approved && len(p.pods) == 0 && len(p.claims) == 0:
-		next.Source = approved
+		next.Source, next.Size = approved, p.cluster.Spec.Size
 		why = "A person has approved to begin without data"
 	case p.survivor(approved) != nil:
 		next.Source = fromMember + approved
@@ -307,10 +357,10 @@ func (p *clusterState) firstBirth() (next birth, why string) {
 		next.Restored = status.RestoredFrom
 		return next, "Adopted what there is of the cluster"
 	}
-	return birth{Life: 1, Token: tokenFor(p.cluster, 1, "")}, "a new cluster"
+	return birth{Life: 1, Token: tokenFor(p.cluster, 1, ""), Size: p.cluster.Spec.Size}, "a new cluster"
 }
 
-// formed notes that the first member has answered. From here on nothing but a person begins it again, and the members of
+// formed notes that a quorum of the first members has answered. From here on nothing but a person begins it again, and the members of
 // an earlier life are of no use any more.
 func (r *hardenedMembers) formed(ctx context.Context, p *clusterPass) error {
 	p.birth.Formed = true

@@ -41,7 +41,7 @@ func TestClaims(t *testing.T) {
 	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	cluster, _ := env.run(claimed)
-	env.wantEvents("MemberAdded", "MemberPromoted", "QuorumHealthy")
+	env.wantEvents("MemberAdded", "QuorumHealthy")
 	env.put(cluster, "a", "1")
 	before := env.pods(cluster)
 	env.MustUpdate(cluster, func() { cluster.Spec.Pod.Labels = map[string]string{"team": "blue"} })
@@ -49,6 +49,9 @@ func TestClaims(t *testing.T) {
 	if !maps.Equal(names(env.pods(cluster)), names(before)) {
 		t.Errorf("the members are %v, were %v", names(env.pods(cluster)), names(before))
 	}
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = 4 })
+	env.settles(cluster)
+	env.wantEvents("MemberPromoted")
 	env.MustUpdate(cluster, func() { cluster.Spec.Size = 1 })
 	env.settles(cluster)
 	env.wantEvents("ScalingIn")

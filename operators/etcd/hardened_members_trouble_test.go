@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -87,6 +88,101 @@ func TestStuckBirth(t *testing.T) {
 	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
 	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
 	env.settles(cluster)
+}
+
+// TestFirstMemberLost: none of three first members can start yet, and one of them is gone with its data. It may have
+// voted, so it does not come back under its name: all begin anew, as often as that happens, until there is a quorum.
+func TestFirstMemberLost(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	cluster := env.cluster(func(c *v1beta2.EtcdCluster) { c.Spec.Version = stuckVersion })
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
+	first := env.pods(cluster)
+	if len(first) != 3 {
+		t.Fatalf("the first members are %v", names(first))
+	}
+	env.kill(first[1])
+	begunAnew := func(size int, not ...corev1.Pod) (others []corev1.Pod) {
+		sandboxtest.Eventually(t, "all first members are others", func() error {
+			others = env.pods(cluster)
+			for _, pod := range others {
+				if names(not)[pod.Name] {
+					return fmt.Errorf("%s is still there", pod.Name)
+				}
+			}
+			if len(others) != size {
+				return fmt.Errorf("there are %v", names(others))
+			}
+			return nil
+		})
+		return others
+	}
+	second := begunAnew(3, first...)
+	env.wantEvents("BegunAnew")
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = 2 })
+	third := begunAnew(2, append(first, second...)...)
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	env.settles(cluster)
+	if now := env.pods(cluster); !maps.Equal(names(now), names(third)) {
+		t.Errorf("the members are %v, want the first ones, %v", names(now), names(third))
+	}
+	env.put(cluster, "a", "1")
+}
+
+// TestKilledAtBirth kills one of three first members with its data, at each step on the way to a cluster. Whatever becomes
+// of that, there is one cluster in the end: its members agree on what they have, and none of them is the one that was lost.
+func TestKilledAtBirth(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Long(t)
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	for name, when := range map[string]func(corev1.Pod) bool{
+		"made":      func(corev1.Pod) bool { return true },
+		"let-go":    func(pod corev1.Pod) bool { return len(pod.Spec.SchedulingGates) == 0 },
+		"scheduled": func(pod corev1.Pod) bool { return pod.Spec.NodeName != "" },
+		"runs":      func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning },
+		"votes":     func(pod corev1.Pod) bool { return pod.Labels[etcd.VotingLabel] != "" },
+	} {
+		cluster := env.cluster(func(c *v1beta2.EtcdCluster) { c.Name = name })
+		var lost corev1.Pod
+		sandboxtest.Eventually(t, "a first member of "+name, func() error {
+			for _, pod := range env.pods(cluster) {
+				if when(pod) {
+					lost = pod
+					return nil
+				}
+			}
+			return errors.New("there is none yet")
+		})
+		env.kill(lost)
+		sandboxtest.Eventually(t, name+" settles without it", func() error {
+			for _, pod := range env.pods(cluster) {
+				if pod.UID == lost.UID || pod.Name == lost.Name && len(lost.Spec.SchedulingGates) == 0 {
+					return fmt.Errorf("%s is there", pod.Name)
+				}
+			}
+			return env.settled(cluster)
+		})
+		revision := env.put(cluster, "a", "1")
+		store := env.store(t, cluster)
+		members, err := store.MemberList(t.Context())
+		if err != nil || len(members.Members) != 3 {
+			t.Fatalf("%s: etcd knows %v, %v", name, members, err)
+		}
+		sums := map[uint32]string{}
+		for _, m := range members.Members {
+			answer, err := env.storeAt(t, m.ClientURLs[0]).HashKV(t.Context(), m.ClientURLs[0], revision)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sums[answer.Hash] = m.Name
+		}
+		if len(sums) != 1 {
+			t.Errorf("%s: the members do not have the same: %v", name, sums)
+		}
+		env.MustDelete(cluster)
+	}
 }
 
 // authority signs certificates.
@@ -263,6 +359,11 @@ func TestKilledAfterEachWrite(t *testing.T) {
 	cfg := env.operatorConfig(t, etcd.Hardened)
 	cluster := env.cluster(nil)
 	env.inPieces(t, cfg, func() error { return env.settled(cluster) })
+	peers := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: env.Name, Name: cluster.Name}}
+	env.MustGet(peers)
+	if record := peers.Annotations[etcd.BirthAnnotation]; !strings.Contains(record, `"life":1,`) {
+		t.Errorf("the end of an operator had the first members begin anew: %s", record)
+	}
 	env.put(cluster, "a", "1")
 	old := env.pods(cluster)
 	env.kill(old[0])

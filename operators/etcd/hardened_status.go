@@ -166,6 +166,9 @@ func (p *clusterPass) available() v1beta2.ClusterCondition {
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, ReasonTLSSecretInvalid, "the members cannot be asked: "+p.tls.problem
 	case !p.birth.Formed:
 		c.Reason, c.Message = ReasonCreating, "the first member is not there yet"
+		if p.birth.Size > 1 {
+			c.Message = "the first members are not a cluster yet"
+		}
 		if p.servedByBefore() && p.anyMarked() {
 			c.Message += "; until it is, clients reach the members of before"
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operator-lab/operator-lab/operators/etcd/v1beta2"
@@ -105,6 +106,98 @@ func TestTokenFor(t *testing.T) {
 	again := tokenFor(a.DeepCopy(), 1, "")
 	if !seen[again] {
 		t.Errorf("the same cluster gets another token: %s", again)
+	}
+}
+
+// TestTorn goes through first members that are lost, and whether the others may wait for them.
+func TestTorn(t *testing.T) {
+	cluster := newTestCluster("ns")
+	cluster.Spec.Size = 3
+	const none, waits, runs, ends, leaves = "none", "waits", "runs", "ends", "leaves"
+	for _, x := range []struct {
+		name   string
+		pods   [3]string
+		claims bool
+		birth  birth
+		want   bool
+	}{
+		{name: "none is made", pods: [3]string{none, none, none}},
+		{name: "one is made", pods: [3]string{waits, none, none}},
+		{name: "none is let go", pods: [3]string{waits, waits, waits}},
+		{name: "one is let go", pods: [3]string{waits, runs, waits}},
+		{name: "all run", pods: [3]string{runs, runs, runs}},
+		{name: "one is lost", pods: [3]string{runs, none, runs}, want: true},
+		{name: "one has ended", pods: [3]string{runs, runs, ends}, want: true},
+		{name: "one is deleted", pods: [3]string{leaves, waits, waits}, want: true},
+		{name: "only the lost one was let go", pods: [3]string{waits, ends, waits}, want: true},
+		{name: "its data are in a claim", pods: [3]string{runs, none, runs}, claims: true},
+		{name: "they are a cluster", pods: [3]string{runs, none, runs}, birth: birth{Formed: true}},
+		{name: "it begins with data", pods: [3]string{none, none, none}, birth: birth{Source: "restore/1"}},
+	} {
+		b := x.birth
+		b.Life, b.Token = 1, "a"
+		if b.Source == "" {
+			b.Size = 3
+		}
+		p := &clusterState{cluster: cluster, birth: b}
+		for i, name := range b.firstMembers(cluster) {
+			if x.claims {
+				p.claims = append(p.claims, memberClaim(claimedCluster(), name, b.Token))
+			}
+			if x.pods[i] == none {
+				continue
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			switch x.pods[i] {
+			case waits:
+				pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: BirthAnnotation}}
+			case ends:
+				pod.Status.Phase = corev1.PodFailed
+			case leaves:
+				pod.DeletionTimestamp = &metav1.Time{}
+			}
+			p.members = append(p.members, &member{name: name, pod: pod})
+		}
+		if got := p.torn(); got != x.want {
+			t.Errorf("%s: torn is %v", x.name, got)
+		}
+		next, why := p.nextBirth()
+		if again := why != ""; again != x.want || again && (next.Life != 2 || next.Token == b.Token || next.Size != 3 || next.Formed) {
+			t.Errorf("%s: the next birth is %+v, because %q", x.name, next, why)
+		}
+	}
+}
+
+func claimedCluster() *v1beta2.EtcdCluster {
+	cluster := newTestCluster("ns")
+	cluster.Spec.Pod = &v1beta2.PodPolicy{PersistentVolumeClaimSpec: &corev1.PersistentVolumeClaimSpec{}}
+	return cluster
+}
+
+// TestKept: what the cluster may have to go back to stays until the first members answer, and nothing else.
+func TestKept(t *testing.T) {
+	formed := birth{Life: 1, Token: "a", Formed: true}
+	of := func(token string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{TokenLabel: token}}}
+	}
+	for _, x := range []struct {
+		name      string
+		birth     birth
+		kept, not string
+	}{
+		{"a restore", birth{Life: 3, Token: "c", Source: "restore/1", Before: formed.String()}, "a", "b"},
+		{"a restore without a record of before", birth{Life: 3, Token: "c", Source: "restore/1"}, "a", ""},
+		{"begun anew", birth{Life: 3, Token: "c", Size: 3}, "", "a"},
+		{"begun anew without data", birth{Life: 3, Token: "c", Size: 3, Before: formed.String()}, "a", "b"},
+		{"formed", birth{Life: 3, Token: "c", Formed: true, Before: formed.String()}, "", "a"},
+	} {
+		p := &clusterState{cluster: newTestCluster("ns"), birth: x.birth}
+		if x.kept != "" && !p.isKept(of(x.kept)) {
+			t.Errorf("%s: what is of %s is not kept", x.name, x.kept)
+		}
+		if x.not != "" && p.isKept(of(x.not)) {
+			t.Errorf("%s: what is of %s is kept", x.name, x.not)
+		}
 	}
 }
 
