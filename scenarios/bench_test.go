@@ -1,13 +1,17 @@
 package scenarios_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/operator-lab/operator-lab/sandbox"
 )
 
 // series collects durations; their median is reported.
@@ -117,4 +121,105 @@ func BenchmarkParallel(b *testing.B) {
 			b.ReportMetric(milliseconds(all.median()), "test-ms")
 		})
 	}
+}
+
+// BenchmarkChainsaw compares, in turns, how long 'operator-lab test' and Chainsaw take for Chainsaw's own examples in one
+// sandbox: in all, and for those that pass with both and have no sleep in them. OPERATOR_LAB_CHAINSAW names Chainsaw's
+// binary, OPERATOR_LAB_CHAINSAW_EXAMPLES the folder testdata/e2e of its source; neither is part of this project.
+func BenchmarkChainsaw(b *testing.B) {
+	binary, chainsaw, examples := needsBinary(b), os.Getenv("OPERATOR_LAB_CHAINSAW"), os.Getenv("OPERATOR_LAB_CHAINSAW_EXAMPLES")
+	if chainsaw == "" || examples == "" {
+		b.Skip("OPERATOR_LAB_CHAINSAW and OPERATOR_LAB_CHAINSAW_EXAMPLES do not say where they are")
+	}
+	box, err := sandbox.Start(b.Context(), sandbox.Options{StateDir: b.TempDir(), Binary: binary, Ephemeral: true, Nodes: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = box.Stop() }()
+	programs := [2][]string{{binary, "test", "--kubeconfig", box.Kubeconfig()}, {chainsaw, "test"}}
+	var all, busy [2]series
+	compared := 0
+	for range b.N {
+		var passed [2]map[string]time.Duration
+		for i, program := range programs {
+			dir := b.TempDir()
+			program = append(program, "--config", filepath.Join(examples, "config.yaml"), "--values", filepath.Join(examples, "values.yaml"),
+				"--fail-fast=false", "--remarshal", "--report-format", "JSON", "--report-path", dir, "--report-name", "all", filepath.Join(examples, "examples"))
+			cmd := exec.CommandContext(b.Context(), program[0], program[1:]...)
+			cmd.Env = append(os.Environ(), "KUBECONFIG="+box.Kubeconfig())
+			began := time.Now()
+			out, _ := cmd.CombinedOutput() // some examples need what is not there
+			all[i] = append(all[i], time.Since(began))
+			if passed[i], err = passedTests(filepath.Join(dir, "all.json")); err != nil {
+				b.Fatalf("%s: %v\n%s", program[0], err, out)
+			}
+		}
+		var sums [2]time.Duration
+		compared = 0
+		for name, took := range passed[0] {
+			other, both := passed[1][name]
+			if both && !sleeps(b, filepath.Join(examples, "examples", name)) {
+				sums[0], sums[1] = sums[0]+took, sums[1]+other
+				compared++
+			}
+		}
+		busy[0], busy[1] = append(busy[0], sums[0]), append(busy[1], sums[1])
+	}
+	b.ReportMetric(0, "ns/op") // not meaningful here
+	for what, s := range map[string][2]series{"all": all, "busy": busy} {
+		lab, other := s[0].median().Seconds(), s[1].median().Seconds()
+		b.ReportMetric(lab, what+"-s")
+		b.ReportMetric(lab/other, what+"/chainsaw")
+	}
+	b.ReportMetric(float64(compared), "busy-tests")
+}
+
+// passedTests returns, by its folder, how long each test took that passed, with its clean-up, of a report in JSON.
+func passedTests(file string) (map[string]time.Duration, error) {
+	var report struct {
+		Tests []struct {
+			BasePath  string
+			StartTime time.Time
+			Skipped   bool
+			Steps     []struct {
+				Operations []struct {
+					EndTime time.Time
+					Failure any
+				}
+			}
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &report)
+	}
+	passed := map[string]time.Duration{}
+	for _, test := range report.Tests {
+		failed, end := test.Skipped, test.StartTime
+		for _, step := range test.Steps {
+			for _, operation := range step.Operations {
+				failed = failed || operation.Failure != nil
+				if operation.EndTime.After(end) {
+					end = operation.EndTime // Chainsaw's time of a whole test is without its clean-up
+				}
+			}
+		}
+		if !failed {
+			passed[filepath.Base(test.BasePath)] = end.Sub(test.StartTime)
+		}
+	}
+	return passed, err
+}
+
+// sleeps reports whether a file of a test says sleep somewhere.
+func sleeps(b *testing.B, folder string) bool {
+	files, err := filepath.Glob(filepath.Join(folder, "chainsaw-test.y*ml"))
+	if err != nil || len(files) == 0 {
+		return true // a folder below, of which there are several with a name
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.Contains(string(text), "sleep")
 }
