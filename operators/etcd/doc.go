@@ -24,7 +24,7 @@
 //
 //   - none of their pods may be scheduled before all of them exist: a scheduling gate holds them. An operator that was
 //     killed in between, or a quota that is full, leaves pods that have never run, and what is missing is made;
-//   - after that, a first member whose data are gone is not made again. If a quorum answers, that one is removed from etcd
+//   - after that, a first member whose data are gone is not made again; one with its data in a claim is. If a quorum answers, that one is removed from etcd
 //     and replaced, as at any other time. If none does, all of them begin anew with another token, which is another
 //     cluster to etcd: what a process on a lost node still has or sends means nothing to it. No client was let in until
 //     then, so there is nothing to lose;

@@ -360,8 +360,8 @@ func (p *clusterState) firstBirth() (next birth, why string) {
 	return birth{Life: 1, Token: tokenFor(p.cluster, 1, ""), Size: p.cluster.Spec.Size}, "a new cluster"
 }
 
-// formed notes that a quorum of the first members has answered. From here on nothing but a person begins it again, and the members of
-// an earlier life are of no use any more.
+// formed notes that a quorum of the first members has answered. From here on nothing but a person begins it again, and the
+// members of an earlier life are of no use any more.
 func (r *hardenedMembers) formed(ctx context.Context, p *clusterPass) error {
 	p.birth.Formed = true
 	if uid, ok := strings.CutPrefix(p.birth.Source, fromRestore); ok {

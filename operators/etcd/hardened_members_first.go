@@ -99,7 +99,8 @@ func gated(pod *corev1.Pod) bool {
 }
 
 // makeFirst makes those of the first members that have no pod: one with the data that the life begins with, or all that
-// begin without any. Of several none may start before all are there, so that one that is missing here has never run.
+// begin without any. Of several none may start before all are there, so that one that is missing here has never run, or
+// has its data in a claim.
 func (r *hardenedMembers) makeFirst(ctx context.Context, p *clusterPass, names []string) error {
 	s := seed{token: string(p.cluster.UID) + "-" + p.birth.Token}
 	if uid, ok := strings.CutPrefix(p.birth.Source, fromRestore); ok {
@@ -116,7 +117,11 @@ func (r *hardenedMembers) makeFirst(ctx context.Context, p *clusterPass, names [
 	if latest, err := r.knowsBirth(ctx, p); err != nil || !latest {
 		return err
 	}
-	if len(names) > 1 {
+	forgotten := slices.ContainsFunc(names, func(name string) bool {
+		m := p.member(name)
+		return (m == nil || m.pod == nil) && p.claim(name) == nil
+	})
+	if len(names) > 1 && forgotten {
 		var live corev1.PodList // the cache may not know yet that they were let go
 		if err := r.live.List(ctx, &live, client.InNamespace(p.cluster.Namespace)); err != nil {
 			return fmt.Errorf("list pods: %w", err)

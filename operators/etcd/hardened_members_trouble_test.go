@@ -130,6 +130,23 @@ func TestFirstMemberLost(t *testing.T) {
 	env.put(cluster, "a", "1")
 }
 
+// TestFirstMembersReturn: two of three first members are gone, and their data are in claims. They come back, and nothing
+// begins anew.
+func TestFirstMembersReturn(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t, etcd.Hardened)
+	env.operate(t, etcd.Options{})
+	cluster := env.cluster(func(c *v1beta2.EtcdCluster) { claimed(c); c.Spec.Version = stuckVersion })
+	env.becomes(cluster, v1beta2.ConditionDegraded, metav1.ConditionTrue, "MemberUnhealthy")
+	first := env.pods(cluster)
+	env.kill(first[:2]...)
+	env.MustUpdate(cluster, func() { cluster.Spec.Version = "3.2.13" })
+	env.settles(cluster)
+	if now := env.pods(cluster); !maps.Equal(names(now), names(first)) {
+		t.Errorf("the members are %v, were %v", names(now), names(first))
+	}
+}
+
 // TestKilledAtBirth kills one of three first members with its data, at each step on the way to a cluster. Whatever becomes
 // of that, there is one cluster in the end: its members agree on what they have, and none of them is the one that was lost.
 func TestKilledAtBirth(t *testing.T) {
