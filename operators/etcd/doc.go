@@ -24,10 +24,10 @@
 //
 //   - none of their pods may be scheduled before all of them exist: a scheduling gate holds them. An operator that was
 //     killed in between, or a quota that is full, leaves pods that have never run, and what is missing is made;
-//   - after that, a first member whose data are gone is not made again; one with its data in a claim is. If a quorum answers, that one is removed from etcd
-//     and replaced, as at any other time. If none does, all of them begin anew with another token, which is another
-//     cluster to etcd: what a process on a lost node still has or sends means nothing to it. No client was let in until
-//     then, so there is nothing to lose;
+//   - after that, a first member whose data are in a claim comes back with them. One whose data are gone is not made again:
+//     if a quorum answers, it is removed from etcd and replaced, as at any other time; if none does, all of them begin anew
+//     with another token, which is another cluster to etcd, and what a process on a lost node still has or sends means
+//     nothing to it. No client was let in until then, so there is nothing to lose;
 //   - clients are let in when a quorum has answered, and all have, or some will not come soon.
 //
 // A cluster that begins with data, of a backup or of a member, begins with one member, and grows from that.
