@@ -253,11 +253,15 @@ func (p *clusterState) voters() (voters []*member) {
 func quorum(voters int) int { return voters/2 + 1 }
 
 // deleteStrangers deletes pods whose members etcd has been told to forget. Since a member is added before its pod is made,
-// one that a quorum does not know was removed.
+// one that a quorum does not know was removed. While the others cannot write that down, its pod stays, and tells the next
+// pass that this is still to be done.
 func (r *hardenedMembers) deleteStrangers(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.members {
 		if m.inEtcd || m.pod == nil || m.pod.DeletionTimestamp != nil {
 			continue
+		}
+		if err := r.settle(ctx, p); err != nil {
+			return true, p.refused("cannot see to it that the removal of "+m.name+" is written down", err)
 		}
 		if err := r.delete(ctx, m.pod); err != nil {
 			return true, err

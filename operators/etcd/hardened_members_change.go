@@ -49,7 +49,7 @@ func (p *clusterPass) refused(what string, err error) error {
 	return nil
 }
 
-// remove has etcd forget a member, then deletes its pod. The claim goes when the pod is gone.
+// remove has etcd forget a member, then deletes its pod, see deleteStrangers. The claim goes when the pod is gone.
 func (r *hardenedMembers) remove(ctx context.Context, p *clusterPass, m *member) error {
 	err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
 		_, err := conn.MemberRemove(ctx, m.id)
@@ -59,35 +59,25 @@ func (r *hardenedMembers) remove(ctx context.Context, p *clusterPass, m *member)
 		return p.refused("cannot remove "+m.name, err)
 	}
 	r.note(p, m.about(), corev1.EventTypeNormal, "MemberRemoved", "Remove", "Removed %s (%016x)", m.name, m.id)
-	if err := p.refused("cannot see to it that the removal is written down", r.settle(ctx, p, m)); err != nil {
-		return err
-	}
-	if m.pod != nil {
-		if err := r.delete(ctx, m.pod); err != nil {
-			return err
-		}
-	}
+	m.inEtcd = false
 	p.lookAgain(learnerInterval)
-	return nil
+	_, err = r.deleteStrangers(ctx, p)
+	return err
 }
 
 // settle has the members who stay write down that one was removed. Each knows it at once, but etcd writes what was agreed
 // on only with the next entry: one that is killed before that comes back with the old list, and waits, when it is alone,
-// for the vote of the one that is gone. A lease that nobody uses is an entry, and changes no key.
-func (r *hardenedMembers) settle(ctx context.Context, p *clusterPass, gone *member) error {
-	for _, m := range p.voters() {
-		if m == gone || m.pod == nil || !m.healthy() {
-			continue
-		}
-		return r.askMember(ctx, p, m, func(ctx context.Context, conn *clientv3.Client) error {
-			lease, err := conn.Grant(ctx, 1)
-			if err == nil {
-				_, err = conn.Revoke(ctx, lease.ID)
-			}
-			return err
-		})
+// for the vote of the one that is gone. To revoke a lease that never was is an entry that changes nothing, and that an etcd
+// takes also when it has no space left or is corrupt.
+func (r *hardenedMembers) settle(ctx context.Context, p *clusterPass) error {
+	err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
+		_, err := conn.Revoke(ctx, clientv3.NoLease)
+		return err
+	})
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) || errors.Is(err, rpctypes.ErrCorrupt) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // about returns the related object of an event of a member: its pod, or nil, which must not be a nil pod in an interface.
