@@ -14,10 +14,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -80,35 +77,8 @@ func newTestEnvIn(t *testing.T, lab *sandbox.Sandbox, more ...func(*runtime.Sche
 		}
 	}
 	env := &testEnv{Namespace: sandboxtest.NewNamespace(t, lab.Config(), scheme), t: t, lab: lab}
-	t.Cleanup(func() {
-		if t.Failed() {
-			env.explain(context.WithoutCancel(t.Context()))
-		}
-	})
+	sandboxtest.LogPods(t, lab.Config(), env.Name)
 	return env
-}
-
-// explain tells of the pods of a test that failed, and of the end of their logs.
-func (env *testEnv) explain(ctx context.Context) {
-	clients, err := kubernetes.NewForConfig(env.lab.Config())
-	if err != nil {
-		return
-	}
-	pods, err := clients.CoreV1().Pods(env.Name).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return
-	}
-	lines := int64(12)
-	for _, pod := range pods.Items {
-		env.t.Logf("Pod %s on %s is %s, deleted %v: %+v %+v", pod.Name, pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp,
-			pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-		for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
-			o := &corev1.PodLogOptions{Container: c.Name, TailLines: &lines}
-			if end, err := clients.CoreV1().Pods(env.Name).GetLogs(pod.Name, o).DoRaw(ctx); err == nil {
-				env.t.Logf("the log of %s in %s ends with\n%s", c.Name, pod.Name, end)
-			}
-		}
-	}
 }
 
 // operate runs an operator in the test's namespace until the returned function, or the end of the test, stops it. It has

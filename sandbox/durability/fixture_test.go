@@ -67,6 +67,7 @@ func newFixture(tb testing.TB) *fixture {
 		Cluster: w.box, Kill: w.box.Kill, Machines: w.box.Nodes(), Installed: map[string]string{operator: string(etcd.Hardened)},
 	})
 	w.must(err)
+	sandboxtest.LogPods(tb, w.box.Config(), w.cluster.Namespace)
 	listener.Set(w.lab)
 	tb.Cleanup(func() { w.check(w.lab.Close(context.WithoutCancel(tb.Context()))) })
 	_, err = w.lab.Load(tb.Context(), operator, v1alpha1.OperatorSpec{Variant: string(etcd.Hardened)})

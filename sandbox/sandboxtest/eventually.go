@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
 // Patience is how long Eventually waits, on a machine that is busy with other things. It only matters in tests that fail.
@@ -112,19 +110,4 @@ func goroutines() map[string]string {
 		own = false
 	}
 	return all
-}
-
-// LogJournal logs the last events of a journal if the test fails.
-func LogJournal(tb testing.TB, journal *trace.Journal) {
-	tb.Helper()
-	const last = 60
-	tb.Cleanup(func() {
-		if !tb.Failed() {
-			return
-		}
-		events := journal.Since(0)
-		for _, e := range events[max(0, len(events)-last):] {
-			tb.Logf("%4d %-8s #%-3d %s %s %s %s %s %s", e.Seq, e.Kind, e.Reconcile, e.Actor, e.Verb, e.Object, e.Reason, e.Message, e.Error)
-		}
-	})
 }
