@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +35,8 @@ func (r *hardenedMembers) tend(ctx context.Context, p *clusterPass) error {
 	case !p.view.quorum:
 		moves = append(moves, r.clearEarlierLives, r.bringBack, r.makePods, r.undoImages, r.restoreLast, r.tellOfLoss)
 	default:
-		moves = append(moves, r.clearEarlierLives, r.bringBack, r.removeGone, r.deleteStrangers, r.makePods, r.tendLearner, r.resize,
-			r.settleImages, r.upgrade, r.roll, r.keepSmall)
+		moves = append(moves, r.clearEarlierLives, r.wake, r.bringBack, r.removeGone, r.deleteStrangers, r.makePods, r.tendLearner,
+			r.resize, r.settleImages, r.upgrade, r.roll, r.keepSmall)
 	}
 	for _, move := range moves {
 		busy, err := move(ctx, p)
@@ -115,6 +116,21 @@ func (r *hardenedMembers) makePod(ctx context.Context, p *clusterPass, pod *core
 		return fmt.Errorf("create Pod %s: %w", pod.Name, err)
 	}
 	return nil
+}
+
+// wake has an entry written while a member runs and does not answer. One that was sent a snapshot takes what it has applied
+// for nothing until it has applied an entry, too; until then it refuses to tell the others its name, and it serves nobody
+// before that. Where clients do not write it would wait forever (etcd 3.6).
+func (r *hardenedMembers) wake(ctx context.Context, p *clusterPass) (busy bool, err error) {
+	waits := slices.ContainsFunc(p.members, func(m *member) bool { return m.inEtcd && m.status == nil && m.pod != nil && canAnswer(m.pod) })
+	if !waits {
+		return false, nil
+	}
+	p.lookAgain(changeInterval)
+	moved := p.moved
+	err = p.refused("cannot write an entry for a member that starts", r.writeEntry(ctx, p))
+	p.moved = moved // an entry is nothing that the status tells
+	return false, err
 }
 
 // bringBack makes the pods of members again whose data are in a claim: the same member, the same data, be there a quorum
@@ -253,14 +269,17 @@ func (p *clusterState) voters() (voters []*member) {
 func quorum(voters int) int { return voters/2 + 1 }
 
 // deleteStrangers deletes pods whose members etcd has been told to forget. Since a member is added before its pod is made,
-// one that a quorum does not know was removed. While the others cannot write that down, its pod stays, and tells the next
-// pass that this is still to be done.
+// one that a quorum does not know was removed.
+//
+// Before that, those who stay write it down. Each knows it at once, but etcd writes what was agreed on only with the next
+// entry: one that is killed before that comes back with the old list, and waits, when it is alone, for the vote of the one
+// that is gone. While there is no such entry, the pod stays, and tells the next pass that this is still to be done.
 func (r *hardenedMembers) deleteStrangers(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.members {
 		if m.inEtcd || m.pod == nil || m.pod.DeletionTimestamp != nil {
 			continue
 		}
-		if err := r.settle(ctx, p); err != nil {
+		if err := r.writeEntry(ctx, p); err != nil {
 			return true, p.refused("cannot see to it that the removal of "+m.name+" is written down", err)
 		}
 		if err := r.delete(ctx, m.pod); err != nil {

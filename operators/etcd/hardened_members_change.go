@@ -65,11 +65,9 @@ func (r *hardenedMembers) remove(ctx context.Context, p *clusterPass, m *member)
 	return err
 }
 
-// settle has the members who stay write down that one was removed. Each knows it at once, but etcd writes what was agreed
-// on only with the next entry: one that is killed before that comes back with the old list, and waits, when it is alone,
-// for the vote of the one that is gone. To revoke a lease that never was is an entry that changes nothing, and that an etcd
-// takes also when it has no space left or is corrupt.
-func (r *hardenedMembers) settle(ctx context.Context, p *clusterPass) error {
+// writeEntry has etcd write an entry that changes nothing, which is one to revoke a lease that never was. It takes that
+// also when it has no space left, or is corrupt.
+func (r *hardenedMembers) writeEntry(ctx context.Context, p *clusterPass) error {
 	err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
 		_, err := conn.Revoke(ctx, clientv3.NoLease)
 		return err

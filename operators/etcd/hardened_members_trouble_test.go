@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,34 @@ func TestAloneAndKilled(t *testing.T) {
 	})
 	env.settles(cluster)
 	env.want(cluster, "a", "1")
+}
+
+// TestQuietCluster: a new member is sent a snapshot, and then nobody writes anything. It gets its vote all the same.
+func TestQuietCluster(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Long(t)
+	env := newTestEnv(t, etcd.Hardened)
+	cluster, _ := env.run(func(c *v1beta2.EtcdCluster) {
+		c.Spec.Size = 1
+		c.Spec.Pod = &v1beta2.PodPolicy{EtcdEnv: []corev1.EnvVar{{Name: "ETCD_SNAPSHOT_COUNT", Value: "100"}}}
+	})
+	// etcd keeps the last 5000 entries for members that need only these; it proposes nothing when it is 5000 behind.
+	store := env.store(t, cluster)
+	var writers sync.WaitGroup
+	for writer := range 64 {
+		writers.Go(func() {
+			for n := range 100 {
+				if _, err := store.Put(t.Context(), strconv.Itoa(writer), strconv.Itoa(n)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	env.MustUpdate(cluster, func() { cluster.Spec.Size = 2 })
+	env.settles(cluster)
+	env.want(cluster, "63", "99")
 }
 
 // TestStuckBirth: the very first image cannot be pulled; another version heals it.
