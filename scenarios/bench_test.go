@@ -124,8 +124,9 @@ func BenchmarkParallel(b *testing.B) {
 }
 
 // BenchmarkChainsaw compares, in turns, how long 'operator-lab test' and Chainsaw take for Chainsaw's own examples in one
-// sandbox: in all, and for those that pass with both and have no sleep in them. OPERATOR_LAB_CHAINSAW names Chainsaw's
-// binary, OPERATOR_LAB_CHAINSAW_EXAMPLES the folder testdata/e2e of its source; neither is part of this project.
+// sandbox: in all, and for those that pass with both and have no sleep in them. "fast" is without the wait of either for
+// the end of each test's namespace, which is the cluster's work. OPERATOR_LAB_CHAINSAW names Chainsaw's binary,
+// OPERATOR_LAB_CHAINSAW_EXAMPLES the folder testdata/e2e of its source; neither is part of this project.
 func BenchmarkChainsaw(b *testing.B) {
 	binary, chainsaw, examples := needsBinary(b), os.Getenv("OPERATOR_LAB_CHAINSAW"), os.Getenv("OPERATOR_LAB_CHAINSAW_EXAMPLES")
 	if chainsaw == "" || examples == "" {
@@ -137,41 +138,44 @@ func BenchmarkChainsaw(b *testing.B) {
 	}
 	defer func() { _ = box.Stop() }()
 	programs := [2][]string{{binary, "test", "--kubeconfig", box.Kubeconfig()}, {chainsaw, "test"}}
-	var all, busy [2]series
-	compared := 0
-	for range b.N {
-		var passed [2]map[string]time.Duration
-		for i, program := range programs {
-			dir := b.TempDir()
-			program = append(program, "--config", filepath.Join(examples, "config.yaml"), "--values", filepath.Join(examples, "values.yaml"),
-				"--fail-fast=false", "--remarshal", "--report-format", "JSON", "--report-path", dir, "--report-name", "all", filepath.Join(examples, "examples"))
-			cmd := exec.CommandContext(b.Context(), program[0], program[1:]...)
-			cmd.Env = append(os.Environ(), "KUBECONFIG="+box.Kubeconfig())
-			began := time.Now()
-			out, _ := cmd.CombinedOutput() // some examples need what is not there
-			all[i] = append(all[i], time.Since(began))
-			if passed[i], err = passedTests(filepath.Join(dir, "all.json")); err != nil {
-				b.Fatalf("%s: %v\n%s", program[0], err, out)
+	for what, way := range map[string]string{"": "false", "fast-": "true"} {
+		var all, busy [2]series
+		compared := 0
+		for range b.N {
+			var passed [2]map[string]time.Duration
+			for i, program := range programs {
+				dir := b.TempDir()
+				program = append(program, "--config", filepath.Join(examples, "config.yaml"), "--values", filepath.Join(examples, "values.yaml"),
+					"--fast-namespace-deletion="+way, "--fail-fast=false", "--remarshal",
+					"--report-format", "JSON", "--report-path", dir, "--report-name", "all", filepath.Join(examples, "examples"))
+				cmd := exec.CommandContext(b.Context(), program[0], program[1:]...)
+				cmd.Env = append(os.Environ(), "KUBECONFIG="+box.Kubeconfig())
+				began := time.Now()
+				out, _ := cmd.CombinedOutput() // some examples need what is not there
+				all[i] = append(all[i], time.Since(began))
+				if passed[i], err = passedTests(filepath.Join(dir, "all.json")); err != nil {
+					b.Fatalf("%s: %v\n%s", program[0], err, out)
+				}
 			}
-		}
-		var sums [2]time.Duration
-		compared = 0
-		for name, took := range passed[0] {
-			other, both := passed[1][name]
-			if both && !sleeps(b, filepath.Join(examples, "examples", name)) {
-				sums[0], sums[1] = sums[0]+took, sums[1]+other
-				compared++
+			var sums [2]time.Duration
+			compared = 0
+			for name, took := range passed[0] {
+				other, both := passed[1][name]
+				if both && !sleeps(b, filepath.Join(examples, "examples", name)) {
+					sums[0], sums[1] = sums[0]+took, sums[1]+other
+					compared++
+				}
 			}
+			busy[0], busy[1] = append(busy[0], sums[0]), append(busy[1], sums[1])
 		}
-		busy[0], busy[1] = append(busy[0], sums[0]), append(busy[1], sums[1])
+		for of, s := range map[string][2]series{"all": all, "busy": busy} {
+			lab, other := s[0].median().Seconds(), s[1].median().Seconds()
+			b.ReportMetric(lab, what+of+"-s")
+			b.ReportMetric(lab/other, what+of+"/chainsaw")
+		}
+		b.ReportMetric(float64(compared), what+"busy-tests")
 	}
 	b.ReportMetric(0, "ns/op") // not meaningful here
-	for what, s := range map[string][2]series{"all": all, "busy": busy} {
-		lab, other := s[0].median().Seconds(), s[1].median().Seconds()
-		b.ReportMetric(lab, what+"-s")
-		b.ReportMetric(lab/other, what+"/chainsaw")
-	}
-	b.ReportMetric(float64(compared), "busy-tests")
 }
 
 // passedTests returns, by its folder, how long each test took that passed, with its clean-up, of a report in JSON.
