@@ -127,10 +127,7 @@ func (r *hardenedMembers) wake(ctx context.Context, p *clusterPass) (busy bool, 
 		return false, nil
 	}
 	p.lookAgain(changeInterval)
-	moved := p.moved
-	err = p.refused("cannot write an entry for a member that starts", r.writeEntry(ctx, p))
-	p.moved = moved // an entry is nothing that the status tells
-	return false, err
+	return false, p.refused("cannot write an entry for a member that starts", r.writeEntry(ctx, p))
 }
 
 // bringBack makes the pods of members again whose data are in a claim: the same member, the same data, be there a quorum
@@ -276,7 +273,7 @@ func quorum(voters int) int { return voters/2 + 1 }
 // that is gone. While there is no such entry, the pod stays, and tells the next pass that this is still to be done.
 func (r *hardenedMembers) deleteStrangers(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	for _, m := range p.members {
-		if m.inEtcd || m.pod == nil || m.pod.DeletionTimestamp != nil {
+		if m.inEtcd || m.pod == nil || overdue(m.pod, p.now) {
 			continue
 		}
 		if err := r.writeEntry(ctx, p); err != nil {

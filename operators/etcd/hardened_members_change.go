@@ -68,6 +68,8 @@ func (r *hardenedMembers) remove(ctx context.Context, p *clusterPass, m *member)
 // writeEntry has etcd write an entry that changes nothing, which is one to revoke a lease that never was. It takes that
 // also when it has no space left, or is corrupt.
 func (r *hardenedMembers) writeEntry(ctx context.Context, p *clusterPass) error {
+	moved := p.moved
+	defer func() { p.moved = moved }() // it is nothing that the status tells
 	err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
 		_, err := conn.Revoke(ctx, clientv3.NoLease)
 		return err
