@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
@@ -20,12 +19,8 @@ type state struct {
 	motion   bool
 	source   func(operator, file string) (text string, changed bool, err error) // nil: it is not at hand
 
-	w, h     int
-	index    *index
-	snapshot *trace.State  // the journal's state at the cursor
-	cursorAt int64         // Seq of the event the cursor stands at; 0 at the live edge
-	live     bool          // snapshot is the newest state
-	now      time.Duration // on the journal's clock: of the newest look, or of the cursor
+	moment
+	w, h int
 
 	focus    Pane
 	from     Pane // the list pane that was focused last: what it selects is the subject
@@ -61,7 +56,7 @@ func newState(o Options) state {
 	index := newIndex(o.Journal)
 	return state{
 		theme: newTheme(o), title: o.Title, replay: o.Replay, controls: o.Controls, motion: !o.NoMotion, keys: newKeyMap(),
-		index: index, snapshot: index.timeline.Tip(), live: true, focus: LoopPane, from: LoopPane, top: LoopPane, low: DetailPane, follow: true,
+		moment: moment{index: index, snapshot: index.timeline.Tip(), live: true}, focus: LoopPane, from: LoopPane, top: LoopPane, low: DetailPane, follow: true,
 		open: map[int64]bool{}, guided: o.Guide != nil, source: o.Code, operator: o.Operator,
 	}
 }
@@ -189,51 +184,12 @@ func (s *state) asOf() string {
 	return s.t("  as of event ", "  時点 イベント ") + itoa(s.cursor())
 }
 
-// held returns a reconcile whose write is held, or nil.
-func (s *state) held() *trace.Reconcile {
-	for _, reconcile := range s.snapshot.Running() {
-		if reconcile.Held != nil {
-			return reconcile
-		}
-	}
-	return nil
-}
-
 // deed is what the deed of the demo that waits will do; empty if none does.
 func (s *state) deed() string {
 	if s.controls.Demo == nil {
 		return ""
 	}
 	return s.controls.Demo.Waiting()
-}
-
-// past reports whether the screen looks at the past.
-func (s *state) past() bool { return !s.live }
-
-// cursor returns the Seq of the last event that the screen takes into account.
-func (s *state) cursor() int64 { return s.snapshot.Seq() }
-
-// reconcileNow returns a reconcile as it was at the cursor; later is true for one
-// that had not begun, which is returned as it became.
-func (s *state) reconcileNow(reconcile *trace.Reconcile) (at *trace.Reconcile, later bool) {
-	switch {
-	case s.live || reconcile.Last <= s.cursor() && !reconcile.Running():
-		return reconcile, false
-	case reconcile.First > s.cursor():
-		return reconcile, true
-	}
-	if at := s.snapshot.Reconcile(reconcile.ID); at != nil {
-		return at, false
-	}
-	return reconcile, false
-}
-
-// stateOf returns the state to explain a reconcile by.
-func (s *state) stateOf(later bool) *trace.State {
-	if later {
-		return s.index.timeline.Tip()
-	}
-	return s.snapshot
 }
 
 // reconcile returns the selected reconcile, or nil.
@@ -341,29 +297,6 @@ func (s *state) aftermath() *trace.Aftermath {
 	return s.memo.broken
 }
 
-// newestNote returns the newest note at the cursor, or a fault that could not be brought about; nil if there is none.
-func (s *state) newestNote() *trace.Event {
-	for _, v := range slices.Backward(s.index.notes) {
-		if v.Seq <= s.cursor() && (v.Kind == trace.KindNote || v.Error != "") {
-			return v
-		}
-	}
-	return nil
-}
-
-// membersSeen is how many members the store on the screen has had at most; 0 without one. It looks at the newest state, so
-// that nothing moves when you go back.
-func (s *state) membersSeen() int {
-	o, found := theStore(s.index.timeline.Tip().Stores())
-	if !found {
-		return 0
-	}
-	return max(1, o.Most)
-}
-
-// asked reports whether somebody asks a URL. It looks at the newest state, so that nothing moves when you go back.
-func (s *state) asked() bool { return len(s.index.timeline.Tip().Traffic()) > 0 }
-
 // subject returns what is selected in the list pane that was focused last.
 func (s *state) subject() subject {
 	switch s.from {
@@ -373,17 +306,6 @@ func (s *state) subject() subject {
 		return s.queue().subject()
 	}
 	return s.loop().subject()
-}
-
-// object returns an object at the cursor, or as it became later.
-func (s *state) object(ref trace.Ref) *trace.Object {
-	if ref.IsZero() {
-		return nil
-	}
-	if o := s.snapshot.Object(ref); o != nil {
-		return o
-	}
-	return s.index.timeline.Tip().Object(ref)
 }
 
 // current returns the reconcile the strip speaks of: the selected one in the
