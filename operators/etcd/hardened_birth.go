@@ -172,7 +172,7 @@ func (p *clusterState) torn() bool {
 	begun, lost := false, false
 	if p.birth.Size > 1 && !p.birth.Formed {
 		for _, name := range p.birth.firstMembers(p.cluster) {
-			m := p.member(name)
+			m := p.members.named(name)
 			there := m != nil && m.pod != nil && m.pod.DeletionTimestamp == nil && !ended(m.pod)
 			begun = begun || m != nil && m.pod != nil && !gated(m.pod)
 			lost = lost || !there && p.claim(name) == nil
@@ -308,7 +308,7 @@ func (b birth) before() string {
 // givenUp tells whether nobody wants the life any more that is about to begin: the EtcdRestore was deleted, or the person's
 // approval was taken back or is for another member. It is too late for that when the first member answers.
 func (p *clusterState) givenUp() bool {
-	if m := p.member(p.birth.seedName(p.cluster)); p.birth.Formed || p.birth.Before == "" || m != nil && m.healthy() {
+	if m := p.members.named(p.birth.seedName(p.cluster)); p.birth.Formed || p.birth.Before == "" || m != nil && m.healthy() {
 		return false
 	}
 	if uid, ok := strings.CutPrefix(p.birth.Source, fromRestore); ok {
@@ -329,7 +329,7 @@ func (p *clusterState) backToBefore() (next birth, why string) {
 
 // survivor returns the member that a person has named, if it still answers; else nil.
 func (p *clusterState) survivor(name string) *member {
-	m := p.member(name)
+	m := p.members.named(name)
 	if m == nil || m.pod == nil || m.pod.DeletionTimestamp != nil || !p.ours(m.pod) || m.status == nil || m.learner {
 		return nil
 	}

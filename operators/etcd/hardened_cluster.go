@@ -119,7 +119,7 @@ type clusterState struct {
 	birth          birth
 	tls            *clientTLS
 	view           view
-	members        []*member
+	members        memberList
 }
 
 // clusterPass is one look at a cluster, and what came of it: what the status is to say, and when to look again.

@@ -104,7 +104,7 @@ func (r *hardenedClusters) markVoters(ctx context.Context, p *clusterPass) error
 			labels[VotingLabel] = nil // of an earlier life: nobody is to write to it any more
 		}
 		if p.view.quorum && p.birth.Formed && p.ours(pod) {
-			m := p.member(pod.Name)
+			m := p.members.named(pod.Name)
 			votes := m != nil && m.inEtcd && !m.learner && m.started
 			if marked := pod.Labels[VotingLabel] == "true"; votes && !marked && !p.handingOver() {
 				labels[VotingLabel] = "true"

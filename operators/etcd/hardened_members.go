@@ -137,7 +137,7 @@ func (r *hardenedMembers) bringBack(ctx context.Context, p *clusterPass) (busy b
 		if !p.ours(claim) || claim.DeletionTimestamp != nil {
 			continue
 		}
-		m := p.member(claim.Name)
+		m := p.members.named(claim.Name)
 		switch {
 		case p.view.quorum && (m == nil || !m.inEtcd):
 			if m != nil && m.pod != nil {
@@ -192,7 +192,7 @@ func (r *hardenedMembers) removeGone(ctx context.Context, p *clusterPass) (busy 
 		if !m.inEtcd || !m.gone(p.now) {
 			continue
 		}
-		if !m.started && m.pod == nil && len(p.voters()) < p.target() {
+		if !m.started && m.pod == nil && len(p.members.voters()) < p.target() {
 			continue // a member that was added and has no pod yet gets it
 		}
 		if m.pod == nil {
@@ -241,7 +241,7 @@ func (p *clusterState) mayLose(gone *member) bool {
 		return true
 	}
 	left, healthy := 0, 0
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if m == gone {
 			continue
 		}
@@ -251,16 +251,6 @@ func (p *clusterState) mayLose(gone *member) bool {
 		}
 	}
 	return left > 0 && healthy >= quorum(left)
-}
-
-// voters returns the members that vote.
-func (p *clusterState) voters() (voters []*member) {
-	for _, m := range p.members {
-		if m.inEtcd && !m.learner {
-			voters = append(voters, m)
-		}
-	}
-	return voters
 }
 
 func quorum(voters int) int { return voters/2 + 1 }

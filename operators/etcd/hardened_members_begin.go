@@ -17,7 +17,7 @@ func (r *hardenedMembers) begin(ctx context.Context, p *clusterPass) (busy bool,
 	var first []*member
 	healthy, late := 0, false
 	for _, name := range names {
-		m := p.member(name)
+		m := p.members.named(name)
 		if m == nil || m.pod == nil {
 			continue
 		}
@@ -118,7 +118,7 @@ func (r *hardenedMembers) makeFirst(ctx context.Context, p *clusterPass, names [
 		return err
 	}
 	forgotten := slices.ContainsFunc(names, func(name string) bool {
-		m := p.member(name)
+		m := p.members.named(name)
 		return (m == nil || m.pod == nil) && p.claim(name) == nil
 	})
 	if len(names) > 1 && forgotten {
@@ -140,7 +140,7 @@ func (r *hardenedMembers) makeFirst(ctx context.Context, p *clusterPass, names [
 	}
 	p.progress("Creating", "making them: the first "+are(names))
 	for _, name := range names {
-		if m := p.member(name); m != nil && m.pod != nil {
+		if m := p.members.named(name); m != nil && m.pod != nil {
 			continue
 		}
 		pod := memberPod(p.cluster, name, versionOf(p.cluster), p.birth.Token, together)

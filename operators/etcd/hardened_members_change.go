@@ -20,7 +20,7 @@ const recoverKey = v1beta2.RecoverAnnotation
 
 // ask has a healthy voter do something, which may take a while.
 func (r *hardenedMembers) ask(ctx context.Context, p *clusterPass, do func(context.Context, *clientv3.Client) error) error {
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if m.pod != nil && m.healthy() {
 			return r.askMember(ctx, p, m, do)
 		}
@@ -94,7 +94,7 @@ func (r *hardenedMembers) tendLearner(ctx context.Context, p *clusterPass) (busy
 		if !m.inEtcd || !m.learner {
 			continue
 		}
-		if len(p.voters()) >= p.target() {
+		if len(p.members.voters()) >= p.target() {
 			p.progress("Scaling", "removing "+m.name+", which is not needed any more")
 			return true, r.remove(ctx, p, m)
 		}
@@ -120,7 +120,7 @@ func (r *hardenedMembers) tendLearner(ctx context.Context, p *clusterPass) (busy
 
 // promote gives a learner its vote, as soon as etcd agrees that it has caught up.
 func (r *hardenedMembers) promote(ctx context.Context, p *clusterPass, m *member) error {
-	for _, voter := range p.voters() {
+	for _, voter := range p.members.voters() {
 		if !voter.healthy() {
 			p.progress("Adding", fmt.Sprintf("%s gets its vote when %s is healthy: %s", m.name, voter.name, voter.problem))
 			return nil
@@ -143,7 +143,7 @@ func (r *hardenedMembers) promote(ctx context.Context, p *clusterPass, m *member
 // policy, if a node may have room for it.
 func (p *clusterState) target() int {
 	size := p.cluster.Spec.Size
-	if p.surges() && slices.ContainsFunc(p.voters(), p.outdated) {
+	if p.surges() && slices.ContainsFunc(p.members.voters(), p.outdated) {
 		return size + 1
 	}
 	return size
@@ -174,11 +174,11 @@ func (p *clusterState) inPlace(m *member) bool {
 
 // resize adds a member, or removes one. Removing comes with the leader moved away, and never costs the quorum.
 func (r *hardenedMembers) resize(ctx context.Context, p *clusterPass) (busy bool, err error) {
-	there, target := len(p.voters()), p.target()
+	there, target := len(p.members.voters()), p.target()
 	if there == target {
 		return false, nil
 	}
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if !m.healthy() && there < target {
 			p.progress("Scaling", fmt.Sprintf("a member is added when %s is healthy: %s", m.name, m.problem))
 			return true, nil
@@ -203,7 +203,7 @@ func (r *hardenedMembers) resize(ctx context.Context, p *clusterPass) (busy bool
 // add adds a member that learns at first: it counts for no quorum until it has caught up, so nothing waits for it.
 func (r *hardenedMembers) add(ctx context.Context, p *clusterPass) error {
 	name := memberName(p.cluster)
-	p.progress("Scaling", fmt.Sprintf("from %d members to %d: adding one", len(p.voters()), p.target())) // etcd may refuse this name
+	p.progress("Scaling", fmt.Sprintf("from %d members to %d: adding one", len(p.members.voters()), p.target())) // etcd may refuse this name
 	err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
 		answer, err := conn.MemberAddAsLearner(ctx, []string{peerURL(p.cluster, name)})
 		if err == nil {
@@ -220,7 +220,7 @@ func (r *hardenedMembers) add(ctx context.Context, p *clusterPass) error {
 
 // leaver returns the member to remove: one that is not healthy, else one that is outdated, else the newest; the leader last.
 func (p *clusterState) leaver() *member {
-	return slices.MinFunc(p.voters(), func(a, b *member) int {
+	return slices.MinFunc(p.members.voters(), func(a, b *member) int {
 		for _, before := range []func(*member) bool{
 			func(m *member) bool { return !m.healthy() },
 			p.outdated,
@@ -246,7 +246,7 @@ func bornAt(m *member) metav1.Time {
 
 // moveLeader has another member lead, so that nobody has to wait for an election.
 func (r *hardenedMembers) moveLeader(ctx context.Context, p *clusterPass, from *member) error {
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if m == from || !m.healthy() {
 			continue
 		}

@@ -50,38 +50,6 @@ type alarm struct {
 	kind   pb.AlarmType
 }
 
-// member holds what the API and etcd say of one member.
-type member struct {
-	name    string
-	pod     *corev1.Pod
-	claim   *corev1.PersistentVolumeClaim
-	id      uint64
-	inEtcd  bool
-	started bool
-	learner bool
-	status  *pb.StatusResponse // nil if it does not answer
-	problem string             // why it does not
-	// packedAt is the revision at which this operator has defragmented it last; 0 if that is not known. What etcd says of the
-	// space in use does not tell: of a member that takes no writes it may still count what was forgotten.
-	packedAt int64
-	took     time.Duration // to answer
-	habits   *habits       // nil if it is not compared with what is normal
-}
-
-// healthy tells whether a member answers, and knows a leader.
-func (m *member) healthy() bool {
-	return m.status != nil && m.status.Leader != 0 && m.inEtcd && m.started
-}
-
-func (p *clusterState) member(name string) *member {
-	for _, m := range p.members {
-		if m.name == name {
-			return m
-		}
-	}
-	return nil
-}
-
 // lookAtEtcd asks each member of this life of the cluster how it is, and then all together who they are.
 func (r *hardenedMembers) lookAtEtcd(ctx context.Context, p *clusterPass) error {
 	p.view, p.members = view{}, nil
@@ -146,7 +114,7 @@ func (p *clusterState) askList(ctx context.Context, conns *conns) {
 		p.view.problem = "no member answers"
 		return
 	}
-	if p.view.problem = p.split(furthest); p.view.problem != "" {
+	if p.view.problem = p.members.split(furthest); p.view.problem != "" {
 		return
 	}
 	conn, err := conns.get(furthest.name)
@@ -183,23 +151,11 @@ func (p *clusterState) askList(ctx context.Context, conns *conns) {
 	}
 }
 
-// split tells whether the members are of more than one etcd cluster, as an operator leaves them that begins a cluster anew
-// beside its old members. Each of these has a quorum of its own, to which the others are strangers: none of them is to be
-// believed before a person has chosen.
-func (p *clusterState) split(one *member) string {
-	for _, m := range p.members {
-		if m.status != nil && m.status.Header.ClusterId != one.status.Header.ClusterId {
-			return fmt.Sprintf("%s and %s are members of different clusters", one.name, m.name)
-		}
-	}
-	return ""
-}
-
 // join puts the list and the pods together.
 func (p *clusterState) join() {
 	for _, in := range p.view.list {
 		name := nameOf(in)
-		m := p.member(name)
+		m := p.members.named(name)
 		if m == nil {
 			m = &member{name: name, claim: p.claim(name), problem: "it has no pod"}
 			p.members = append(p.members, m)

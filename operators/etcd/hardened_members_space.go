@@ -28,7 +28,7 @@ func (r *hardenedMembers) keepSmall(ctx context.Context, p *clusterPass) (busy b
 	if p.cluster.Spec.Defragment == nil {
 		return false, nil
 	}
-	full := p.full()
+	full := p.view.full()
 	if len(full) > 0 {
 		if busy, err := r.forgetHistory(ctx, p); busy || err != nil {
 			return busy, err
@@ -39,13 +39,13 @@ func (r *hardenedMembers) keepSmall(ctx context.Context, p *clusterPass) (busy b
 		return r.disarm(ctx, p, full)
 	}
 	p.progress("Defragmenting", fmt.Sprintf("%s is next, whose database has %s", next.name, size(next.status.DbSize)))
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if !m.settled() {
 			p.progress("Defragmenting", fmt.Sprintf("waiting for %s: %s", m.name, m.problemOr("it is not Ready")))
 			return true, nil
 		}
 	}
-	if next.id == p.view.leader && len(p.voters()) > 1 {
+	if next.id == p.view.leader && len(p.members.voters()) > 1 {
 		return true, r.moveLeader(ctx, p, next)
 	}
 	return true, r.defragment(ctx, p, next)
@@ -53,8 +53,8 @@ func (r *hardenedMembers) keepSmall(ctx context.Context, p *clusterPass) (busy b
 
 // full returns the IDs of the members whose databases have reached their quota, for which etcd takes no writes any more. One may be of
 // a member that was removed since: etcd keeps its alarm.
-func (p *clusterState) full() (full []uint64) {
-	for _, a := range p.view.alarms {
+func (v view) full() (full []uint64) {
+	for _, a := range v.alarms {
 		if a.kind == pb.AlarmType_NOSPACE {
 			full = append(full, a.member)
 		}
@@ -63,10 +63,10 @@ func (p *clusterState) full() (full []uint64) {
 }
 
 // hasSpace reports whether a member has space again; of one that was removed, whether all others have.
-func (p *clusterState) hasSpace(id uint64) bool {
-	asked := p.members
-	if m := p.memberOfID(id); m != nil {
-		asked = []*member{m}
+func (l memberList) hasSpace(id uint64) bool {
+	asked := l
+	if m := l.ofID(id); m != nil {
+		asked = memberList{m}
 	}
 	return !slices.ContainsFunc(asked, func(m *member) bool {
 		return m.status == nil || m.status.DbSizeQuota > 0 && m.lacksSpace()
@@ -75,7 +75,7 @@ func (p *clusterState) hasSpace(id uint64) bool {
 
 // nextToDefragment returns the member whose database is to be written anew; nil if none is worth it.
 func (p *clusterState) nextToDefragment() *member {
-	full := p.full()
+	full := p.view.full()
 	var worth []*member
 	for _, m := range p.members {
 		if m.healthy() && (p.fragmented(m.status) || len(full) > 0 && m.lacksSpace() && m.worthPacking()) {
@@ -119,7 +119,7 @@ func (m *member) worthPacking() bool {
 // busy when that was not done yet.
 func (r *hardenedMembers) forgetHistory(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	upTo := int64(0)
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if m.status != nil {
 			upTo = max(upTo, m.status.Header.Revision-p.cluster.Spec.Defragment.KeepRevisions)
 		}
@@ -166,7 +166,7 @@ func (r *hardenedMembers) defragment(ctx context.Context, p *clusterPass, m *mem
 // disarm takes the alarms of members back that have space again. Of those that have none, what they store is too much.
 func (r *hardenedMembers) disarm(ctx context.Context, p *clusterPass, full []uint64) (busy bool, err error) {
 	for _, id := range full {
-		if !p.hasSpace(id) {
+		if !p.members.hasSpace(id) {
 			continue
 		}
 		err := r.ask(ctx, p, func(ctx context.Context, conn *clientv3.Client) error {
@@ -174,9 +174,9 @@ func (r *hardenedMembers) disarm(ctx context.Context, p *clusterPass, full []uin
 			return err
 		})
 		if err != nil {
-			return true, p.refused("cannot take back the alarm of "+p.nameOfID(id), err)
+			return true, p.refused("cannot take back the alarm of "+p.members.nameOfID(id), err)
 		}
-		if m := p.memberOfID(id); m != nil {
+		if m := p.members.ofID(id); m != nil {
 			r.note(p, m.about(), corev1.EventTypeNormal, "AlarmDisarmed", "Disarm", "%s has space again", m.name)
 		} else {
 			r.note(p, nil, corev1.EventTypeNormal, "AlarmDisarmed", "Disarm", "%016x had no space left and was removed; all others have space", id)

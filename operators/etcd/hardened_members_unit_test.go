@@ -124,10 +124,10 @@ func TestHasSpace(t *testing.T) {
 				p.members = append(p.members, m)
 			}
 			p.view.alarms = []alarm{{test.id, pb.AlarmType_NOSPACE}}
-			if full := p.full(); len(full) != 1 || full[0] != test.id {
+			if full := p.view.full(); len(full) != 1 || full[0] != test.id {
 				t.Errorf("full are %v", full)
 			}
-			if got := p.hasSpace(test.id); got != test.want {
+			if got := p.members.hasSpace(test.id); got != test.want {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})

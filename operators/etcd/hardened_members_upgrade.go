@@ -65,7 +65,7 @@ func (p *clusterState) behind(m *member) bool {
 // settleImages takes the note of an upgrade off members that have come back with their new image, and gives those that
 // another operator made the sum of their policy.
 func (r *hardenedMembers) settleImages(ctx context.Context, p *clusterPass) (busy bool, err error) {
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if m.pod == nil || m.pod.DeletionTimestamp != nil {
 			continue
 		}
@@ -112,7 +112,7 @@ func (r *hardenedMembers) upgrade(ctx context.Context, p *clusterPass) (busy boo
 			return true, nil
 		}
 	}
-	if next.id == p.view.leader && len(p.voters()) > 1 {
+	if next.id == p.view.leader && len(p.members.voters()) > 1 {
 		return true, r.moveLeader(ctx, p, next)
 	}
 	return true, r.setImage(ctx, p, next, versionOf(p.cluster))
@@ -152,7 +152,7 @@ func (p *clusterState) nextToUpgrade() *member {
 
 // awaitUpgrade waits for the member that was upgraded last.
 func (p *clusterPass) awaitUpgrade() (busy bool) {
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if m.pod != nil && m.pod.Annotations[UpgradedFromAnnotation] != "" && !m.settled() {
 			p.progress("Upgrading", fmt.Sprintf("waiting for %s: %s", m.name, m.problemOr("it is not Ready")))
 			return true
@@ -206,7 +206,7 @@ func (r *hardenedMembers) setImage(ctx context.Context, p *clusterPass, m *membe
 // another member. One after the other, and only while all are healthy.
 func (r *hardenedMembers) roll(ctx context.Context, p *clusterPass) (busy bool, err error) {
 	var old []*member
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if m.pod != nil && m.pod.DeletionTimestamp == nil && p.differs(m.pod) {
 			old = append(old, m)
 		}
@@ -218,7 +218,7 @@ func (r *hardenedMembers) roll(ctx context.Context, p *clusterPass) (busy bool, 
 	if len(old) == 0 {
 		return false, nil
 	}
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		if !m.settled() {
 			p.progress("Rolling", fmt.Sprintf("the pod policy has changed; waiting for %s: %s", m.name, m.problemOr("it is not Ready")))
 			return true, nil
@@ -230,7 +230,7 @@ func (r *hardenedMembers) roll(ctx context.Context, p *clusterPass) (busy bool, 
 			m = other
 		}
 	}
-	if m.id == p.view.leader && len(p.voters()) > 1 {
+	if m.id == p.view.leader && len(p.members.voters()) > 1 {
 		return true, r.moveLeader(ctx, p, m)
 	}
 	p.progress("Rolling", "the pod policy has changed: "+m.name+" is made anew")

@@ -154,8 +154,8 @@ func conditionOf(s v1beta2.EtcdClusterStatus, kind string) *v1beta2.ClusterCondi
 
 func (p *clusterPass) available() v1beta2.ClusterCondition {
 	c := v1beta2.ClusterCondition{Type: v1beta2.ConditionAvailable, Status: metav1.ConditionFalse, Reason: ReasonQuorumLost}
-	voters, healthy := len(p.voters()), 0
-	for _, m := range p.voters() {
+	voters, healthy := len(p.members.voters()), 0
+	for _, m := range p.members.voters() {
 		if m.healthy() {
 			healthy++
 		}
@@ -225,7 +225,7 @@ func (p *clusterPass) noteTroubles() {
 	}
 	byKind := map[pb.AlarmType][]string{}
 	for _, a := range p.view.alarms {
-		byKind[a.kind] = append(byKind[a.kind], p.nameOfID(a.member))
+		byKind[a.kind] = append(byKind[a.kind], p.members.nameOfID(a.member))
 	}
 	if full := byKind[pb.AlarmType_NOSPACE]; full != nil {
 		advice := "delete and compact what is not needed, defragment, or raise ETCD_QUOTA_BACKEND_BYTES, then disarm the alarm: etcdctl alarm disarm"
@@ -240,28 +240,12 @@ func (p *clusterPass) noteTroubles() {
 	if !p.birth.Formed || !p.view.quorum {
 		return
 	}
-	for _, m := range p.voters() {
+	for _, m := range p.members.voters() {
 		upgraded := m.pod != nil && m.pod.Annotations[UpgradedFromAnnotation] != "" && cannotStart(m.pod) == ""
 		if !m.healthy() && !upgraded { // one that is being upgraded is away for a moment because it is told to be
 			p.trouble(ReasonMemberUnhealthy, "%s is not healthy: %s", m.name, m.problemOr("it does not answer"))
 		}
 	}
-}
-
-func (p *clusterState) nameOfID(id uint64) string {
-	if m := p.memberOfID(id); m != nil {
-		return m.name
-	}
-	return fmt.Sprintf("%016x", id)
-}
-
-func (p *clusterState) memberOfID(id uint64) *member {
-	for _, m := range p.members {
-		if m.id == id {
-			return m
-		}
-	}
-	return nil
 }
 
 // writeStatus writes the status if it differs from what it was, and tells in events what has become of the cluster. The
