@@ -186,21 +186,21 @@ func (n eventFacts) english() string {
 	case KindLog:
 		return fmt.Sprintf("%s%s logged: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), said(logText(n.Event)))
 	case KindHook:
-		return fmt.Sprintf("%s%s asked the hook %s about %s: %s.", n.controllerName("The operator"), withinOf(n.Event).english(), n.Verb, n.Object, HookText(n.Event, English))
+		return ended(fmt.Sprintf("%s%s asked the hook %s about %s: %s", n.controllerName("The operator"), withinOf(n.Event).english(), n.Verb, n.Object, HookText(n.Event, English)), English)
 	case KindControl:
 		return upperFirst(orElse(n.Actor, person)) + ": " + controlText(n.Verb, English) + "."
 	case KindOperator:
 		return fmt.Sprintf("The operator %s was %s.", n.Operator, operatorText(n.Verb, English))
 	case KindFault:
-		return "The fault " + faultText(n.Event, English) + "."
+		return ended("The fault "+faultText(n.Event, English), English)
 	case KindTraffic:
 		return englishTraffic(n.Event)
 	case KindMembers, KindWrites:
 		return fmt.Sprintf("%s: %s.", n.Object, storeText(n.Event, English))
 	case KindPackage:
-		return packageText(n.Event, English) + "."
+		return ended(packageText(n.Event, English), English)
 	case KindNote:
-		return oneLine(n.Message) + "."
+		return ended(oneLine(n.Message), English)
 	}
 	return fmt.Sprintf("%s of #%d, which is forgotten.", n.Kind, n.Reconcile)
 }

@@ -190,21 +190,21 @@ func (n eventFacts) japanese() string {
 	case KindLog:
 		return fmt.Sprintf("%s%s のログ: %s", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), said(logText(n.Event)))
 	case KindHook:
-		return fmt.Sprintf("%s%s が %s についてフック %s に尋ねた: %s。", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), n.Object, n.Verb, HookText(n.Event, Japanese))
+		return ended(fmt.Sprintf("%s%s が %s についてフック %s に尋ねた: %s", withinOf(n.Event).japanese(), n.controllerName("オペレーター"), n.Object, n.Verb, HookText(n.Event, Japanese)), Japanese)
 	case KindControl:
 		return ActorText(orElse(n.Actor, person), Japanese) + "の操作: " + controlText(n.Verb, Japanese) + "。"
 	case KindOperator:
 		return fmt.Sprintf("オペレーター %s が%sした。", n.Operator, operatorText(n.Verb, Japanese))
 	case KindFault:
-		return faultText(n.Event, Japanese) + "。"
+		return ended(faultText(n.Event, Japanese), Japanese)
 	case KindTraffic:
 		return japaneseTraffic(n.Event)
 	case KindMembers, KindWrites:
 		return fmt.Sprintf("%s: %s", n.Object, storeText(n.Event, Japanese))
 	case KindPackage:
-		return packageText(n.Event, Japanese) + "。"
+		return ended(packageText(n.Event, Japanese), Japanese)
 	case KindNote:
-		return oneLine(n.Message)
+		return ended(oneLine(n.Message), Japanese)
 	}
 	return fmt.Sprintf("#%d の %s。記録はすでに失われている。", n.Reconcile, n.Kind)
 }

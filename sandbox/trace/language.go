@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/clipperhouse/displaywidth"
 )
@@ -120,6 +121,14 @@ func clip(s string, width int) string {
 		b.WriteString(g.Value())
 	}
 	return b.String() + "..."
+}
+
+// ended ends a text with a full stop, unless it has an end: what others write, such as the note of a scenario, often has.
+func ended(s string, l Language) string {
+	if last, _ := utf8.DecodeLastRuneInString(s); strings.ContainsRune(".!?。！？…", last) {
+		return s
+	}
+	return s + l.pick(".", "。")
 }
 
 // oneLine joins the lines of a text and replaces characters that would disturb a terminal.

@@ -139,3 +139,20 @@ func TestDeleter(t *testing.T) {
 		}
 	}
 }
+
+// TestNotesEndOnce checks that a sentence that has an end gets no second full stop, in either language.
+func TestNotesEndOnce(t *testing.T) {
+	for message, want := range map[string][2]string{
+		"the loop begins.": {"the loop begins.", "the loop begins."}, "x breaks it": {"x breaks it.", "x breaks it。"}, "ループが始まる。": {"ループが始まる。", "ループが始まる。"},
+	} {
+		j := trace.New(trace.Options{})
+		j.Append(trace.Event{Kind: trace.KindNote, Message: message})
+		timeline := trace.NewTimeline(j)
+		timeline.Update()
+		for i, l := range []trace.Language{trace.English, trace.Japanese} {
+			if got := timeline.Tip().Why(j.Since(0)[0], l); got != want[i] {
+				t.Errorf("%q becomes %q, not %q", message, got, want[i])
+			}
+		}
+	}
+}
