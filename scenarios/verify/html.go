@@ -44,9 +44,6 @@ func (f Finding) Differences() []Difference {
 	return out
 }
 
-// KnownCount returns how many of the findings are known.
-func (p htmlPage) KnownCount() int { return len(p.Steady()) - len(p.New()) }
-
 // NotSteady returns what went wrong, but not each time.
 func (p htmlPage) NotSteady() []Finding {
 	return slices.DeleteFunc(slices.Clone(p.Findings), func(f Finding) bool { return f.Steady })

@@ -421,13 +421,28 @@ func (r *Report) WriteText(w io.Writer) error {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n%d findings", len(r.Steady()))
-	if known := len(r.Steady()) - len(r.New()); known > 0 {
-		fmt.Fprintf(&b, ", %d of them known", known)
-	}
-	b.WriteByte('\n')
+	fmt.Fprintf(&b, "\n%s\n", r.Summary())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// Summary says how many findings there are, and how many plans show nothing, since they were not played to their end.
+func (r *Report) Summary() string {
+	found, skipped := len(r.Steady()), 0
+	for _, f := range r.Faults {
+		skipped += f.Skipped
+	}
+	text := fmt.Sprintf("%d findings", found)
+	if found == 1 {
+		text = "1 finding"
+	}
+	if known := found - len(r.New()); known > 0 {
+		text += fmt.Sprintf(", %d known", known)
+	}
+	if skipped > 0 {
+		text += fmt.Sprintf("; %d of %d plans skipped", skipped, len(r.Plans))
+	}
+	return text
 }
 
 // marks are what the table has for each result.

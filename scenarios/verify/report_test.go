@@ -47,13 +47,13 @@ update Song a                            . ?
 1. it died. In the end: Word two is missing
    - Word two is missing
 
-1 findings
+1 finding; 1 of 4 plans skipped
 `
 	if diff := cmp.Diff(want, textOf(t, r)); diff != "" {
 		t.Error(diff)
 	}
 	r.Accept(told())
-	if text := textOf(t, r); !strings.Contains(text, "\n1. (known) it died") || !strings.Contains(text, "\n1 findings, 1 of them known\n") {
+	if text := textOf(t, r); !strings.Contains(text, "\n1. (known) it died") || !strings.Contains(text, "\n1 finding, 1 known; 1 of 4 plans skipped\n") {
 		t.Error(text)
 	}
 }
@@ -68,7 +68,7 @@ not steady or not confirmed, and so no finding:
       the next time: Word three is there
       the next time: Word four is there
 
-0 findings
+0 findings; 1 of 4 plans skipped
 `
 	if text := textOf(t, r); !strings.HasSuffix(text, want) {
 		t.Error(text)
@@ -81,7 +81,7 @@ func TestReportHTML(t *testing.T) {
 	r.Findings = append(r.Findings, verify.Finding{Plan: "error at update Song a", Text: "it failed", Times: 2, Then: []string{"all was as without the fault"}})
 	page := htmlOf(t, r)
 	for want, times := range map[string]int{
-		"<h1>verify: singer, scenario song</h1>": 1, "<p>1 findings. ": 1, "<h2>1. crash-after at create Word one</h2>": 1,
+		"<h1>verify: singer, scenario song</h1>": 1, "<p>1 finding; 1 of 4 plans skipped. ": 1, "<h2>1. crash-after at create Word one</h2>": 1,
 		"it died. In the end: Word two is missing &lt;b&gt;": 1, "<li>error at update Song a: 2 times. it failed<br>the next time: all was as without the fault</li>": 1,
 		`<td class="cell wrong" title="crash-after: wrong">X</td>`: 1, `title="conflict: needless, it cannot conflict"`: 1,
 		"<iframe": 0, "(known)": 0, "src=": 0, "href=": 0, "ZgotmplZ": 0,
@@ -91,7 +91,7 @@ func TestReportHTML(t *testing.T) {
 		}
 	}
 	r.Accept(told())
-	if page := htmlOf(t, r); !strings.Contains(page, "<p>1 findings, 1 of them known. ") || !strings.Contains(page, "1. (known) crash-after") {
+	if page := htmlOf(t, r); !strings.Contains(page, "<p>1 finding, 1 known; 1 of 4 plans skipped. ") || !strings.Contains(page, "1. (known) crash-after") {
 		t.Error(page)
 	}
 }
