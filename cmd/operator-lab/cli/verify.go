@@ -82,7 +82,7 @@ Exit codes: 0 nothing was found, 1 something was found, 2 the command line or th
 
 Operators:
 ` + operatorList(),
-		Example: `  operator-lab verify zundoko --variant classic
+		Example: `  operator-lab verify zundoko --variant classic --set interval=1100
   operator-lab verify maintpage --only crash-after,stale-view
   operator-lab verify . --budget 5m --save findings
   operator-lab verify . --shard 3/8 --seed 7 --output json >3.json   # one of eight machines`,
