@@ -15,16 +15,10 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/settle"
 )
 
-// startTask prepares the task and saves its start, so that an undo can restore it.
+// startTask prepares the task and shows it to the learner.
 func (t *Tutor) startTask(ctx context.Context) error {
 	t.options.Say(t.textf("preparing the task", "タスクを準備しています"))
-	if err := t.setUp(ctx); err != nil {
-		return err
-	}
-	if err := t.settle(ctx); err != nil {
-		return err
-	}
-	if err := errors.Join(t.save(ctx), t.survey(ctx)); err != nil {
+	if err := t.prepare(ctx); err != nil {
 		return err
 	}
 	if t.options.Progress != nil {
@@ -32,6 +26,17 @@ func (t *Tutor) startTask(ctx context.Context) error {
 		_ = t.options.Progress.SetLast(t.options.Lesson.ID, t.current().ID)
 	}
 	return t.look(ctx)
+}
+
+// prepare prepares the start of the task, saves it, so that an undo can restore it, and takes down the values for its checks.
+func (t *Tutor) prepare(ctx context.Context) error {
+	if err := t.setUp(ctx); err != nil {
+		return err
+	}
+	if err := t.settle(ctx); err != nil {
+		return err
+	}
+	return errors.Join(t.save(ctx), t.survey(ctx))
 }
 
 // save saves the start of the current task.

@@ -133,7 +133,13 @@ func (t *Tutor) BeginAt(ctx context.Context, index int) error {
 	for i := range index {
 		t.options.Say(t.textf("solving task %d, which is done", "完了済みのタスク %d を再現しています", i+1))
 		t.turnTo(i)
-		if err := errors.Join(t.setUp(ctx), t.save(ctx), t.solve(ctx), t.parts.awaitAll(ctx, t.current().Checks())); err != nil {
+		if err := t.prepare(ctx); err != nil {
+			return err
+		}
+		if err := t.solve(ctx); err != nil {
+			return err
+		}
+		if err := t.parts.awaitAll(ctx, t.current().Checks()); err != nil {
 			return err
 		}
 	}
