@@ -368,8 +368,12 @@ func TestARoomOfAnotherTerminal(t *testing.T) {
 	g.source = &Source{Journal: journal}
 	g.turn = func(p *Page) { p.Moved = false }
 	b.ran = []string{"kubectl get zundokos"}
+	b.popup = &answerPopup{text: "4"}
 	b.refresh(false)
 	settle(b.Model, b.catchUp())
+	if answer, typing := b.popup.(*answerPopup); !typing || answer.text != "4" {
+		t.Error("the answer that was being typed is lost")
+	}
 	if len(b.ran) != 1 {
 		t.Error("the commands of the task begin anew")
 	}
@@ -381,6 +385,10 @@ func TestARoomOfAnotherTerminal(t *testing.T) {
 	settle(b.Model, b.catchUp())
 	if b.catchUp() != nil || len(g.calls) != 2 || !strings.Contains(b.flash, "it is gone") {
 		t.Errorf("what fails is tried again: %q, says %q", g.calls, b.flash)
+	}
+	g.page.Task, g.page.Serial = "another", 21
+	if b.refresh(false); b.popup != nil {
+		t.Error("the answer to the question of the task before is still asked for")
 	}
 }
 

@@ -131,7 +131,8 @@ func (m *Model) sayChecked() {
 	m.say(m.cutTo(m.t("not yet: ", "まだ: ")+m.page.Missing, m.w-4))
 }
 
-// moveTo shows another source: the state is computed anew from its journal; the focus and the zoom stay.
+// moveTo shows another source: the state is computed anew from its journal; the focus and the zoom stay, and an answer that is
+// being typed.
 func (m *Model) moveTo(r *Source) {
 	old := m.state
 	if r.Journal != nil {
@@ -143,6 +144,9 @@ func (m *Model) moveTo(r *Source) {
 	m.focus, m.from, m.top, m.low, m.zoom, m.tab = old.focus, old.from, old.top, old.low, old.zoom, old.tab
 	m.scroll[LessonPane] = old.scroll[LessonPane]
 	m.cursorAt = 0
+	if answer, typing := old.popup.(*answerPopup); typing {
+		m.popup = answer
+	}
 }
 
 // look asks the guide for the page, and reports whether it is another.
@@ -158,6 +162,9 @@ func (m *Model) look() bool {
 	switch {
 	case page.Lesson != old.Lesson || page.Task != old.Task:
 		m.ran = nil
+		if _, typing := m.popup.(*answerPopup); typing {
+			m.popup = nil // it was to another question
+		}
 		m.nav().read()
 	case page.Done && !old.Done, page.Notice != "" && page.Notice != old.Notice:
 		m.scroll[LessonPane] = 0 // that is told at the top
