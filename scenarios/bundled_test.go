@@ -220,6 +220,8 @@ type played struct {
 	Findings []struct{ Oracle, Message string }
 	// failed describes the failed operations: step, type and reason.
 	failed []string
+	// caught is what its catch blocks printed.
+	caught []string
 	// steps are the names of the failed steps.
 	steps map[string]bool
 	// toil is what its faults have cost, by their names.
@@ -294,9 +296,9 @@ func read(tb testing.TB, out []byte) (tests []*played) {
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		var line struct {
-			Event, Test, Step, Type, Status string
-			Failure                         *struct{ Error string }
-			Toil                            *report.Toil
+			Event, Test, Step, Type, Status, Phase, Output string
+			Failure                                        *struct{ Error string }
+			Toil                                           *report.Toil
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			tb.Fatalf("%v in the line %s", err, lines.Bytes())
@@ -309,6 +311,8 @@ func read(tb testing.TB, out []byte) (tests []*played) {
 		case line.Event == "endOperation" && line.Failure != nil:
 			test.failed = append(test.failed, line.Step+": "+line.Type+": "+line.Failure.Error)
 			test.steps[line.Step] = true
+		case line.Event == "endOperation" && line.Phase == string(report.Catch):
+			test.caught = append(test.caught, line.Output)
 		case line.Event == "endStep" && line.Toil != nil:
 			test.toil[line.Toil.Fault] = *line.Toil
 		case line.Event == "endTest":
@@ -499,7 +503,8 @@ func failsAtItsStep(t *testing.T, test *played) {
 	}
 }
 
-// lastEvents returns the end of the journal as people read it, and the last that the operator logged.
+// lastEvents returns the end of the journal as people read it, the last that the operator logged, and what catch blocks
+// printed.
 func (p *played) lastEvents(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(p.Journal)
@@ -517,7 +522,7 @@ func (p *played) lastEvents(t *testing.T) string {
 			logged = append(logged, strings.Join(append([]string{e.Message, e.Error}, e.Values...), " "))
 		}
 	}
-	return strings.Join(slices.Concat(events[max(0, len(events)-40):], logged[max(0, len(logged)-15):]), "\n")
+	return strings.Join(slices.Concat(events[max(0, len(events)-40):], logged[max(0, len(logged)-15):], p.caught), "\n")
 }
 
 // repeatEnv is how often to repeat the scenarios with faults; without it they are not repeated.
