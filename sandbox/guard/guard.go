@@ -122,6 +122,7 @@ func (g *Guard) Start(cmd *exec.Cmd) (*Group, error) {
 		err := cmd.Start()
 		if err == nil {
 			p.id = cmd.Process.Pid
+			p.begun = begun(p.id)
 			g.add(p)
 		}
 		started <- err
@@ -256,6 +257,8 @@ type Group struct {
 	guard *Guard
 	id    int
 	mark  string
+	// begun says when the program began, as the kernel does; empty: it does not say.
+	begun string
 }
 
 // ID returns the number of the process group, which is the program's pid.
@@ -263,17 +266,28 @@ func (p *Group) ID() int { return p.id }
 
 // Signal sends a signal to all of the process group. If that is gone, it does nothing.
 func (p *Group) Signal(s syscall.Signal) {
-	if p.guard.known(p) {
+	if p.ours() {
 		_ = syscall.Kill(-p.id, s)
 	}
 }
 
-// Alive reports whether a process of the group is alive; if not, the group is forgotten.
-func (p *Group) Alive() bool {
+// ours reports whether the group may still be the program's: it is on the list, and its number was not given to another
+// program. The kernel does not give the number of a group that has a process to a new one, so a program of that pid that
+// began at another time says that the group is gone. Then it is forgotten.
+func (p *Group) ours() bool {
 	if !p.guard.known(p) {
 		return false
 	}
-	if alive(p.id) {
+	if now := begun(p.id); now != "" && now != p.begun {
+		p.guard.forget(p)
+		return false
+	}
+	return true
+}
+
+// Alive reports whether a process of the group is alive; if not, the group is forgotten.
+func (p *Group) Alive() bool {
+	if p.ours() && alive(p.id) {
 		return true
 	}
 	p.guard.forget(p)
@@ -296,7 +310,7 @@ func (p *Group) kill() (found bool) {
 func (p *Group) End(patience time.Duration) {
 	defer p.guard.forget(p)
 	over := time.After(patience)
-	for pause := time.Millisecond; p.kill() || alive(p.id); pause = min(2*pause, 50*time.Millisecond) {
+	for pause := time.Millisecond; p.kill() || p.ours() && alive(p.id); pause = min(2*pause, 50*time.Millisecond) {
 		select {
 		case <-over:
 			return

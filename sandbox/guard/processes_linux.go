@@ -19,8 +19,7 @@ func Processes(context.Context) ([]Process, error) {
 		if err != nil {
 			continue // it has ended
 		}
-		// "pid (name) state parent group …": a name may have anything in it.
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		fields := fieldsOf(stat)
 		if len(fields) < 3 {
 			continue
 		}
@@ -29,6 +28,19 @@ func Processes(context.Context) ([]Process, error) {
 		all = append(all, Process{PID: pid, Parent: parent, Group: group, State: fields[0][0]})
 	}
 	return all, nil
+}
+
+// fieldsOf returns the fields after the name of "pid (name) state parent group …": a name may have anything in it.
+func fieldsOf(stat []byte) [][]byte { return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) }
+
+// begun returns when a process began, in ticks since the machine did; empty if there is no such process.
+func begun(pid int) string {
+	const startTime = 19 // the 22nd field of proc(5), whose third is the first after the name
+	stat, _ := os.ReadFile(fileOf(pid, "stat"))
+	if fields := fieldsOf(stat); len(fields) > startTime {
+		return string(fields[startTime])
+	}
+	return ""
 }
 
 // allPIDs returns the pids of all processes. It lists one directory; filepath.Glob would list that of each process, too.

@@ -9,6 +9,9 @@ import (
 	"strconv"
 )
 
+// begun is empty: it would take a process to ask.
+func begun(int) string { return "" }
+
 // Processes returns the processes of this machine.
 func Processes(ctx context.Context) ([]Process, error) {
 	table, err := exec.CommandContext(ctx, "ps", "-A", "-o", "pid=,ppid=,pgid=,state=").Output()
