@@ -384,7 +384,7 @@ func TestToil(t *testing.T) {
 				tests, _ := play(t, args...)
 				test := tests[0]
 				if test.Status != "passed" || len(tests) > 1 {
-					t.Errorf("%d tests, %s: %q %+v", len(tests), test.Status, test.failed, test.Findings)
+					t.Errorf("%d tests, %s: %q %+v; its last events:\n%s", len(tests), test.Status, test.failed, test.Findings, test.lastEvents(t))
 				}
 				for _, fault := range format.ToilFaults {
 					cost, measured := test.toil[fault]
