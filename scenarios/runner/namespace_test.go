@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
@@ -88,12 +89,8 @@ steps:
 `))
 		r := run(t, onLab(t, dir)).Tests[0]
 		cms := clientset(t).CoreV1().ConfigMaps(r.Namespace)
-		cm, err := cms.Get(t.Context(), "a", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cm.Finalizers = nil
-		if _, err := cms.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		patch := []byte(`{"metadata":{"finalizers":null}}`)
+		if _, err := cms.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		text := told(r)
