@@ -271,18 +271,20 @@ func (p *Group) Signal(s syscall.Signal) {
 	}
 }
 
-// ours reports whether the group may still be the program's: it is on the list, and its number was not given to another
-// program. The kernel does not give the number of a group that has a process to a new one, so a program of that pid that
-// began at another time says that the group is gone. Then it is forgotten.
+// ours reports whether the group may still be the program's: it is on the list, and its number was not given away. If it
+// was, the group is forgotten.
 func (p *Group) ours() bool {
-	if !p.guard.known(p) {
-		return false
-	}
-	if now := begun(p.id); now != "" && now != p.begun {
+	if p.givenAway() {
 		p.guard.forget(p)
-		return false
 	}
-	return true
+	return p.guard.known(p)
+}
+
+// givenAway reports whether another program has the group's number. The kernel does not give the number of a group that has
+// a process to a new one, so a program of that pid that began at another time says that the group is gone.
+func (p *Group) givenAway() bool {
+	now := begun(p.id)
+	return now != "" && now != p.begun
 }
 
 // Alive reports whether a process of the group is alive; if not, the group is forgotten.
@@ -310,7 +312,7 @@ func (p *Group) kill() (found bool) {
 func (p *Group) End(patience time.Duration) {
 	defer p.guard.forget(p)
 	over := time.After(patience)
-	for pause := time.Millisecond; p.kill() || p.ours() && alive(p.id); pause = min(2*pause, 50*time.Millisecond) {
+	for pause := time.Millisecond; p.kill() || !p.givenAway() && alive(p.id); pause = min(2*pause, 50*time.Millisecond) {
 		select {
 		case <-over:
 			return
