@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
 	"github.com/operator-lab/operator-lab/sandbox/trace"
 )
 
@@ -90,21 +92,25 @@ func IsStill(s *trace.State) bool {
 
 // echoes matches writes with the watch events that they cause.
 type echoes struct {
-	held    []string          // kinds whose events do not come
-	watched map[string]bool   // kinds that the operator watches, as far as seen
-	writes  map[string]string // resourceVersion of writes without a watch event so far -> kind; also of those that found all done
-	seen    map[string]bool   // resourceVersions of watch events
+	held    []string            // kinds whose events do not come
+	watched map[string]bool     // kinds that the operator watches, as far as seen
+	writes  map[objectID]string // newest resourceVersion of writes without a watch event so far; also of those that found all done
+	seen    map[objectID]string // newest resourceVersion of watch events
 	// unanswered are watch events, by Seq, of which no controller has made a key or dropped it.
 	unanswered map[int64]bool
 }
 
+// objectID tells objects apart, also one that was made again under its name.
+type objectID struct{ kind, uid string }
+
 func newEchoes(held []string) *echoes {
-	return &echoes{held: held, watched: map[string]bool{}, writes: map[string]string{}, seen: map[string]bool{}, unanswered: map[int64]bool{}}
+	return &echoes{held: held, watched: map[string]bool{}, writes: map[objectID]string{}, seen: map[objectID]string{}, unanswered: map[int64]bool{}}
 }
 
 func (e *echoes) note(events []*trace.Event) {
 	for _, event := range events {
 		delete(e.unanswered, event.Cause)
+		of := objectID{event.Object.Kind, event.Object.UID}
 		switch {
 		case event.Kind == trace.KindOperator:
 			clear(e.unanswered) // nobody is left to answer
@@ -113,21 +119,33 @@ func (e *echoes) note(events []*trace.Event) {
 				e.unanswered[event.Seq] = true
 			}
 			e.watched[event.Object.Kind] = true
-			e.seen[event.ResourceVersion] = true
-			delete(e.writes, event.ResourceVersion)
+			if isLater(event.ResourceVersion, e.seen[of]) {
+				e.seen[of] = event.ResourceVersion
+			}
+			if !isLater(e.writes[of], e.seen[of]) { // an earlier version does not come any more: an informer that lists anew has missed it
+				delete(e.writes, of)
+			}
 		case event.Kind == trace.KindCall && event.IsWrite() && event.Via == "" && event.Error == "" && !event.Lost &&
-			event.Verb != trace.VerbDelete && event.Verb != trace.VerbDeleteAll && !e.seen[event.ResourceVersion]:
-			e.writes[event.ResourceVersion] = event.Object.Kind
+			event.Verb != trace.VerbDelete && event.Verb != trace.VerbDeleteAll && isLater(event.ResourceVersion, e.seen[of]):
+			if isLater(event.ResourceVersion, e.writes[of]) {
+				e.writes[of] = event.ResourceVersion
+			}
 		}
 	}
+}
+
+// isLater reports whether a resourceVersion is a later one than another, which is empty if there is none.
+func isLater(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order > 0 || than == "" && version != ""
 }
 
 func (e *echoes) complete() bool {
 	if len(e.unanswered) > 0 {
 		return false
 	}
-	for _, kind := range e.writes {
-		if e.watched[kind] && !slices.Contains(e.held, kind) {
+	for of := range e.writes {
+		if e.watched[of.kind] && !slices.Contains(e.held, of.kind) {
 			return false
 		}
 	}

@@ -74,6 +74,40 @@ func TestOnItsWay(t *testing.T) {
 	}
 }
 
+// TestMissedVersion checks that nobody waits for the watch event of a write when that of a later version of the object has come, and
+// that it is waited for when that was another object of the name.
+func TestMissedVersion(t *testing.T) {
+	for name, later := range map[string]struct {
+		uid  string
+		want time.Duration
+	}{"the same object": {uid: "u"}, "another one of its name": {uid: "v", want: 2 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := trace.New(trace.Options{})
+				write := func(version string) {
+					j.Append(trace.Event{
+						Kind: trace.KindCall, Verb: trace.VerbUpdate, Object: trace.Ref{Kind: "Zundoko", Name: "one", UID: "u"}, ResourceVersion: version,
+					})
+				}
+				see := func(uid, version string) {
+					seq := j.Append(trace.Event{
+						Kind: trace.KindWatch, Verb: trace.Modified, Object: trace.Ref{Kind: "Zundoko", Name: "one", UID: uid}, ResourceVersion: version,
+					})
+					j.Append(trace.Event{Kind: trace.KindDrop, Cause: seq})
+				}
+				see("u", "7")
+				write("8")
+				write("9")
+				see(later.uid, "10")
+				began := time.Now()
+				if err := operatorhost.AwaitQuiet(t.Context(), j); err != nil || time.Since(began) != later.want {
+					t.Errorf("%v after %v, want %v", err, time.Since(began), later.want)
+				}
+			})
+		})
+	}
+}
+
 // TestHeldByAPause checks that a ready key is not quiet while its operator may take it, and that [operatorhost.AwaitQuiet]
 // waits for it also while the operator is paused.
 func TestHeldByAPause(t *testing.T) {
