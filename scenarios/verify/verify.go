@@ -24,6 +24,7 @@ import (
 	"github.com/operator-lab/operator-lab/scenarios/format"
 	"github.com/operator-lab/operator-lab/scenarios/report"
 	"github.com/operator-lab/operator-lab/scenarios/runner"
+	"github.com/operator-lab/operator-lab/scenarios/settle"
 )
 
 // Options are the options of [Run].
@@ -102,7 +103,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	v := &verifier{Options: o}
 	defer v.close()
-	if err := v.open(ctx); err != nil {
+	v.free, v.connection = make(chan *player, v.Workers*(1+waitingLane)), runner.Connect(v.Lab.Cluster.Config(), v.Runner.Kubeconfig)
+	if err := v.open(ctx, v.Workers); err != nil {
 		return nil, err
 	}
 	return v.run(ctx)
@@ -121,23 +123,22 @@ func playable(loaded *format.Loaded) error {
 // verifier is one exploration.
 type verifier struct {
 	Options
-	players []*player
-	free    chan *player
+	connection *runner.Connection
+	players    []*player
+	free       chan *player
+	// hasLanes reports whether plays in which the operator mostly waits are played beside others: that costs next to nothing where no
+	// programs and no pods have to be started for it.
+	hasLanes bool
 }
 
-func (v *verifier) open(ctx context.Context) error {
-	players := v.Workers
-	if v.hasLanes() {
-		players *= 2
-	}
-	v.free = make(chan *player, players)
-	connection := runner.Connect(v.Lab.Cluster.Config(), v.Runner.Kubeconfig)
-	for worker := range players {
+// open opens more players.
+func (v *verifier) open(ctx context.Context, players int) error {
+	for range players {
 		o := v.Options
 		if o.Programs != nil {
-			o.Lab.Programs = o.Programs(worker)
+			o.Lab.Programs = o.Programs(len(v.players))
 		}
-		p, err := newPlayer(ctx, o, connection)
+		p, err := newPlayer(ctx, o, v.connection)
 		if err != nil {
 			return err
 		}
@@ -147,9 +148,8 @@ func (v *verifier) open(ctx context.Context) error {
 	return nil
 }
 
-// hasLanes reports whether plays in which the operator mostly waits are played beside as many others: that costs next to nothing where
-// no programs have to be started for it.
-func (v *verifier) hasLanes() bool { return v.Programs == nil && v.Workers > 1 }
+// waitingLane is how many plays in which the operator mostly waits are played beside one in which it does not.
+const waitingLane = 2
 
 func (v *verifier) close() {
 	var all sync.WaitGroup
@@ -278,6 +278,12 @@ func (v *verifier) reference(ctx context.Context) (*reference, []Difference, err
 	}
 	v.Patience = max(v.Patience, (3 * time.Since(began)).Round(time.Second))
 	v.Runner.Configuration = impatient(v.Runner.Configuration, v.Patience)
+	v.hasLanes = v.Programs == nil && v.Workers > 1 && !settle.HasWorkloads(outcomes[0].journal, outcomes[0].namespace)
+	if v.hasLanes {
+		if err := v.open(ctx, v.Workers*waitingLane); err != nil {
+			return nil, nil, err
+		}
+	}
 	r, unsteady := newReference(outcomes)
 	for _, p := range v.players {
 		p.options.Runner.Configuration, p.options.Patience, p.reference = v.Runner.Configuration, v.Patience, r
@@ -306,45 +312,50 @@ func (v *verifier) playAll(ctx context.Context, e *exploration, from int) {
 	}
 	tell()
 	var all sync.WaitGroup
-	for _, lane := range v.lanes(e.plans, from) {
-		next := make(chan int, len(lane))
-		for _, i := range lane {
-			next <- i
+	play := func(lane <-chan int) {
+		for i := range lane {
+			o, err := v.play(ctx, e.plans[i])
+			if err != nil {
+				continue
+			}
+			o.judge(e.reference)
+			if len(o.wrong) == 0 {
+				o.objects, o.state, o.journal = nil, nil, nil // memory must not grow with the plans
+			}
+			mu.Lock()
+			e.outcomes[i] = o
+			tell()
+			mu.Unlock()
 		}
-		close(next)
-		for range v.Workers {
-			all.Go(func() {
-				for i := range next {
-					o, err := v.play(ctx, e.plans[i])
-					if err != nil {
-						continue
-					}
-					o.judge(e.reference)
-					if len(o.wrong) == 0 {
-						o.objects, o.state, o.journal = nil, nil, nil // memory must not grow with the plans
-					}
-					mu.Lock()
-					e.outcomes[i] = o
-					tell()
-					mu.Unlock()
-				}
-			})
+	}
+	busy, waiting := v.lanes(e.plans, from)
+	for range v.Workers {
+		all.Go(func() {
+			play(busy)
+			play(waiting)
+		})
+	}
+	if v.hasLanes {
+		for range v.Workers * waitingLane {
+			all.Go(func() { play(waiting) })
 		}
 	}
 	all.Wait()
 }
 
-// lanes returns which plans from one on are played one after the other by the same workers.
-func (v *verifier) lanes(plans []*Plan, from int) [][]int {
-	lanes := make([][]int, 2)
+// lanes returns which plans from one on are still to be played: those in which the operator is busy, and those in which it mostly waits.
+func (v *verifier) lanes(plans []*Plan, from int) (busy, waiting <-chan int) {
+	work, wait := make(chan int, len(plans)), make(chan int, len(plans))
+	defer close(work)
+	defer close(wait)
 	for i := from; i < len(plans); i++ {
-		lane := 0
-		if v.hasLanes() && plans[i].waits() {
-			lane = 1
+		if v.hasLanes && plans[i].waits() {
+			wait <- i
+		} else {
+			work <- i
 		}
-		lanes[lane] = append(lanes[lane], i)
 	}
-	return lanes
+	return work, wait
 }
 
 // confirm plays again what went wrong, and adds to the report what goes wrong each time in the same way. Plans with the

@@ -109,7 +109,7 @@ Operators:
 	flags.StringVar(&f.variant, "variant", "", "variant of the operator (default: its own)")
 	flags.StringArrayVar(&f.parameters, "parameter", nil, "parameter of the operator: name=value")
 	flags.StringArrayVar(&f.set, "set", nil, "values of the scenario: key1=val1,key2=val2")
-	flags.IntVar(&f.workers, "workers", 8, "how many plans are played side by side; as many others in which a bundled operator mostly waits for client-go")
+	flags.IntVar(&f.workers, "workers", 8, "how many plans are played side by side; twice as many others in which a bundled operator without pods mostly waits for client-go")
 	flags.DurationVar(&f.budget, "budget", 0, "end after this time, the plays without faults included; what was not played is counted (default: play all)")
 	flags.DurationVar(&f.patience, "patience", 5*time.Second, "how long an assertion may take to become true with a fault; at least three times as long as all took without")
 	flags.IntVar(&f.pairs, "pairs", 0, "then play so many plans with two faults, of those with which nothing went wrong; the seed chooses them")
