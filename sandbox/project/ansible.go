@@ -366,7 +366,7 @@ func ansiblePaths(dir string) []string {
 // there.
 func (p *Project) WatchDirs() []string {
 	if p.Ansible == nil {
-		return p.SourceDirs
+		return slices.Concat(p.SourceDirs, p.manifestDirs())
 	}
 	home := p.options.Dir
 	dirs := map[string]bool{home: true}
@@ -393,6 +393,8 @@ func (p *Project) IsSource(file string) bool {
 	switch filepath.Ext(file) {
 	case ".go", ".mod", ".sum", ".s":
 		return true
+	case ".yaml", ".yml", ".json":
+		return slices.Contains(p.manifestDirs(), absolute(filepath.Dir(file)))
 	}
 	return false
 }

@@ -58,8 +58,15 @@ func ApplyAll(ctx context.Context, cluster operatorhost.Cluster, objects []*unst
 	return nil
 }
 
-// Apply applies the objects of a sample with a client and a field owner. Its error has the API server's words.
+// Apply applies the objects of a sample, as its file is now, with a client and a field owner. Its error has the API server's words.
 func (s Sample) Apply(ctx context.Context, c client.Client, owner string) error {
+	if s.again != nil {
+		now := s.again()
+		if now.wrong != nil {
+			return now.wrong
+		}
+		s.Objects = now.objects
+	}
 	for _, u := range s.Objects {
 		u = u.DeepCopy()
 		if err := placed(c, u, cmp.Or(s.Namespace, metav1.NamespaceDefault)); err != nil {

@@ -71,7 +71,7 @@ type Chart struct {
 
 // runCharts begins a run of an operator of Helm charts, in this process. The charts are read anew.
 func (o *Operator) runCharts(ctx context.Context, options lab.RunOptions) (lab.Run, error) {
-	plan := o.options.Plan
+	plan := o.plan()
 	if err := o.apply(ctx, options.Cluster); err != nil {
 		return nil, err
 	}

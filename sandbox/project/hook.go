@@ -77,20 +77,6 @@ func checkHook(file string) error {
 	return err
 }
 
-// applyAgain applies the manifests of controllers that are written as webhooks as they are now, if they have been applied.
-func (o *Operator) applyAgain(ctx context.Context) error {
-	o.preparing.Lock()
-	defer o.preparing.Unlock()
-	if o.appliedTo == nil {
-		return nil
-	}
-	plan, err := o.options.Project.Plan(ctx)
-	if err != nil {
-		return err
-	}
-	return ApplyAll(ctx, o.appliedTo, plan.Objects, plan.Namespace)
-}
-
 // runHook begins a run of metacontroller in this process, whose webhooks the hook answers, or the servers that their URLs name.
 func (o *Operator) runHook(ctx context.Context, options lab.RunOptions) (lab.Run, error) {
 	crds, err := metacontroller.CRDs()
@@ -110,7 +96,7 @@ func (o *Operator) runHook(ctx context.Context, options lab.RunOptions) (lab.Run
 	end := func() {}
 	if file := o.options.Project.Hook; file != "" {
 		program, err := hook.New(hook.Options{
-			File: file, Env: slices.Concat(o.options.Plan.Env, o.options.Env),
+			File: file, Env: slices.Concat(o.plan().Env, o.options.Env),
 			Name: func(r *http.Request) string { return metacontroller.HookOf(r.Context()) },
 		})
 		if err != nil {

@@ -75,6 +75,7 @@ type file struct {
 	name    string
 	objects []*unstructured.Unstructured
 	wrong   error
+	again   func() file // reads it once more; nil if it is wrong
 }
 
 // manifestReader reads manifests that the user wrote.
@@ -190,7 +191,7 @@ func (u userFiles) file(name string) file {
 	if err != nil {
 		err = fmt.Errorf("%s: %w", u.below(name), err)
 	}
-	return file{u.below(name), objects, err}
+	return file{name: u.below(name), objects: objects, wrong: err, again: func() file { return u.file(name) }}
 }
 
 // decodeObjects reads YAML or JSON documents. Lists are taken apart.
@@ -282,7 +283,7 @@ func ReadSamples(name string) ([]Sample, error) {
 		if f.wrong != nil {
 			return nil, &sandbox.Problem{Err: f.wrong, Hint: "samples are files or directories of YAML or JSON"}
 		}
-		samples = append(samples, Sample{File: f.name, Objects: f.objects})
+		samples = append(samples, Sample{File: f.name, Objects: f.objects, again: f.again})
 	}
 	return samples, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -82,7 +83,7 @@ func NewOperator(o OperatorOptions) *Operator {
 // new directory. nil means that it cannot run twice, because webhooks are called at one process, or because it has none. Close it
 // after its lab.
 func (o *Operator) Beside(dir string) (*process.Operator, error) {
-	plan := o.options.Plan
+	plan := o.plan()
 	serves := !o.options.NoWebhooks && plan.ServesWebhooks(o.Tapped(), slices.Concat(plan.Args, o.options.Args, plan.Env, o.options.Env))
 	if serves || o.options.Project.InProcess() {
 		return nil, nil
@@ -129,21 +130,52 @@ func (o *Operator) Build(ctx context.Context) error {
 	return err
 }
 
-// BuildAgain builds the operator anew for its next life. With an error that is the same program as before.
-func (o *Operator) BuildAgain() error {
+// BuildAgain builds the operator anew for its next life, and applies its manifests if they have changed. With an error that is the
+// same program as before; a [*BuildError] says that it does not compile.
+func (o *Operator) BuildAgain() (applied bool, err error) {
 	build := o.newBuild()
 	if _, err := build(); err != nil {
-		return err
+		return false, err
 	}
-	if o.options.Project.Hooked {
-		if err := o.applyAgain(o.building); err != nil {
-			return err
-		}
+	if applied, err = o.applyAgain(o.building); err != nil {
+		return false, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.build = build
-	return nil
+	return applied, nil
+}
+
+// applyAgain applies the manifests as they are now if they were applied before, and have changed. The next life has the arguments,
+// variables and webhooks that they name now.
+func (o *Operator) applyAgain(ctx context.Context) (applied bool, err error) {
+	o.preparing.Lock()
+	defer o.preparing.Unlock()
+	if o.appliedTo == nil {
+		return false, nil
+	}
+	before := o.plan()
+	plan, err := o.options.Project.Plan(ctx)
+	if err != nil {
+		return false, err
+	}
+	if applied = !reflect.DeepEqual(plan.Objects, before.Objects); applied {
+		if err := ApplyAll(ctx, o.appliedTo, plan.Objects, plan.Namespace); err != nil {
+			return false, err
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.options.Plan = plan
+	o.installed = o.installed && !applied && reflect.DeepEqual(plan.Webhooks, before.Webhooks)
+	return applied, nil
+}
+
+// plan returns the newest plan.
+func (o *Operator) plan() *Plan {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.options.Plan
 }
 
 // binary waits for the newest build.
@@ -207,7 +239,7 @@ func (o *Operator) prepareRun(ctx context.Context, cluster operatorhost.Cluster,
 	}
 	o.preparing.Lock()
 	defer o.preparing.Unlock()
-	plan := o.options.Plan
+	plan := o.plan()
 	if err := o.apply(ctx, cluster); err != nil {
 		return process.Command{}, err
 	}
@@ -240,7 +272,7 @@ func (o *Operator) apply(ctx context.Context, cluster operatorhost.Cluster) erro
 	if o.appliedTo != nil || o.options.Untouched {
 		return nil
 	}
-	err := ApplyAll(ctx, cluster, o.options.Plan.Objects, o.options.Plan.Namespace)
+	err := ApplyAll(ctx, cluster, o.plan().Objects, o.plan().Namespace)
 	if err == nil {
 		o.appliedTo = cluster
 	}
@@ -252,7 +284,7 @@ func (o *Operator) webhookPort() (int, error) {
 	if o.Tapped() {
 		return freePort()
 	}
-	port := o.options.Plan.WebhookPort
+	port := o.plan().WebhookPort
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return 0, problem("end what listens there, or run it with --no-webhooks", "the program is to serve its webhooks on port %d: %w", port, err)
@@ -275,10 +307,13 @@ const webhookPause = 20 * time.Millisecond
 // installWebhooks installs the webhook configurations once their server answers: the API server would refuse writes
 // before.
 func (o *Operator) installWebhooks(ctx context.Context, cluster operatorhost.Cluster) error {
-	if o.port == 0 || o.installed || o.options.Untouched {
+	o.preparing.Lock()
+	port, plan, done := o.port, o.plan(), o.installed
+	o.preparing.Unlock()
+	if port == 0 || done || o.options.Untouched {
 		return nil
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port))
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	for {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -294,8 +329,9 @@ func (o *Operator) installWebhooks(ctx context.Context, cluster operatorhost.Clu
 		case <-time.After(webhookPause):
 		}
 	}
-	plan := o.options.Plan
-	err := ApplyAll(ctx, cluster, PointWebhooks(plan.Webhooks, o.port, plan.CA), plan.Namespace)
-	o.installed = err == nil
+	err := ApplyAll(ctx, cluster, PointWebhooks(plan.Webhooks, port, plan.CA), plan.Namespace)
+	o.preparing.Lock()
+	defer o.preparing.Unlock()
+	o.installed = err == nil && plan == o.plan()
 	return err
 }

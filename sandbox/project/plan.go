@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,6 +75,8 @@ type Sample struct {
 	Objects []*unstructured.Unstructured
 	// Namespace is that of objects that name none. Default: default.
 	Namespace string
+	// again reads the file once more; nil if that is no file.
+	again func() file
 }
 
 // Plan reads the manifests and the samples. What the program finds at the paths of mounted volumes is written to the
@@ -88,9 +91,12 @@ func (p *Project) Plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	plan.CertDir = filepath.Join(p.options.WorkDir, "certificates")
-	if plan.CA, err = MakeCertificates(plan.CertDir); err != nil {
-		return nil, err
+	if p.ca == nil { // the program that runs has those of the first plan
+		if p.ca, err = MakeCertificates(plan.CertDir); err != nil {
+			return nil, err
+		}
 	}
+	plan.CA = p.ca
 	deployment, err := p.planWorkload(plan, all)
 	if err != nil {
 		return nil, err
@@ -186,6 +192,36 @@ func (p *Project) manifests(plan *Plan) ([]*unstructured.Unstructured, error) {
 	}
 	plan.note(NoManifests)
 	return nil, nil
+}
+
+// manifestDirs are the directories whose manifests are applied again when they change: those of a Go operator, without its samples.
+func (p *Project) manifestDirs() []string {
+	if p.Module == "" || p.IsRead() || p.Hooked {
+		return nil
+	}
+	roots := p.options.Manifests
+	if len(roots) == 0 {
+		if dir, found := p.directory("config"); found {
+			roots = []string{dir}
+		}
+	}
+	samples := p.samplePaths()
+	var dirs []string
+	for _, root := range roots {
+		if fileExists(root) {
+			root = filepath.Dir(root)
+		}
+		_ = filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error { // one may be missing
+			if err == nil && d.IsDir() {
+				if slices.ContainsFunc(samples, func(of string) bool { return within(absolute(of), absolute(dir)) }) {
+					return fs.SkipDir
+				}
+				dirs = append(dirs, absolute(dir))
+			}
+			return nil
+		})
+	}
+	return dirs
 }
 
 // directory finds a directory of the project: below the one the user named, or below the module's root.
@@ -331,7 +367,7 @@ func (p *Project) planSamples(plan *Plan) {
 			if f.wrong != nil {
 				plan.note(WrongSample, f.wrong)
 			} else if len(f.objects) > 0 {
-				plan.Samples = append(plan.Samples, Sample{f.name, f.objects, plan.Watched})
+				plan.Samples = append(plan.Samples, Sample{File: f.name, Objects: f.objects, Namespace: plan.Watched, again: f.again})
 			}
 		}
 	}

@@ -95,6 +95,8 @@ type Project struct {
 	options Options
 	config  Config
 	found   found
+	// ca signed the certificates of webhooks; nil before they are made.
+	ca []byte
 }
 
 // InProcess reports whether the operator runs in the lab's process, and has taps without being built.

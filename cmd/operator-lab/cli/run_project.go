@@ -63,7 +63,7 @@ func (f *ownFlags) bind(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE for the program")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what was found, what would be applied, what is left out and why, and stop")
 	flags.BoolVar(&f.write, "write-config", false, "write what was found into the file lab.yaml of the directory, which must not have one, and stop")
-	flags.BoolVar(&f.watch, "watch", false, "build it again when its source changes, and start it anew; the cluster stays")
+	flags.BoolVar(&f.watch, "watch", false, "build it again when its source or its manifests change, and start it anew; the cluster stays")
 	flags.BoolVar(&f.noTaps, "no-taps", false, "build it as it is; then only its requests are seen")
 	flags.BoolVar(&f.noWebhooks, "no-webhooks", false, "install no webhook configurations")
 	flags.DurationVar(&f.until, "for", 0, "end after this long; 0: with Ctrl-C (plain)")

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/operator-lab/operator-lab/sandbox"
+	"github.com/operator-lab/operator-lab/sandbox/project"
 )
 
 // savePause is how long the source must have been left alone before it is built: an editor writes several files.
@@ -60,16 +62,22 @@ func (o *ownOperator) follow(s *liveOperator) {
 // buildAgain builds the project and starts the operator with it.
 func (o *ownOperator) buildAgain(s *liveOperator) {
 	began := time.Now()
-	err := o.operator.BuildAgain()
+	applied, err := o.operator.BuildAgain()
+	_, wrong := errors.AsType[*project.BuildError](err)
 	switch {
 	case err != nil && o.project.IsRead():
 		o.notef(s, "the operator runs on as it was, because its files cannot be used: %v", "ファイルを使えないので、オペレーターは元のまま動いています: %v", err)
+		return
+	case err != nil && !wrong:
+		o.notef(s, "the operator runs on as it was, because its manifests cannot be applied: %v", "マニフェストを適用できないので、オペレーターは元のまま動いています: %v", err)
 		return
 	case err != nil:
 		o.notef(s, "the operator runs on as it was, because its source does not compile: %v", "ソースをコンパイルできないので、オペレーターは元のまま動いています: %v", err)
 		return
 	case o.project.IsRead():
 		o.notef(s, "its files were read again; the next life begins", "ファイルを読み直しました。オペレーターを新しく起動します")
+	case applied:
+		o.notef(s, "its manifests have changed and were applied; built again in %.1fs; the next life begins", "変わったマニフェストを適用し、ビルドし直しました (%.1f 秒)。オペレーターを新しく起動します", time.Since(began).Seconds())
 	default:
 		o.notef(s, "built again in %.1fs; the next life begins", "ビルドし直しました (%.1f 秒)。オペレーターを新しく起動します", time.Since(began).Seconds())
 	}
