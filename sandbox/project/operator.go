@@ -131,20 +131,29 @@ func (o *Operator) Build(ctx context.Context) error {
 }
 
 // BuildAgain builds the operator anew for its next life, and applies its manifests if they have changed. With an error that is the
-// same program as before; a [*BuildError] says that it does not compile.
+// same program as before; a [*ManifestsError] says that it is the manifests that are wrong.
 func (o *Operator) BuildAgain() (applied bool, err error) {
 	build := o.newBuild()
 	if _, err := build(); err != nil {
 		return false, err
 	}
 	if applied, err = o.applyAgain(o.building); err != nil {
-		return false, err
+		return false, &ManifestsError{err}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.build = build
 	return applied, nil
 }
+
+// ManifestsError says that manifests that have changed cannot be read or applied.
+type ManifestsError struct{ Err error }
+
+// Error implements error.
+func (e *ManifestsError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong with them.
+func (e *ManifestsError) Unwrap() error { return e.Err }
 
 // applyAgain applies the manifests as they are now if they were applied before, and have changed. The next life has the arguments,
 // variables and webhooks that they name now.

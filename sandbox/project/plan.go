@@ -209,11 +209,12 @@ func (p *Project) manifestDirs() []string {
 	var dirs []string
 	for _, root := range roots {
 		if fileExists(root) {
-			root = filepath.Dir(root)
+			dirs = append(dirs, absolute(filepath.Dir(root)))
+			continue
 		}
 		_ = filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error { // one may be missing
 			if err == nil && d.IsDir() {
-				if slices.ContainsFunc(samples, func(of string) bool { return within(absolute(of), absolute(dir)) }) {
+				if dir != root && strings.HasPrefix(d.Name(), ".") || slices.ContainsFunc(samples, func(of string) bool { return within(absolute(of), absolute(dir)) }) {
 					return fs.SkipDir
 				}
 				dirs = append(dirs, absolute(dir))

@@ -63,12 +63,12 @@ func (o *ownOperator) follow(s *liveOperator) {
 func (o *ownOperator) buildAgain(s *liveOperator) {
 	began := time.Now()
 	applied, err := o.operator.BuildAgain()
-	_, wrong := errors.AsType[*project.BuildError](err)
+	_, refused := errors.AsType[*project.ManifestsError](err)
 	switch {
 	case err != nil && o.project.IsRead():
 		o.notef(s, "the operator runs on as it was, because its files cannot be used: %v", "ファイルを使えないので、オペレーターは元のまま動いています: %v", err)
 		return
-	case err != nil && !wrong:
+	case refused:
 		o.notef(s, "the operator runs on as it was, because its manifests cannot be applied: %v", "マニフェストを適用できないので、オペレーターは元のまま動いています: %v", err)
 		return
 	case err != nil:
