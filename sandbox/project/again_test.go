@@ -70,6 +70,11 @@ func TestWatchDirs(t *testing.T) {
 		if !slices.Equal(counts, c.counts) {
 			t.Errorf("%v: %v, not %v", c.manifests, counts, c.counts)
 		}
+		if foreign := find(t, project.Options{Dir: dir, Manifests: c.manifests, Foreign: true}); slices.ContainsFunc(foreign.WatchDirs(), func(of string) bool {
+			return strings.Contains(of, "config") || strings.Contains(of, "deploy")
+		}) {
+			t.Errorf("in a cluster of the user's: %v", foreign.WatchDirs())
+		}
 		if main := filepath.Join(dir, "cmd", "main.go"); !p.IsSource(main) || !slices.Contains(p.WatchDirs(), filepath.Dir(main)) {
 			t.Error("main.go does not count")
 		}

@@ -196,7 +196,7 @@ func (p *Project) manifests(plan *Plan) ([]*unstructured.Unstructured, error) {
 
 // manifestDirs are the directories whose manifests are applied again when they change: those of a Go operator, without its samples.
 func (p *Project) manifestDirs() []string {
-	if p.Module == "" || p.IsRead() || p.Hooked {
+	if p.Module == "" || p.IsRead() || p.Hooked || p.options.Foreign { // nothing is applied to a cluster of the user's
 		return nil
 	}
 	roots := p.options.Manifests
