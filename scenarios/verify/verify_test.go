@@ -76,7 +76,9 @@ spec:
 `
 
 // changes is a scenario in which what is asked for changes, ends one in which the object is deleted, again one in which it is deleted
-// after what belongs to it, and made once more, and onAndOff one in which something is no longer asked for, and then once more.
+// after what belongs to it, and made once more, and onAndOff one in which something is no longer asked for, and then once more. In
+// again a finalizer keeps the object until the operator has deleted the Secret: with a foreground deletion the garbage collector
+// deletes it, too, and its speed decides whether the operator's next write after the object's end is that deletion.
 var (
 	changes = strings.Replace(strings.Replace(keep, "name: keep", "name: changes", 1), `keep: "yes"`, `keep: "one"`, 1) + `    - apply:
         resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {keep: "two"}}}
@@ -84,9 +86,12 @@ var (
 	ends = strings.Replace(keep, "name: keep", "name: ends", 1) + `    - delete:
         ref: {apiVersion: v1, kind: ConfigMap, name: x}
 `
-	again = strings.Replace(keep, "name: keep", "name: again", 1) + `    - delete:
-        deletionPropagationPolicy: Foreground
-        ref: {apiVersion: v1, kind: ConfigMap, name: x}
+	again = strings.Replace(strings.Replace(keep, "name: keep", "name: again", 1), "name: x,", "name: x, finalizers: [example.com/held],", 1) + `    - script:
+        content: kubectl delete configmap x --namespace "$NAMESPACE" --wait=false
+    - error:
+        resource: {apiVersion: v1, kind: Secret, metadata: {name: x-s}}
+    - patch:
+        resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, finalizers: null}}
 ` + keep[strings.Index(keep, "    - apply"):]
 	onAndOff = strings.Replace(keep, "name: keep", "name: on-and-off", 1) + `    - apply:
         resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {keep: "off"}}}
