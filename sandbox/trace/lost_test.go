@@ -69,6 +69,26 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
+// TestLostUpdate checks that an object is known as it is after a write whose answer was lost, as soon as a watch event tells of it.
+func TestLostUpdate(t *testing.T) {
+	j := New(Options{})
+	tl := NewTimeline(j)
+	word := Ref{APIVersion: "x/v1", Kind: "Word", Namespace: "default", Name: "a-1", UID: "u1"}
+	of := func(e Event) *Object {
+		e.Operator, e.Actor, e.Object, e.Generation = "o", "o", word, 2
+		j.Append(e)
+		tl.Update()
+		return tl.Tip().Object(word)
+	}
+	first, second := `{"status":{"observedGeneration":1}}`, `{"status":{"observedGeneration":2}}`
+	was := of(Event{Kind: KindWatch, Verb: Modified, ResourceVersion: "11", After: []byte(first)})
+	lost := of(Event{Kind: KindCall, Verb: VerbUpdate, Source: Server, ResourceVersion: "12", Lost: true})
+	is := of(Event{Kind: KindWatch, Verb: Added, Initial: true, ResourceVersion: "12", After: []byte(second)})
+	if !was.Lagging() || lost.ResourceVersion != "12" || string(lost.Raw) != first || is.Lagging() || string(is.Raw) != second || string(is.Before) != first {
+		t.Errorf("it was %s, then %s, and is %s, before %s", was.Raw, lost.Raw, is.Raw, is.Before)
+	}
+}
+
 // TestAbortedIsNotAgain checks that a reconcile whose process ended is not said to run again at once: the queue, in which its
 // key was once more, ended too.
 func TestAbortedIsNotAgain(t *testing.T) {

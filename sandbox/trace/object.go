@@ -16,7 +16,8 @@ type Object struct {
 	ResourceVersion string
 	// Generation is the newest one seen.
 	Generation int64
-	// Raw is the newest version of the object, Before the version that it replaced; either may be nil.
+	// Raw is the newest version of the object, Before the version that it replaced; either may be nil. It is that of an earlier version
+	// as long as of a write, such as one whose answer was lost, the version alone is known.
 	Raw, Before json.RawMessage
 	// Created is the Seq of the first event about the object, Changed that of the newest.
 	Created, Changed int64
@@ -25,7 +26,8 @@ type Object struct {
 	// Deleted reports that the object is gone; it is remembered for a while to be shown.
 	Deleted bool
 
-	meta func() *Meta
+	isOlder bool // Raw is that of an earlier version
+	meta    func() *Meta
 }
 
 // Meta returns what the lab reads of the object's JSON; it is parsed when first asked for. The result is never nil.
@@ -108,7 +110,7 @@ func (all objects) observe(e *Event) {
 			next.Created, next.Verb, next.Ref.UID = old.Created, Modified, old.Ref.UID
 		}
 		if next.Raw == nil {
-			next.Raw = old.Raw
+			next.Raw, next.isOlder = old.Raw, true
 		}
 		if next.Generation == 0 {
 			next.Generation = old.Generation
@@ -127,11 +129,11 @@ func (all objects) observe(e *Event) {
 // complete adds the JSON of an object of which only the version is known: that of a write whose answer was lost. An event with
 // that very version has it.
 func (all objects) complete(e *Event, key objectKey, old *Object) {
-	if old.Raw != nil || old.Deleted || len(e.After) == 0 || e.ResourceVersion != old.ResourceVersion || e.Object.UID != old.Ref.UID {
+	if old.Raw != nil && !old.isOlder || old.Deleted || len(e.After) == 0 || e.ResourceVersion != old.ResourceVersion || e.Object.UID != old.Ref.UID {
 		return
 	}
 	next := *old
-	next.Raw, next.Generation = e.After, e.Generation
+	next.Raw, next.Generation, next.isOlder = e.After, e.Generation, false
 	next.meta = sync.OnceValue(func() *Meta { return parseMeta(next.Raw) })
 	all[key] = &next
 }
