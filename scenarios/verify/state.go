@@ -150,8 +150,13 @@ func (f fields) add(path string, value any, s same) {
 			f[path] = "{}"
 		}
 	case []any:
+		types := typesOf(path, v)
 		for i, item := range v {
-			f.add(fmt.Sprintf("%s[%d]", path, i), item, s)
+			at := fmt.Sprintf("%s[%d]", path, i)
+			if types != nil {
+				at = fmt.Sprintf("%s[?type=='%s'] | [0]", path, types[i])
+			}
+			f.add(at, item, s)
 		}
 		if len(v) == 0 {
 			f[path] = "[]"
@@ -170,6 +175,24 @@ func (f fields) add(path string, value any, s same) {
 		text, _ := json.Marshal(v) // it was JSON
 		f[path] = string(text)
 	}
+}
+
+// typesOf returns the types of the conditions of a status, which tell them apart: their order means nothing. It returns nil if the
+// list at a path is another one, or if they do not tell them apart.
+func typesOf(path string, list []any) []string {
+	if path != "status.conditions" {
+		return nil
+	}
+	var types []string
+	for _, item := range list {
+		condition, _ := item.(map[string]any)
+		of, _ := condition["type"].(string)
+		if of == "" || strings.ContainsAny(of, `'\`) || slices.Contains(types, of) {
+			return nil
+		}
+		types = append(types, of)
+	}
+	return types
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
