@@ -1,6 +1,9 @@
 package maintpage
 
 import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -24,12 +27,14 @@ func wantedPod(page *v1alpha1.MaintPage) *unstructured.Unstructured {
 // is not, since a Deployment that classic made keeps the one it has.
 func wantedDeployment(page *v1alpha1.MaintPage) *unstructured.Unstructured {
 	app := page.Spec.AppConfig
+	served := container(app.AppName, app.AppImage)
+	served["imagePullPolicy"] = string(pullPolicy(app.AppImage))
 	return wanted(page, "apps/v1", "Deployment", app.AppName, nil, map[string]any{
 		"replicas": int64(1),
 		"selector": map[string]any{"matchLabels": map[string]any{appLabel: app.AppName}},
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": labels(selectorOf(page, production))},
-			"spec":     map[string]any{"containers": []any{container(app.AppName, app.AppImage)}},
+			"spec":     map[string]any{"containers": []any{served}},
 		},
 	})
 }
@@ -54,6 +59,16 @@ func container(name, image string) map[string]any {
 			"periodSeconds": int64(1), // so soon a page that is asked for is shown
 		},
 	}
+}
+
+// pullPolicy is that of a container which is made with an image, where nobody says another one. A container whose image is changed
+// would keep that of the image before.
+func pullPolicy(image string) corev1.PullPolicy {
+	_, tag, tagged := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	if !strings.Contains(image, "@") && (!tagged || tag == "latest") {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
 }
 
 func wanted(page *v1alpha1.MaintPage, version, kind, name string, with map[string]string, spec map[string]any) *unstructured.Unstructured {

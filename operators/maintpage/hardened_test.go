@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/operator-lab/operator-lab/operators/maintpage/v1alpha1"
 )
@@ -81,6 +82,28 @@ func TestPodReady(t *testing.T) {
 		test.spoil(pod)
 		if got := podReady(pod); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// TestPullPolicy checks that an application of another image is pulled as one that was made with it, as verify found: an image of
+// a tag may be there already, latest may be another one by now.
+func TestPullPolicy(t *testing.T) {
+	for image, want := range map[string]corev1.PullPolicy{
+		"httpd":                                    corev1.PullAlways,
+		"httpd:latest":                             corev1.PullAlways,
+		"httpd:2.4":                                corev1.PullIfNotPresent,
+		"quay.io/daein/prodpage":                   corev1.PullAlways,
+		"registry.example.com:5000/a/httpd":        corev1.PullAlways,
+		"registry.example.com:5000/a/httpd:2":      corev1.PullIfNotPresent,
+		"httpd@sha256:0123456789abcdef":            corev1.PullIfNotPresent,
+		"registry.example.com:5000/httpd@sha256:0": corev1.PullIfNotPresent,
+	} {
+		page := &v1alpha1.MaintPage{}
+		page.Spec.AppConfig = v1alpha1.AppConfig{AppName: "httpd", AppImage: image}
+		containers, _, _ := unstructured.NestedSlice(wantedDeployment(page).Object, "spec", "template", "spec", "containers")
+		if got := containers[0].(map[string]any)["imagePullPolicy"]; got != string(want) {
+			t.Errorf("%s: %v, want %s", image, got, want)
 		}
 	}
 }
