@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,12 @@ import (
 
 // workloads are the kinds that change by themselves after they were written: their pods start, become ready and end.
 var workloads = []string{"Pod", "ReplicaSet", "Deployment", "StatefulSet", "Job"}
+
+// owners are the kinds of workloads that make others.
+var owners = []schema.GroupVersionKind{
+	appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	appsv1.SchemeGroupVersion.WithKind("StatefulSet"), batchv1.SchemeGroupVersion.WithKind("Job"),
+}
 
 // HasWorkloads reports whether a journal tells of workloads in a namespace.
 func HasWorkloads(journal *trace.Journal, namespace string) bool {
@@ -99,8 +106,32 @@ func (w *workloadsOf) versions() map[types.UID]string {
 	return out
 }
 
+// orphans reports whether a workload belongs to another one that is gone: the garbage collector is about to delete it.
+func (w *workloadsOf) orphans() bool {
+	there, found := w.versions(), false
+	for _, list := range w.lists() {
+		// No error: what is in these lists is an object.
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			o, err := meta.Accessor(item)
+			if err != nil {
+				return err
+			}
+			if owner := metav1.GetControllerOfNoCopy(o); owner != nil && slices.Contains(owners, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)) {
+				if _, is := there[owner.UID]; !is {
+					found = true
+				}
+			}
+			return nil
+		})
+	}
+	return found
+}
+
 // moves reports whether a workload is not as it is to be, or its status not as its parts are.
 func (w *workloadsOf) moves() bool {
+	if w.orphans() {
+		return true
+	}
 	ready := map[types.UID]int32{} // parts that are ready, by owner
 	for i := range w.pods.Items {
 		p := &w.pods.Items[i]

@@ -12,8 +12,11 @@ import (
 
 // settled returns a Deployment with one pod that is ready, through its ReplicaSet, and a StatefulSet with another one.
 func settled() *workloadsOf {
+	kinds := map[types.UID]string{"deployment": "Deployment", "replicaset": "ReplicaSet", "statefulset": "StatefulSet", "cr": "Site"}
 	owned := func(name string, by types.UID) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 2, OwnerReferences: []metav1.OwnerReference{{UID: by, Controller: new(true)}}}
+		return metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 2, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: kinds[by], UID: by, Controller: new(true)},
+		}}
 	}
 	ready := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 	w := &workloadsOf{}
@@ -48,6 +51,8 @@ func TestWorkloadsMove(t *testing.T) {
 		"a pod too few":                    {func(w *workloadsOf) { *w.deployments.Items[0].Spec.Replicas++ }, true},
 		"a ReplicaSet is behind its pods":  {func(w *workloadsOf) { w.replicaSets.Items[0].Status.ReadyReplicas-- }, true},
 		"a Deployment is behind":           {func(w *workloadsOf) { w.deployments.Items[0].Status.ReadyReplicas-- }, true},
+		"a Deployment is gone":             {func(w *workloadsOf) { w.deployments.Items = nil }, true},
+		"a StatefulSet is gone":            {func(w *workloadsOf) { w.statefulSets.Items = nil }, true},
 		"a Deployment rolls":               {func(w *workloadsOf) { w.deployments.Items[0].Status.Replicas++ }, true},
 		"a StatefulSet rolls":              {func(w *workloadsOf) { w.statefulSets.Items[0].Status.UpdateRevision = "b" }, true},
 		"a StatefulSet is behind its pods": {func(w *workloadsOf) { w.statefulSets.Items[0].Status.ReadyReplicas-- }, true},

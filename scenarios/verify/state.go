@@ -284,14 +284,14 @@ func newReference(outcomes []*outcome) (r *reference, unsteady []Difference) {
 		state: first.state, varies: map[role]map[string]bool{}, own: map[int64]bool{}, names: names,
 		children: names.children(first.children), served: first.served, namespace: first.namespace,
 	}
+	for of := range first.state {
+		r.varies[of] = map[string]bool{}
+	}
 	for _, o := range outcomes[1:] {
 		for _, d := range r.differences(o.state) {
 			if d.Path == "" {
 				unsteady = append(unsteady, d.Difference)
 				continue
-			}
-			if r.varies[d.role] == nil {
-				r.varies[d.role] = map[string]bool{}
 			}
 			r.varies[d.role][d.Path] = true
 		}
@@ -340,13 +340,27 @@ func (r *reference) differences(s state) []difference {
 		}
 		for i := range want {
 			for _, path := range paths(want[i], is[i]) {
-				if want[i][path] != is[i][path] && !r.varies[of][path] {
+				if want[i][path] != is[i][path] && !r.isVaried(of, path) {
 					out = append(out, difference{Difference{of.String(), path, want[i][path], is[i][path]}, of})
 				}
 			}
 		}
 	}
 	return out
+}
+
+// isVaried reports whether a field differs between plays without a fault. Of an object that only another state has, as after a change,
+// that is not known, and those of the others of its kind do.
+func (r *reference) isVaried(of role, path string) bool {
+	if known, is := r.varies[of]; is {
+		return known[path]
+	}
+	for other, known := range r.varies {
+		if other.kind == of.kind && other.apiVersion == of.apiVersion && known[path] {
+			return true
+		}
+	}
+	return false
 }
 
 // paths returns the paths of two objects, sorted.

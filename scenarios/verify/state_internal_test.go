@@ -56,3 +56,15 @@ func TestConditions(t *testing.T) {
 		t.Errorf("they differ in %v", differ)
 	}
 }
+
+// TestVaries checks that what differs by itself is no difference: a field of an object that did so in plays without a fault, and that
+// of another object of the kind if the object was in none of these plays.
+func TestVaries(t *testing.T) {
+	site, other, pod := role{"v1", "Service", "site"}, role{"v1", "Service", "site-2"}, role{"v1", "Pod", "site"}
+	r := &reference{varies: map[role]map[string]bool{site: {"spec.clusterIP": true}, pod: {}}}
+	for of, want := range map[role]bool{site: true, other: true, pod: false, {"v2", "Service", "site"}: false} {
+		if r.isVaried(of, "spec.clusterIP") != want || r.isVaried(of, "spec.type") {
+			t.Errorf("%v: %v, %v", of, r.isVaried(of, "spec.clusterIP"), r.isVaried(of, "spec.type"))
+		}
+	}
+}
