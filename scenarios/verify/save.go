@@ -196,18 +196,21 @@ func versions(there state) string {
 `, strings.Join(slices.Compact(kinds), ","))
 }
 
+// looks is how often a script looks, in the time that nothing is to change, whether something has.
+const looks = 4
+
 // settledScript waits until no object has become another one for some time: a test does not know what the operator has to do.
 func settledScript(still time.Duration) string {
 	return fmt.Sprintf(`before= same=0
-for i in $(seq 300); do
+for i in $(seq %d); do
   now=$(versions) || exit 1
   if [ "$now" = "$before" ]; then same=$((same + 1)); else before=$now same=0; fi
   [ $same -lt %d ] || exit 0
-  sleep 0.1
+  sleep %v
 done
 echo 'it does not settle'
 exit 1
-`, still/(100*time.Millisecond))
+`, looks*30*time.Second/still, looks, (still / looks).Seconds())
 }
 
 // restFor is how long an operator that was started again is to write nothing.
@@ -219,11 +222,11 @@ func restScript(fault object, there state) (object, error) {
 	return object{"name": "restart", "try": []any{script(versions(there) + fmt.Sprintf(`before=$(versions) || exit 1
 echo '%s' | kubectl create --filename - || exit 1
 for i in $(seq %d); do
-  sleep 0.1
+  sleep %v
   now=$(versions) || exit 1
   [ "$now" = "$before" ] || { printf 'it wrote although nothing had changed:\n%%s\n' "$now"; exit 1; }
 done
-`, text, restFor/(100*time.Millisecond)))}}, err
+`, text, looks, (restFor/looks).Seconds()))}}, err
 }
 
 // documentOf reads the document of a scenario once more, with its expressions as they were written.
