@@ -50,6 +50,7 @@ func bundled(binary string, g *guard.Guard) []entry {
 		{"quay.io/operator-lab/reporting-operator", nonRoot, metering},
 		{"quay.io/operator-lab/tomcat-operator", nonRoot, tomcat("hardened")},
 		{"quay.io/operator-lab/tomcat-operator:classic", nonRoot, tomcat("classic")},
+		{"quay.io/operator-lab/*-operator", nonRoot, operators("", "")}, // any other
 		// What its chart deploys: applications are below webapps, usually in a volume.
 		{"tomcat", root, page{root: "/usr/local/tomcat/webapps", port: defaultPort}},
 		// Members of etcd clusters.

@@ -16,7 +16,8 @@ import (
 type operator struct {
 	guard  *guard.Guard
 	binary string
-	// name of the operator, and its variant unless the pod's arguments name another.
+	// name of the operator, and its variant unless the pod's arguments name another. Without a name the image has it, as in
+	// quay.io/operator-lab/<name>-operator; without a variant it is the operator's default.
 	name, variant string
 	// own maps the flags of this operator that a pod may set to the operator's own names; the value is empty if the
 	// name is the same.
@@ -42,6 +43,13 @@ func (operator) File(string) (string, bool) { return "", false }
 
 // Start implements [Program].
 func (o operator) Start(c *Container) (Running, error) {
+	if o.name == "" {
+		image, err := parseName(c.Image)
+		if err != nil {
+			return nil, err
+		}
+		o.name = strings.TrimSuffix(path.Base(image.repository), "-operator")
+	}
 	if len(c.Command) > 0 {
 		if r := shell(c, c.Command); r != nil {
 			return r, nil
@@ -80,7 +88,9 @@ func (o operator) Start(c *Container) (Running, error) {
 
 // args returns the operator's arguments, and the pod's arguments that it does not know.
 func (o operator) args(c *Container) (args, ignored []string, err error) {
-	args = []string{"--variant=" + o.variant}
+	if o.variant != "" {
+		args = []string{"--variant=" + o.variant}
+	}
 	given := o.given(c)
 	for i := 0; i < len(given); i++ {
 		whole := given[i]

@@ -27,6 +27,31 @@ func withToken(t *testing.T, in *images.Container) (dir string) {
 	return dir
 }
 
+// TestAnOperatorIsNamedByItsImage checks that a bundled operator needs no image of its own in the catalogue.
+func TestAnOperatorIsNamedByItsImage(t *testing.T) {
+	t.Parallel()
+	for image, want := range map[string]string{
+		"quay.io/operator-lab/cafe-operator:v1":       "operator cafe --kubeconfig FILE\n",
+		"quay.io/operator-lab/cafe-operator":          "operator cafe --kubeconfig FILE --leader-elect\n",
+		"quay.io/operator-lab/tomcat-operator:v9":     "operator tomcat --kubeconfig FILE --variant=hardened\n",
+		"quay.io/operator-lab/reporting-operator:tag": "operator metering --kubeconfig FILE --variant=hardened\n",
+	} {
+		c, _ := catalogue(t, "")
+		in, log := container(t, image)
+		withToken(t, in)
+		if strings.Contains(want, "elect") {
+			in.Args = []string{"--leader-elect"}
+		}
+		r := start(t, c, in)
+		log.Await(t, "ready")
+		if want = strings.Replace(want, "FILE", filepath.Join(in.Dir, "kubeconfig"), 1); !strings.Contains(log.String(), want) {
+			t.Errorf("%s: it does not say %q:\n%s", image, want, log)
+		}
+		r.Signal(syscall.SIGTERM)
+		<-r.Done()
+	}
+}
+
 func TestAnOperatorIsThePodsServiceAccount(t *testing.T) {
 	t.Parallel()
 	c, _ := catalogue(t, "")

@@ -20,6 +20,7 @@ import (
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/operator-lab/operator-lab/operators"
 	"github.com/operator-lab/operator-lab/sandbox/sandboxtest"
 	"github.com/operator-lab/operator-lab/scenarios/format"
 )
@@ -344,7 +345,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestDirectories checks that the tables of directories have all packages, and nothing that is no more.
+// TestDirectories checks that the tables of directories have all packages, and nothing that is no more. The bundled operators are in the
+// tables of another document.
 func TestDirectories(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `((?:cmd|lessons|operators|sandbox|scenarios)[^`]*)` \\|")
 	var want []string
@@ -363,7 +365,18 @@ func TestDirectories(t *testing.T) {
 	}
 	want = append(want, "cmd/operator-lab", "lessons", "operators", "sandbox", "scenarios")
 	slices.Sort(want)
-	want = slices.Compact(want)
+	want = slices.DeleteFunc(slices.Compact(want), func(dir string) bool {
+		name, is := strings.CutPrefix(dir, "operators/")
+		return is && slices.Contains(operators.Names(), name)
+	})
+	for _, document := range []string{"operators/README.md", "operators/README.ja.md"} {
+		text := read(t, document)
+		for _, name := range operators.Names() {
+			if !strings.Contains(text, "\n| ["+name+"](#") {
+				t.Errorf("%s: the table has no row for %s", document, name)
+			}
+		}
+	}
 	for _, document := range []string{"sandbox/README.md", "sandbox/README.ja.md"} {
 		var got []string
 		for _, found := range row.FindAllStringSubmatch(read(t, document), -1) {
