@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -134,11 +135,34 @@ func (n randomNames) madeUp(r role) bool {
 // roleOf returns the role of an object.
 func (n randomNames) roleOf(o *unstructured.Unstructured) role {
 	r := role{o.GetAPIVersion(), o.GetKind(), o.GetName()}
+	hash := templateHash(o)
 	if prefix := o.GetGenerateName(); prefix != "" && strings.HasPrefix(r.name, prefix) {
+		if of, is := strings.CutSuffix(prefix, hash+"-"); hash != "" && is {
+			prefix = of + "*-"
+		}
 		r.name = prefix + "*"
 		return r
 	}
+	if of, is := strings.CutSuffix(r.name, hash); hash != "" && is {
+		r.name = of + "*"
+		return r
+	}
 	return n.of(r)
+}
+
+// templateHash returns what a Deployment has put into the name of a ReplicaSet, and that into the names of its Pods; empty for other
+// objects. It is another one if the ReplicaSet of a Deployment that was deleted before still has the name.
+func templateHash(o *unstructured.Unstructured) string {
+	if of := o.GetKind(); of != "Pod" && of != "ReplicaSet" {
+		return ""
+	}
+	return o.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
+}
+
+// byPattern reports whether the objects of a role are told by a pattern of their names; else their names are the role's, or the API
+// server makes them up, and they have the same generateName.
+func (n randomNames) byPattern(r role) bool {
+	return n.madeUp(r) || strings.Count(r.name, "*") > 1 || r.kind == "ReplicaSet" && strings.HasSuffix(r.name, "*")
 }
 
 // children returns objects that the operator made with their patterns, each role once.

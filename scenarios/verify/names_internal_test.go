@@ -70,3 +70,49 @@ func TestNamesOfOthers(t *testing.T) {
 		t.Errorf("%v; want the URL %s", one, want)
 	}
 }
+
+// TestTemplateHash checks that a Deployment whose ReplicaSet got another hash is as one whose ReplicaSet did not, and that the objects
+// of both are found by the pattern.
+func TestTemplateHash(t *testing.T) {
+	n := randomNames{}
+	object := func(apiVersion, kind, name, generateName, hash string, more map[string]any) unstructured.Unstructured {
+		o := unstructured.Unstructured{Object: more}
+		o.SetAPIVersion(apiVersion)
+		o.SetKind(kind)
+		o.SetName(name)
+		o.SetGenerateName(generateName)
+		o.SetNamespace("verify-1")
+		o.SetUID("6a1c")
+		if hash != "" {
+			o.SetLabels(map[string]string{"app": "web", "pod-template-hash": hash})
+		}
+		return o
+	}
+	stateWith := func(hash, random string, collisions int64) state {
+		return n.stateOf([]unstructured.Unstructured{
+			object("apps/v1", "Deployment", "web", "", "", map[string]any{"status": map[string]any{
+				"replicas": int64(1), "collisionCount": collisions, "conditions": []any{map[string]any{"type": "Progressing", "message": "ReplicaSet web-" + hash + " has progressed"}},
+			}}),
+			object("apps/v1", "ReplicaSet", "web-"+hash, "", hash, map[string]any{}),
+			object("v1", "Pod", "web-"+hash+"-"+random, "web-"+hash+"-", hash, map[string]any{"spec": map[string]any{"image": "web:1"}}),
+			object("v1", "Pod", "other-x1", "other-", "", map[string]any{}),
+		})
+	}
+	one := stateWith("747594dd97", "abcde", 0)
+	if diff := cmp.Diff(one, stateWith("b49d679fb", "fghij", 1), cmp.AllowUnexported(role{})); diff != "" {
+		t.Error(diff)
+	}
+	got := map[role]string{}
+	for r := range one {
+		got[r] = n.numberOf(r)
+	}
+	want := map[role]string{
+		{"apps/v1", "Deployment", "web"}:   "length(x_k8s_list($client, 'apps/v1', 'Deployment', $namespace).items[?metadata.name == 'web'])",
+		{"apps/v1", "ReplicaSet", "web-*"}: "length(x_k8s_list($client, 'apps/v1', 'ReplicaSet', $namespace).items[?regex_match('^web-[^-.]+$', metadata.name)])",
+		{"v1", "Pod", "web-*-*"}:           "length(x_k8s_list($client, 'v1', 'Pod', $namespace).items[?regex_match('^web-[^-.]+-[^-.]+$', metadata.name)])",
+		{"v1", "Pod", "other-*"}:           "length(x_k8s_list($client, 'v1', 'Pod', $namespace).items[?metadata.generateName == 'other-'])",
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(role{})); diff != "" {
+		t.Error(diff)
+	}
+}

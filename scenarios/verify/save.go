@@ -167,7 +167,7 @@ func (p *Plan) operations(o *outcome) []any {
 func (d *deed) script(names randomNames) string {
 	of := trace.Ref{APIVersion: d.role.apiVersion, Kind: d.role.kind}.KubectlKind() + ` --namespace "$NAMESPACE"`
 	out, name := "", d.role.name
-	if names.madeUp(d.role) {
+	if names.byPattern(d.role) {
 		out = fmt.Sprintf("set -- $(kubectl get %s --output jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}' | grep -E '%s')\n", of, expressionOf(d.role.name))
 		name = `"$1"`
 	} else if prefix, generated := strings.CutSuffix(d.role.name, "*"); generated {
@@ -304,7 +304,7 @@ func (f *Finding) wanted() []any {
 // numberOf returns an expression for the number of objects with a role.
 func (n randomNames) numberOf(r role) string {
 	of := fmt.Sprintf("metadata.name == '%s'", r.name)
-	if n.madeUp(r) {
+	if n.byPattern(r) {
 		of = fmt.Sprintf("regex_match('%s', metadata.name)", expressionOf(r.name))
 	} else if prefix, generated := strings.CutSuffix(r.name, "*"); generated {
 		of = fmt.Sprintf("metadata.generateName == '%s'", prefix)

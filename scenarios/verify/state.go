@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,6 +84,11 @@ func (n randomNames) stateOf(all []unstructured.Unstructured) state {
 		}
 	}
 	for i := range all {
+		if hash := templateHash(&all[i]); hash != "" {
+			madeUp = append(madeUp, hash, "<hash>")
+		}
+	}
+	for i := range all {
 		o := &all[i]
 		if r := n.roleOf(o); !isOfKubernetes(r.kind, o.GetName()) && !isEnding(o) {
 			s[r] = append(s[r], flat(o, r.name != o.GetName(), madeUp))
@@ -117,6 +123,9 @@ func flat(o *unstructured.Unstructured, madeUp bool, names []string) fields {
 	}
 	if annotations, is := metadata["annotations"].(map[string]any); is {
 		delete(annotations, "deployment.kubernetes.io/revision") // it counts the changes
+	}
+	if status, is := copied["status"].(map[string]any); is && o.GroupVersionKind().Group == appsv1.GroupName {
+		delete(status, "collisionCount") // of hashes
 	}
 	changes := []string{o.GetNamespace(), "<namespace>", string(o.GetUID()), "<uid>"}
 	if madeUp {
