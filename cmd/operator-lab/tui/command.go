@@ -104,5 +104,5 @@ func (p *commandPopup) run(m *Model) tea.Cmd {
 	}
 	m.popup = nil
 	m.ran = append(m.ran, p.shown[p.at])
-	return m.runCommand(command)
+	return runCommand(m.controls.Command, command)
 }

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"os/exec"
+
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/operator-lab/operator-lab/sandbox/trace"
@@ -16,7 +18,7 @@ func inspections(s *state, ref trace.Ref) []choice {
 	name, namespace := ref.Name, ref.KubectlNamespace()
 	var choices []choice
 	add := func(command, help string) {
-		choices = append(choices, choice{text: command, help: help, do: func(m *Model) tea.Cmd { return m.runCommand(command) }})
+		choices = append(choices, choice{text: command, help: help, do: func(m *Model) tea.Cmd { return runCommand(m.controls.Command, command) }})
 	}
 	add("kubectl describe "+ref.KubectlKind()+" "+name+namespace, s.t("What it is and how it is, in words, with its latest events.", "内容と状態の説明。最近のイベントも表示する。"))
 	add("kubectl events --for "+ref.KubectlKind()+"/"+name+namespace, s.t("What happened to it, as controllers and kubelets told.", "コントローラーや kubelet が記録した出来事。"))
@@ -33,8 +35,7 @@ func inspections(s *state, ref trace.Ref) []choice {
 }
 
 // runCommand runs a command in the user's shell, while the screen steps aside.
-func (m *Model) runCommand(command string) tea.Cmd {
-	open := m.controls.Command
+func runCommand(open func(command string) (*exec.Cmd, error), command string) tea.Cmd {
 	return func() tea.Msg {
 		cmd, err := open(command)
 		return shellMsg{cmd, err}

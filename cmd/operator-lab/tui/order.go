@@ -28,7 +28,7 @@ func (m *Model) order(do func(Loop)) tea.Cmd {
 		return m.nextOrder()
 	case m.orders.told: // or all that was pressed meanwhile would happen at once
 		m.orders.waiting = nil
-		m.say(m.unanswered())
+		m.say(unanswered(&m.state))
 	}
 	return nil
 }
@@ -60,10 +60,10 @@ func (m *Model) ordered() tea.Cmd {
 func (m *Model) tellUnanswered() {
 	if o := &m.orders; !o.began.IsZero() && !o.told && m.clock().Sub(o.began) > answerAfter {
 		o.told = true
-		m.fail(m.unanswered())
+		m.fail(unanswered(&m.state))
 	}
 }
 
-func (m *Model) unanswered() string {
-	return m.t("the operator does not answer; is its process stopped?", "オペレーターの応答がない。プロセスが停止していないか確認")
+func unanswered(s *state) string {
+	return s.t("the operator does not answer; is its process stopped?", "オペレーターの応答がない。プロセスが停止していないか確認")
 }
