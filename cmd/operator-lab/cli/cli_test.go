@@ -54,10 +54,15 @@ func TestEveryVerbRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
+// TestEveryVerbHasHelp asks for the help of each command, and checks that a person has read it: the script help has it.
 func TestEveryVerbHasHelp(t *testing.T) {
+	script := read(t, "cmd/operator-lab/cli/testdata/script/help.txtar")
 	for path, cmd := range verbs(t) {
 		if path == "kubectl" { // its help is upstream's
 			continue
+		}
+		if asks := strings.TrimSuffix("operator-lab "+path, " ") + " --help\n"; !isCobras(cmd) && !strings.Contains(script, asks) {
+			t.Errorf("help.txtar has no %q with a file of its own; -update fills that", asks)
 		}
 		t.Run(path, func(t *testing.T) {
 			got := runLine(append(strings.Fields(path), "--help"), Programs{})
@@ -69,6 +74,16 @@ func TestEveryVerbHasHelp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// isCobras reports whether the help of a command is Cobra's, or for programs only.
+func isCobras(cmd *cobra.Command) bool {
+	for ; cmd.HasParent(); cmd = cmd.Parent() {
+		if cmd.Hidden || cmd.Name() == "help" || cmd.Parent().Name() == "completion" {
+			return true
+		}
+	}
+	return false
 }
 
 func TestListWithoutSandbox(t *testing.T) {
