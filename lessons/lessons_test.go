@@ -17,7 +17,7 @@ import (
 )
 
 // shortLessons are those that a short run goes through.
-var shortLessons = []string{"run-zundoko", "drift-who-wins"}
+var shortLessons = []string{"run-zundoko"}
 
 // TestVerifyAll goes through all bundled lessons on live clusters, or in a short run through some: every check fails before
 // its solution and passes after it, every wrong turn gives its message, every undo brings back the start.

@@ -491,6 +491,7 @@ func (k *killer) Begin(context.Context, *format.Test, *report.Test) error {
 
 func TestARestartOfTheAPIServerIsNoFailure(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	lab(t) // skips the test without a binary
 	own, err := sandbox.Start(t.Context(), sandbox.Options{Ephemeral: true, StateDir: filepath.Join(shared.dir, "state")})
 	if err != nil {
