@@ -39,6 +39,7 @@ func runs(t *testing.T, client kubernetes.Interface, name, on string) {
 // TestLostNode: it stays off until it is given its power back, whoever else wants what of it, and the sandbox can be stopped.
 func TestLostNode(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	lab := start(t, sandbox.Options{Nodes: 2})
 	client := clientset(t, lab)
 	runs(t, client, "first", "node-1")

@@ -155,6 +155,7 @@ func TestBackupAndRestore(t *testing.T) {
 // TestS3ThatLetsNobodyIn: wrong keys, a wrong bucket, no server; and one that is right.
 func TestS3ThatLetsNobodyIn(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	env.operate(t, etcd.Options{})
 	endpoint := env.s3()

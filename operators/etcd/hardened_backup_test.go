@@ -361,6 +361,7 @@ func TestRestore(t *testing.T) {
 // TestRestoreOfWhatIsNoBackup. The status says so, and the cluster is as it was.
 func TestRestoreOfWhatIsNoBackup(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	env := newTestEnv(t, etcd.Hardened)
 	env.operate(t, etcd.Options{})
 	env.claim()

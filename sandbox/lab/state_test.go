@@ -47,6 +47,7 @@ func (w *fixture) hasStatus() bool {
 // TestResume checks that a change of variant and its effects are undone, twice, and that faults are over, including one
 // that has lost a node.
 func TestResume(t *testing.T) {
+	sandboxtest.Long(t)
 	w := open(t)
 	classic := song()
 	classic.Variant = string(zundoko.Classic)
@@ -199,6 +200,7 @@ func (exit) RestartAfter() time.Duration { return time.Second }
 
 // TestResumeOfWhatServed checks that an operator that served at a checkpoint is started again until it serves.
 func TestResumeOfWhatServed(t *testing.T) {
+	sandboxtest.Long(t)
 	bundled, found := operators.Find("zundoko")
 	if !found {
 		t.Fatal("there is no zundoko")

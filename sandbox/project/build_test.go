@@ -150,6 +150,7 @@ func wantBuildError(t *testing.T, p *project.Project, line int, text, hint strin
 
 func TestBuildPlain(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	build(t, find(t, project.Options{Dir: toy(t, "direct")}), project.BuildOptions{Plain: true}, false)
 }
 
@@ -167,6 +168,7 @@ func TestBuildVendored(t *testing.T) {
 
 func TestBuildWorkspace(t *testing.T) {
 	t.Parallel()
+	sandboxtest.Long(t)
 	p := find(t, project.Options{Dir: filepath.Join(workspace(t), "toy")})
 	build(t, p, project.BuildOptions{}, true)
 }
