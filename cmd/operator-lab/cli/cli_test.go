@@ -54,7 +54,7 @@ func TestEveryVerbRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestEveryVerbHasHelp asks for the help of each command, and checks that a person has read it: the script help has it.
+// TestEveryVerbHasHelp asks for the help of each command, and checks that the script help has it, so that a change shows in a diff.
 func TestEveryVerbHasHelp(t *testing.T) {
 	script := read(t, "cmd/operator-lab/cli/testdata/script/help.txtar")
 	for path, cmd := range verbs(t) {
