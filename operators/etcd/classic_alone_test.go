@@ -127,7 +127,7 @@ func TestClassicAlone(t *testing.T) {
 		return nil
 	})
 	store := env.storeAt(t, fmt.Sprintf("http://%s.example.%s.svc:2379", old, env.Name))
-	if _, err := store.Put(t.Context(), "precious", "data"); err != nil {
+	if _, err := store.Put(patient(t), "precious", "data"); err != nil {
 		t.Fatal(err)
 	}
 	env.MustGet(cluster)

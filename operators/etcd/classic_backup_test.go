@@ -56,7 +56,7 @@ func TestClassicRestore(t *testing.T) {
 	env.run(t)
 	cluster := env.cluster(t)
 	member := env.becomes(t, cluster, 1)[0]
-	if _, err := env.storeAt(t, env.endpoint(member.Name)).Put(t.Context(), "precious", "data"); err != nil {
+	if _, err := env.storeAt(t, env.endpoint(member.Name)).Put(patient(t), "precious", "data"); err != nil {
 		t.Fatal(err)
 	}
 	backup := env.backup("one", s3, member)

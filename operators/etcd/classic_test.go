@@ -232,7 +232,7 @@ func TestClassicLife(t *testing.T) {
 		t.Errorf("the first member %s is not among %v", first, podNames(pods))
 	}
 	store := env.store(t, cluster)
-	if _, err := store.Put(t.Context(), "greeting", "hello"); err != nil {
+	if _, err := store.Put(patient(t), "greeting", "hello"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -292,7 +292,7 @@ func TestClassicLife(t *testing.T) {
 		return nil
 	})
 	env.becomes(t, cluster, 3)
-	answer, err := store.Get(t.Context(), "greeting")
+	answer, err := store.Get(patient(t), "greeting")
 	if err != nil || len(answer.Kvs) != 1 || string(answer.Kvs[0].Value) != "hello" {
 		t.Errorf("the greeting is %v (%v)", answer, err)
 	}

@@ -75,7 +75,7 @@ func TestReboot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := env.lab.Nodes().Await(t.Context()); err != nil {
+	if err := env.lab.Nodes().Await(patient(t)); err != nil {
 		t.Fatal(err)
 	}
 	env.want(cluster, "a", "1")
@@ -108,7 +108,9 @@ func TestLostNode(t *testing.T) {
 		if err := env.lab.Nodes().Return(lost.Spec.NodeName); err != nil {
 			t.Error(err)
 		}
-		if err := env.lab.Nodes().Await(context.WithoutCancel(t.Context())); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), sandboxtest.Patience)
+		defer cancel()
+		if err := env.lab.Nodes().Await(ctx); err != nil {
 			t.Error(err)
 		}
 	})

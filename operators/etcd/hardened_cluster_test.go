@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,7 +51,8 @@ func is(cluster *v1beta2.EtcdCluster, kind string, status metav1.ConditionStatus
 	return fmt.Errorf("there is no condition %s", kind)
 }
 
-// settles waits until a cluster is as it should be: all members there, Ready, with a vote, and nothing under way.
+// settles waits until a cluster is as it should be: all members there, Ready, with a vote, and nothing under way. Its status
+// has to be of the pods that are there: one of which a pod was just deleted still says what was before.
 func (env *testEnv) settles(cluster *v1beta2.EtcdCluster) {
 	env.t.Helper()
 	sandboxtest.Eventually(env.t, cluster.Name+" settles", func() error { return env.settled(cluster) })
@@ -62,6 +64,15 @@ func (env *testEnv) settled(cluster *v1beta2.EtcdCluster) error {
 	status := cluster.Status
 	if got := len(status.Members.Ready); got != cluster.Spec.Size || status.Size != got || len(status.Members.Unready) > 0 {
 		return fmt.Errorf("ready are %v, not ready %v, want %d: %+v", status.Members.Ready, status.Members.Unready, cluster.Spec.Size, status.Conditions)
+	}
+	pods := env.pods(cluster)
+	for i := range pods {
+		if !podIsReady(&pods[i]) || !slices.Contains(status.Members.Ready, pods[i].Name) {
+			return fmt.Errorf("%s is not Ready, or the status does not have it yet: %v", pods[i].Name, status.Members.Ready)
+		}
+	}
+	if len(pods) != len(status.Members.Ready) {
+		return fmt.Errorf("there are %v, the status has %v", names(pods), status.Members.Ready)
 	}
 	for _, m := range status.MemberStatus {
 		if !m.Healthy || m.Learner {

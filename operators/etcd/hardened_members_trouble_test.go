@@ -95,7 +95,7 @@ func TestQuietCluster(t *testing.T) {
 	for writer := range 64 {
 		writers.Go(func() {
 			for n := range 100 {
-				if _, err := store.Put(t.Context(), strconv.Itoa(writer), strconv.Itoa(n)); err != nil {
+				if _, err := store.Put(patient(t), strconv.Itoa(writer), strconv.Itoa(n)); err != nil {
 					t.Error(err)
 					return
 				}
@@ -212,13 +212,13 @@ func TestKilledAtBirth(t *testing.T) {
 		})
 		revision := env.put(cluster, "a", "1")
 		store := env.store(t, cluster)
-		members, err := store.MemberList(t.Context())
+		members, err := store.MemberList(patient(t))
 		if err != nil || len(members.Members) != 3 {
 			t.Fatalf("%s: etcd knows %v, %v", name, members, err)
 		}
 		sums := map[uint32]string{}
 		for _, m := range members.Members {
-			answer, err := env.storeAt(t, m.ClientURLs[0]).HashKV(t.Context(), m.ClientURLs[0], revision)
+			answer, err := env.storeAt(t, m.ClientURLs[0]).HashKV(patient(t), m.ClientURLs[0], revision)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,14 +282,14 @@ func TestGhost(t *testing.T) {
 	stop()
 	ghost := func(name string) {
 		url := "http://" + name + "." + cluster.Name + "." + env.Name + ".svc:2380"
-		if _, err := env.store(t, cluster).MemberAddAsLearner(t.Context(), []string{url}); err != nil {
+		if _, err := env.store(t, cluster).MemberAddAsLearner(patient(t), []string{url}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ghost(cluster.Name + "-ghost")
 	stop = env.operate(t, etcd.Options{})
 	sandboxtest.Eventually(t, "the ghost is gone", func() error {
-		list, err := env.store(t, cluster).MemberList(t.Context())
+		list, err := env.store(t, cluster).MemberList(patient(t))
 		if err == nil && len(list.Members) != 1 {
 			err = fmt.Errorf("there are %v", list.Members)
 		}
@@ -317,7 +317,7 @@ func TestHalfAdded(t *testing.T) {
 	stop()
 	name := cluster.Name + "-half"
 	url := "http://" + name + "." + cluster.Name + "." + env.Name + ".svc:2380"
-	if _, err := env.store(t, cluster).MemberAdd(t.Context(), []string{url}); err != nil {
+	if _, err := env.store(t, cluster).MemberAdd(patient(t), []string{url}); err != nil {
 		t.Fatal(err)
 	}
 	env.MustUpdate(cluster, func() { cluster.Spec.Size = 2 })
@@ -423,7 +423,7 @@ func TestKilledAfterEachWrite(t *testing.T) {
 		return nil
 	})
 	env.want(cluster, "a", "1")
-	members, err := env.store(t, cluster).MemberList(t.Context())
+	members, err := env.store(t, cluster).MemberList(patient(t))
 	if err != nil || len(members.Members) != 3 {
 		t.Errorf("etcd knows %v, %v", members, err)
 	}

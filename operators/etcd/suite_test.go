@@ -121,6 +121,14 @@ func (env *testEnv) operatorConfig(t *testing.T, variant etcd.Variant) *rest.Con
 	return cfg
 }
 
+// patient returns a context with a limit for a question to etcd: a client waits without end for a member that is gone.
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), sandboxtest.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // store is a client of a cluster, through the Service for clients.
 func (env *testEnv) store(t *testing.T, cluster *v1beta2.EtcdCluster) *clientv3.Client {
 	t.Helper()
