@@ -120,6 +120,7 @@ func overlay(c *Container, v *variables) (*variables, error) {
 		{"LAB_CONTAINER", c.Name},
 		{"LAB_IMAGE", c.Image},
 		{"HOME", c.Dir},
+		{"TMPDIR", c.Dir}, // removed with the container
 		{"PATH", os.Getenv("PATH")},
 	} {
 		v.set(s.name, s.value)

@@ -107,7 +107,6 @@ func runOwn(g *guard.Guard, binary string, c *Container, command, args []string)
 		return nil, err
 	}
 	env.set("LAB_ROOT", root)
-	env.set("TMPDIR", c.Dir) // removed with the container
 	if _, err := writeKubeconfig(c); err != nil && !errors.Is(err, errNoToken) && !errors.Is(err, errNoServer) {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func TestAnOperatorIsThePodsServiceAccount(t *testing.T) {
 	file := filepath.Join(in.Dir, "kubeconfig")
 	for _, want := range []string{
 		"args: operator-lab operator maintpage --kubeconfig " + file + " --variant=classic\n",
-		"env: WATCH_NAMESPACE=ns\n", "env: OPERATOR_NAME=maintpage-operator\n", "env: POD_NAMESPACE=ns\n", "env: HOME=" + in.Dir + "\n",
+		"env: WATCH_NAMESPACE=ns\n", "env: OPERATOR_NAME=maintpage-operator\n", "env: POD_NAMESPACE=ns\n", "env: HOME=" + in.Dir + "\n", "env: TMPDIR=" + in.Dir + "\n",
 		"is the bundled operator maintpage, a process of this machine, as the pod's service account",
 		`not used, since it is a file of the real image: command "maintpage-operator"`,
 	} {

@@ -50,7 +50,7 @@ func TestAProcessKnowsItsPod(t *testing.T) {
 		here, "OWN=mine", "GREETING=Hello from pod-1 mine $(OWN)", "OWN2=file",
 		"LAB_HOST=127.0.0.1", "LAB_PORT_8080=38080", "LAB_PORT_9000=39000", "PORT=38080", "LISTEN=127.0.0.1:39000", "MORE=127.0.0.1:39000!",
 		"LAB_POD=pod-1", "LAB_NAMESPACE=ns", "LAB_POD_IP=10.244.1.5", "LAB_NODE=node-1", "LAB_CONTAINER=main", "LAB_IMAGE=app",
-		"HOME=" + in.Dir, "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + in.Dir + "/kubeconfig",
+		"HOME=" + in.Dir, "TMPDIR=" + in.Dir, "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + in.Dir + "/kubeconfig",
 		"HTTP_PROXY=http://lab:secret@127.0.0.1:3128", "https_proxy=http://lab:secret@127.0.0.1:3128",
 		"no_proxy=localhost,127.0.0.1,127.0.0.0/8,::1",
 		"args: a $(OWN)", "the file", "of a volume", "of another",
