@@ -195,6 +195,8 @@ type Growth struct {
 	// Values are those at each size; in the phase create all that was done until there were so many objects.
 	Values []float64 `json:"values"`
 	Fit
+	// AtMost says that the fit is that of as many as there would be with one reconcile for each key.
+	AtMost bool `json:"atMost,omitempty"`
 }
 
 // at returns the sizes at which a phase was measured.
@@ -254,8 +256,27 @@ func (r *Report) conclude() {
 			values := r.series(phase, f.of, f.most)
 			r.Growth = append(r.Growth, Growth{Phase: phase, Figure: f.name, Values: values, Fit: NewFit(sizes, values)})
 		}
+		r.boundByKeys(r.growth(phase, "reconciles"))
+		r.boundByKeys(r.growth(phase, "calls"))
 	}
 	r.find()
+}
+
+// boundByKeys gives a figure the growth that it would have with one reconcile for each key, if that is slower. How many keys are
+// merged into one reconcile depends on the moment: where 4 objects took 2 reconciles each, 8 may take 4 each, and none of it is
+// the operator's doing. Where there are more reconciles than keys, by retries and timers, they have to speak for themselves.
+func (r *Report) boundByKeys(g *Growth) {
+	reconciles, keys := r.growth(g.Phase, "reconciles").Values, r.growth(g.Phase, "keys").Values
+	bound := make([]float64, len(keys))
+	for i := range keys {
+		if reconciles[i] == 0 || reconciles[i] > keys[i] {
+			return
+		}
+		bound[i] = g.Values[i] / reconciles[i] * keys[i]
+	}
+	if f := NewFit(r.sizes(g.Phase), bound); f.Model != "" && (g.Model == "" || f.Model.rank() < g.Model.rank()) {
+		g.Fit, g.AtMost = f, true
+	}
 }
 
 // growth returns that of a figure; nil if it was not measured.

@@ -109,6 +109,49 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// TestMergedKeys has figures of a real operator, of which the last size took twice as many reconciles for each object as the
+// others: fewer of its keys were merged.
+func TestMergedKeys(t *testing.T) {
+	reconciles := []float64{2, 4, 9, 34}
+	for name, test := range map[string]struct {
+		keys, calls []float64
+		reconciles  string
+		grow        string // in what is found
+	}{
+		"fewer are merged":      {[]float64{6, 12, 23, 70}, []float64{2, 4, 8, 26}, "at most n (±15%)", ""},
+		"more calls each":       {[]float64{6, 12, 23, 70}, []float64{2, 8, 36, 272}, "at most n (±15%)", "calls at the API server grow like n²"},
+		"as many keys":          {reconciles, []float64{2, 4, 8, 26}, "n² (±7%)", "reconciles grow like n²"},
+		"retries and no events": {[]float64{1, 2, 4, 8}, []float64{2, 4, 8, 26}, "n² (±7%)", "reconciles grow like n²"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Report{Operator: "cafe", Kind: "Cafe"}
+			for i, n := range []int{1, 2, 4, 8} {
+				since := func(figure []float64) int { // a phase has what came since the size before
+					if i == 0 {
+						return int(figure[0])
+					}
+					return int(figure[i] - figure[i-1])
+				}
+				r.Sizes = append(r.Sizes, &Size{Objects: n, Settled: true, Phases: map[string]*Phase{Create: {
+					Seconds: 1, Reconciles: since(reconciles), Keys: since(test.keys),
+					Requests: []RequestCount{{Verb: "patch", Resource: "cafes", Requests: int64(since(test.calls))}},
+				}}})
+			}
+			r.conclude()
+			if got := r.growth(Create, "reconciles").text(); got != test.reconciles {
+				t.Errorf("the reconciles grow like %s, want %s", got, test.reconciles)
+			}
+			found := ""
+			for _, f := range r.Findings {
+				found += f.Text
+			}
+			if (found == "") != (test.grow == "") || !strings.HasPrefix(found, test.grow) {
+				t.Errorf("found is %q, want %q", found, test.grow)
+			}
+		})
+	}
+}
+
 // TestMerge shares the sizes of a measurement, and joins what the shards wrote.
 func TestMerge(t *testing.T) {
 	square := func(n int) int { return n * n }

@@ -108,7 +108,11 @@ func (g *Growth) text() string {
 	if g.Model == "" {
 		return "?"
 	}
-	return fmt.Sprintf("%s (±%.0f%%)", g.Model, 100*g.Off)
+	atMost := ""
+	if g.AtMost {
+		atMost = "at most "
+	}
+	return fmt.Sprintf("%s%s (±%.0f%%)", atMost, g.Model, 100*g.Off)
 }
 
 // notes say what has to be known of the figures.
