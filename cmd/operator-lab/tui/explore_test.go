@@ -22,7 +22,7 @@ func demoExploration() Exploration {
 		e.Places = append(e.Places, ExploredPlace{fmt.Sprintf("create ConfigMap with-a-long-name-%02d", i), []string{".", "X", "", "-", "?"}})
 	}
 	e.Findings = []ExploredFinding{
-		{Plan: "crash-before at create ConfigMap with-a-long-name-00", Text: "keeper died right before create ConfigMap with-a-long-name-00 was sent. In the end: ConfigMap x-b is missing", Wrong: []string{"ConfigMap x-b is missing", "ConfigMap x: data.ready is not set, not \"true\""}, Journal: trace.New(trace.Options{})},
+		{Plan: "crash-before at create ConfigMap with-a-long-name-00", Text: "keeper died right before create ConfigMap with-a-long-name-00 was sent. In the end: ConfigMap x-b is missing", Wrong: []string{"ConfigMap x-b is missing", "ConfigMap x: data.ready is not set, not \"true\", as it is without a fault in the plays before"}, Journal: trace.New(trace.Options{})},
 		{Plan: "beside at ConfigMap x", Text: "keeper had settled, and somebody made another object like ConfigMap x beside it. In the end: Secret of-all: data.is is \"eC1iZXNpZGU=\", not \"eA==\"", Wrong: []string{"Secret of-all: data.is is \"eC1iZXNpZGU=\", not \"eA==\""}, Steady: true},
 	}
 	return e

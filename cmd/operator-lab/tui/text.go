@@ -260,11 +260,12 @@ func wrap(s string, w int) []string {
 	return out
 }
 
-// wrapped returns a text as rows of at most w cells behind a lead.
+// wrapped returns a text as rows of at most w cells behind a lead, of which the rows after the first have the width.
 func wrapped(st style, lead, s string, w int) []row {
 	var rows []row
 	for _, line := range wrap(s, w) {
 		rows = append(rows, text(st, lead+line))
+		lead = blanks(width(lead))
 	}
 	return rows
 }
